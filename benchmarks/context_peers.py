@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.sessions import Played, chains, recoverable, synthetic, trajectories
-from zeus_runtime.context.recordings import Recording
+from zeus_runtime.context.replay.recordings import Recording
 from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.models.profiles import lookup
 
@@ -81,8 +81,8 @@ def write_config(folder: Path, session: Recording, window: int, model: str, pres
 def zeus(session: Recording, window: int, model: str, preset: str = "default") -> Played:
     """Zeus's planner and policies as the preset has them."""
     from zeus_runtime.agent.backtest import replay
-    from zeus_runtime.agent.checked import check
-    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.plan.validated import check
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -119,7 +119,7 @@ def _archived(work: Path) -> Iterator[str]:
 def deepagents(session: Recording, window: int, model: str) -> Played:
     """deepagents at its defaults for a model whose window it knows."""
     from benchmarks.deep import Player
-    from zeus_runtime.context.simulate import SimulatedProvider
+    from zeus_runtime.context.replay.provider_simulator import SimulatedProvider
 
     profile = replace(lookup(model), max_input_tokens=window)
     provider = SimulatedProvider(profile, counter_for(profile), marked=True)

@@ -17,8 +17,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import PrivateAttr
 
 from benchmarks.sessions import Played, recoverable, step
-from zeus_runtime.context.recordings import Recording
-from zeus_runtime.context.simulate import SimulatedProvider, outcome
+from zeus_runtime.context.replay.provider_simulator import SimulatedProvider, outcome
+from zeus_runtime.context.replay.recordings import Recording
 from zeus_runtime.models.errors import ModelError
 from zeus_runtime.models.interface import ModelRequest, ToolSchema
 

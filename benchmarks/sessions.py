@@ -11,8 +11,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from zeus_runtime.context.recordings import Recording, chained, read_trajectories, recording
-from zeus_runtime.context.simulate import Outcome, SimulatedProvider
+from zeus_runtime.context.replay.provider_simulator import Outcome, SimulatedProvider
+from zeus_runtime.context.replay.recordings import Recording, chained, read_trajectories, recording
 
 _WORDS = ("error", "request", "server", "value", "retry", "user", "file", "line", "cache", "token", "step")
 _CHINESE = (

@@ -13,7 +13,7 @@ import zeus_plugins
 
 import zeus_runtime
 from zeus_runtime import Redactor, cut_text, last_words
-from zeus_runtime.models.classify import classify
+from zeus_runtime.models.error_classification import classify
 
 SECRET = "sk-Zq7-own/key+0123456789.abcdef"
 KNOWN = Redactor().adding({SECRET: "API_KEY"})
@@ -177,15 +177,15 @@ AFTER_MASKING = {
     "zeus_plugins/middlewares/truncation/candidates.py": "arguments, masked when they were streamed",
     "zeus_plugins/tools/filesystem/pages.py": "a line, masked two lines above",
     "zeus_plugins/tools/sandbox/report.py": "masked by its caller",
-    "zeus_runtime/agent/repeats.py": "arguments",
-    "zeus_runtime/agent/run.py": "the name of a call, as streamed",
+    "zeus_runtime/run/repeated_calls.py": "arguments",
+    "zeus_runtime/run/run.py": "the name of a call, as streamed",
     "zeus_runtime/cli/trusting.py": "a part to be trusted, masked",
-    "zeus_runtime/config/construct.py": "a value of the config, whose secrets hide in repr",
-    "zeus_runtime/config/diagnostics.py": "a source line, masked",
-    "zeus_runtime/config/interpolation.py": "an expression, which names a variable",
-    "zeus_runtime/config/layers.py": "the name of a file",
-    "zeus_runtime/config/scalars.py": "a number",
-    "zeus_runtime/config/wording.py": "a value of the config that hides nothing",
+    "zeus_runtime/config/schema/construct.py": "a value of the config, whose secrets hide in repr",
+    "zeus_runtime/config/messages/diagnostics.py": "a source line, masked",
+    "zeus_runtime/config/layers/interpolation.py": "an expression, which names a variable",
+    "zeus_runtime/config/layers/files.py": "the name of a file",
+    "zeus_runtime/config/yaml/scalars.py": "a number",
+    "zeus_runtime/config/messages/wording.py": "a value of the config that hides nothing",
 }
 """Files that cut by characters, and why no secret is in what they cut."""
 
@@ -213,4 +213,4 @@ def test_code_that_cuts_by_characters_says_why_it_may() -> None:
         if "testing" not in file.parts and cuts_by_characters(ast.parse(file.read_text(encoding="utf-8")))
     }
     assert found <= set(AFTER_MASKING), "use cut_text, which leaves no part of a secret"
-    assert "zeus_runtime/config/scalars.py" in found
+    assert "zeus_runtime/config/yaml/scalars.py" in found

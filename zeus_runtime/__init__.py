@@ -13,43 +13,34 @@ from zeus_runtime.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent as Agent
-    from zeus_runtime.agent.build import Build as Build
-    from zeus_runtime.agent.middleware import CallModel as CallModel
-    from zeus_runtime.agent.middleware import CallRun as CallRun
-    from zeus_runtime.agent.middleware import CallTool as CallTool
-    from zeus_runtime.agent.middleware import Middleware as Middleware
-    from zeus_runtime.agent.middleware import Turn as Turn
-    from zeus_runtime.agent.misfits import Misfit as Misfit
-    from zeus_runtime.agent.misfits import Surroundings as Surroundings
-    from zeus_runtime.agent.outcome import FailedRunError as FailedRunError
-    from zeus_runtime.agent.outcome import RunResult as RunResult
-    from zeus_runtime.agent.references import Reference as Reference
+    from zeus_runtime.agent.result import FailedRunError as FailedRunError
+    from zeus_runtime.agent.result import RunResult as RunResult
     from zeus_runtime.bridges.langchain import from_langchain_middleware as from_langchain_middleware
     from zeus_runtime.bridges.langchain import from_langchain_tool as from_langchain_tool
-    from zeus_runtime.config.annotations import Alias as Alias
-    from zeus_runtime.config.annotations import AlsoCalled as AlsoCalled
-    from zeus_runtime.config.annotations import Doc as Doc
-    from zeus_runtime.config.annotations import Maximum as Maximum
-    from zeus_runtime.config.annotations import MaxLength as MaxLength
-    from zeus_runtime.config.annotations import Minimum as Minimum
-    from zeus_runtime.config.annotations import MinLength as MinLength
-    from zeus_runtime.config.annotations import Pattern as Pattern
-    from zeus_runtime.config.annotations import RefTo as RefTo
-    from zeus_runtime.config.diagnostics import ConfigError as ConfigError
-    from zeus_runtime.config.diagnostics import Diagnostic as Diagnostic
-    from zeus_runtime.config.markers import Destination as Destination
-    from zeus_runtime.config.markers import Executes as Executes
-    from zeus_runtime.config.markers import FileRelative as FileRelative
-    from zeus_runtime.config.markers import WorkRelative as WorkRelative
+    from zeus_runtime.config.layers.mcp_files import servers_in_file as servers_in_file
     from zeus_runtime.config.mcp import BROWSER_SERVER as BROWSER_SERVER
     from zeus_runtime.config.mcp import Connector as Connector
     from zeus_runtime.config.mcp import McpServer as McpServer
-    from zeus_runtime.config.mcp_files import servers_in_file as servers_in_file
+    from zeus_runtime.config.messages.diagnostics import ConfigError as ConfigError
+    from zeus_runtime.config.messages.diagnostics import Diagnostic as Diagnostic
     from zeus_runtime.config.model import Config as Config
     from zeus_runtime.config.model import SubAgent as SubAgent
     from zeus_runtime.config.ref import Ref as Ref
-    from zeus_runtime.config.secrets import Redactor as Redactor
-    from zeus_runtime.config.secrets import Secret as Secret
+    from zeus_runtime.config.schema.annotations import Alias as Alias
+    from zeus_runtime.config.schema.annotations import AlsoCalled as AlsoCalled
+    from zeus_runtime.config.schema.annotations import Doc as Doc
+    from zeus_runtime.config.schema.annotations import Maximum as Maximum
+    from zeus_runtime.config.schema.annotations import MaxLength as MaxLength
+    from zeus_runtime.config.schema.annotations import Minimum as Minimum
+    from zeus_runtime.config.schema.annotations import MinLength as MinLength
+    from zeus_runtime.config.schema.annotations import Pattern as Pattern
+    from zeus_runtime.config.schema.annotations import RefTo as RefTo
+    from zeus_runtime.config.schema.markers import Destination as Destination
+    from zeus_runtime.config.schema.markers import Executes as Executes
+    from zeus_runtime.config.schema.markers import FileRelative as FileRelative
+    from zeus_runtime.config.schema.markers import WorkRelative as WorkRelative
+    from zeus_runtime.config.secrets.masking import Redactor as Redactor
+    from zeus_runtime.config.secrets.masking import Secret as Secret
     from zeus_runtime.context import Budget as Budget
     from zeus_runtime.context import DropBefore as DropBefore
     from zeus_runtime.context import Edit as Edit
@@ -63,7 +54,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context.edits import Pin as Pin
     from zeus_runtime.context.edits import TruncateArguments as TruncateArguments
     from zeus_runtime.context.items import Item as Item
-    from zeus_runtime.context.keeping import kept_from as kept_from
+    from zeus_runtime.context.kept_part import kept_from as kept_from
     from zeus_runtime.context.planner import Refusal as Refusal
     from zeus_runtime.context.size import Size as Size
     from zeus_runtime.context.tokens import Counter as Counter
@@ -98,13 +89,18 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.vectors import Entry as Entry
     from zeus_runtime.memory.vectors import VectorQuery as VectorQuery
     from zeus_runtime.memory.vectors import VectorStore as VectorStore
+    from zeus_runtime.middleware.protocol import CallModel as CallModel
+    from zeus_runtime.middleware.protocol import CallRun as CallRun
+    from zeus_runtime.middleware.protocol import CallTool as CallTool
+    from zeus_runtime.middleware.protocol import Middleware as Middleware
+    from zeus_runtime.middleware.protocol import Turn as Turn
     from zeus_runtime.models.cassette import Cassette as Cassette
     from zeus_runtime.models.cassette import cassette_model as cassette_model
     from zeus_runtime.models.cassette import read_cassette as read_cassette
     from zeus_runtime.models.cassette import recorded_answer as recorded_answer
-    from zeus_runtime.models.classify import model_error as model_error
     from zeus_runtime.models.content import calls_of as calls_of
     from zeus_runtime.models.content import text_of as text_of
+    from zeus_runtime.models.error_classification import model_error as model_error
     from zeus_runtime.models.errors import ModelError as ModelError
     from zeus_runtime.models.interface import CachePoints as CachePoints
     from zeus_runtime.models.interface import Model as Model
@@ -132,12 +128,15 @@ if TYPE_CHECKING:
     from zeus_runtime.models.profiles import ModelProfile as ModelProfile
     from zeus_runtime.models.profiles import cost_usd as cost_usd
     from zeus_runtime.models.recorder import Recorder as Recorder
-    from zeus_runtime.models.sight import PictureSight as PictureSight
-    from zeus_runtime.plugins.component import Component as Component
-    from zeus_runtime.plugins.home import accounts_folder as accounts_folder
-    from zeus_runtime.plugins.hookspecs import hookimpl as hookimpl
+    from zeus_runtime.models.vision import PictureSight as PictureSight
+    from zeus_runtime.plan.build import Build as Build
+    from zeus_runtime.plan.checks.misfits import Misfit as Misfit
+    from zeus_runtime.plan.checks.misfits import Surroundings as Surroundings
     from zeus_runtime.prompt.sections import Section as Section
     from zeus_runtime.prompt.sections import SourcedText as SourcedText
+    from zeus_runtime.registry.component import Component as Component
+    from zeus_runtime.registry.home import accounts_folder as accounts_folder
+    from zeus_runtime.registry.hookspecs import hookimpl as hookimpl
     from zeus_runtime.skills.discovery import Skill as Skill
     from zeus_runtime.skills.discovery import Skills as Skills
     from zeus_runtime.skills.discovery import find_skills as find_skills
@@ -148,9 +147,6 @@ if TYPE_CHECKING:
     from zeus_runtime.skills.listing import skill_listing as skill_listing
     from zeus_runtime.skills.resources import read_skill_resource as read_skill_resource
     from zeus_runtime.skills.resources import skill_resources as skill_resources
-    from zeus_runtime.store.claims import claim as claim
-    from zeus_runtime.store.claims import claim_lost as claim_lost
-    from zeus_runtime.store.claims import epoch_of as epoch_of
     from zeus_runtime.store.database import make_private as make_private
     from zeus_runtime.store.database import sqlite_file as sqlite_file
     from zeus_runtime.store.database import without_password as without_password
@@ -158,6 +154,9 @@ if TYPE_CHECKING:
     from zeus_runtime.store.postgres import connection_may_be_gone as connection_may_be_gone
     from zeus_runtime.store.postgres import explained_postgres_error as explained_postgres_error
     from zeus_runtime.store.row_security import secure_rows as secure_rows
+    from zeus_runtime.store.session_lock import claim as claim
+    from zeus_runtime.store.session_lock import claim_lost as claim_lost
+    from zeus_runtime.store.session_lock import epoch_of as epoch_of
     from zeus_runtime.store.sqlite_errors import explained_sqlite_error as explained_sqlite_error
     from zeus_runtime.store.transactions import Transactions as Transactions
     from zeus_runtime.store.transactions import retry_while_locked as retry_while_locked
@@ -166,8 +165,6 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.access import Patterns as Patterns
     from zeus_runtime.tools.access import Reached as Reached
     from zeus_runtime.tools.access import Ruling as Ruling
-    from zeus_runtime.tools.apart import Apart as Apart
-    from zeus_runtime.tools.apart import ApartError as ApartError
     from zeus_runtime.tools.approval import ApprovalChannel as ApprovalChannel
     from zeus_runtime.tools.approval import ApprovalPending as ApprovalPending
     from zeus_runtime.tools.approval import ApprovalRequest as ApprovalRequest
@@ -176,10 +173,10 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.approval import AskModes as AskModes
     from zeus_runtime.tools.approval import Decision as Decision
     from zeus_runtime.tools.approval import PendingApproval as PendingApproval
+    from zeus_runtime.tools.attachments import Reference as Reference
     from zeus_runtime.tools.define import tool as tool
     from zeus_runtime.tools.dispatch import validate_arguments as validate_arguments
     from zeus_runtime.tools.entries import FileEntry as FileEntry
-    from zeus_runtime.tools.finishing import finished as finished
     from zeus_runtime.tools.gate import AccessAsked as AccessAsked
     from zeus_runtime.tools.masked_text import edited_masked as edited_masked
     from zeus_runtime.tools.masked_text import masked_bytes as masked_bytes
@@ -201,6 +198,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.preview import Change as Change
     from zeus_runtime.tools.preview import Preview as Preview
     from zeus_runtime.tools.preview import preview_of as preview_of
+    from zeus_runtime.tools.run_to_completion import finished as finished
     from zeus_runtime.tools.sandbox import WORKING_FOLDER as WORKING_FOLDER
     from zeus_runtime.tools.sandbox import Outcome as Outcome
     from zeus_runtime.tools.sandbox import Program as Program
@@ -234,6 +232,8 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.toolset import ConnectionState as ConnectionState
     from zeus_runtime.tools.toolset import Tell as Tell
     from zeus_runtime.tools.toolset import Toolset as Toolset
+    from zeus_runtime.tools.worker_process import Apart as Apart
+    from zeus_runtime.tools.worker_process import ApartError as ApartError
     from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
     from zeus_runtime.trust.decision import UntrustedError as UntrustedError
     from zeus_runtime.trust.parts import Command as Command
@@ -247,10 +247,10 @@ _ROOMS = {
     "AccessLayer": "tools.access",
     "Account": "tools.toolset",
     "Agent": "agent.agent",
-    "Alias": "config.annotations",
-    "AlsoCalled": "config.annotations",
-    "Apart": "tools.apart",
-    "ApartError": "tools.apart",
+    "Alias": "config.schema.annotations",
+    "AlsoCalled": "config.schema.annotations",
+    "Apart": "tools.worker_process",
+    "ApartError": "tools.worker_process",
     "ApprovalChannel": "tools.approval",
     "ApprovalPending": "tools.approval",
     "ApprovalRequest": "tools.approval",
@@ -261,27 +261,27 @@ _ROOMS = {
     "AtHand": "memory.vectors",
     "BROWSER_SERVER": "config.mcp",
     "Budget": "context",
-    "Build": "agent.build",
+    "Build": "plan.build",
     "CachePoints": "models.interface",
     "Calibration": "memory.embedding",
-    "CallModel": "agent.middleware",
-    "CallRun": "agent.middleware",
-    "CallTool": "agent.middleware",
+    "CallModel": "middleware.protocol",
+    "CallRun": "middleware.protocol",
+    "CallTool": "middleware.protocol",
     "Cassette": "models.cassette",
     "Category": "tools.tool",
     "Change": "tools.preview",
     "Command": "trust.parts",
-    "Component": "plugins.component",
+    "Component": "registry.component",
     "Config": "config.model",
-    "ConfigError": "config.diagnostics",
+    "ConfigError": "config.messages.diagnostics",
     "Connection": "tools.toolset",
     "ConnectionState": "tools.toolset",
     "Connector": "config.mcp",
     "Counter": "context.tokens",
     "Decision": "tools.approval",
-    "Destination": "config.markers",
-    "Diagnostic": "config.diagnostics",
-    "Doc": "config.annotations",
+    "Destination": "config.schema.markers",
+    "Diagnostic": "config.messages.diagnostics",
+    "Doc": "config.schema.annotations",
     "DropBefore": "context",
     "Edit": "context",
     "Embedder": "memory.embedding",
@@ -289,24 +289,24 @@ _ROOMS = {
     "EmbeddingUnavailableError": "memory.embedding",
     "Entry": "memory.vectors",
     "Evict": "context.edits",
-    "Executes": "config.markers",
-    "FailedRunError": "agent.outcome",
+    "Executes": "config.schema.markers",
+    "FailedRunError": "agent.result",
     "FileEntry": "tools.entries",
-    "FileRelative": "config.markers",
+    "FileRelative": "config.schema.markers",
     "Item": "context.items",
     "KnowledgeService": "knowledge.service",
     "LimitError": "errors",
     "MAX_PICTURE_BYTES": "models.pictures",
-    "MaxLength": "config.annotations",
-    "Maximum": "config.annotations",
+    "MaxLength": "config.schema.annotations",
+    "Maximum": "config.schema.annotations",
     "McpServer": "config.mcp",
     "MemoryItem": "memory.items",
     "MemoryService": "memory.service",
     "MemoryType": "memory.items",
-    "Middleware": "agent.middleware",
-    "MinLength": "config.annotations",
-    "Minimum": "config.annotations",
-    "Misfit": "agent.misfits",
+    "Middleware": "middleware.protocol",
+    "MinLength": "config.schema.annotations",
+    "Minimum": "config.schema.annotations",
+    "Misfit": "plan.checks.misfits",
     "MissingError": "errors",
     "Model": "models.interface",
     "ModelError": "models.errors",
@@ -319,11 +319,11 @@ _ROOMS = {
     "Outcome": "tools.sandbox",
     "PathFilter": "tools.patterns",
     "PathTest": "tools.patterns",
-    "Pattern": "config.annotations",
+    "Pattern": "config.schema.annotations",
     "Patterns": "tools.access",
     "PendingApproval": "tools.approval",
     "Picture": "models.pictures",
-    "PictureSight": "models.sight",
+    "PictureSight": "models.vision",
     "Pin": "context.edits",
     "Preview": "tools.preview",
     "Program": "tools.sandbox",
@@ -332,16 +332,16 @@ _ROOMS = {
     "Reached": "tools.access",
     "ReasoningDelta": "models.interface",
     "Recorder": "models.recorder",
-    "Redactor": "config.secrets",
+    "Redactor": "config.secrets.masking",
     "Ref": "config.ref",
-    "RefTo": "config.annotations",
-    "Reference": "agent.references",
+    "RefTo": "config.schema.annotations",
+    "Reference": "tools.attachments",
     "Refusal": "context.planner",
     "Remote": "trust.parts",
     "Retrying": "models.interface",
     "Ruling": "tools.access",
     "RunError": "errors",
-    "RunResult": "agent.outcome",
+    "RunResult": "agent.result",
     "Sandbox": "tools.sandbox",
     "SandboxBackend": "tools.sandbox",
     "SandboxCapabilities": "tools.sandbox",
@@ -355,7 +355,7 @@ _ROOMS = {
     "Saved": "memory.outcomes",
     "Scope": "memory.items",
     "SearchHit": "tools.search",
-    "Secret": "config.secrets",
+    "Secret": "config.secrets.masking",
     "Section": "prompt.sections",
     "Size": "context.size",
     "Skill": "skills.discovery",
@@ -363,7 +363,7 @@ _ROOMS = {
     "SourcedText": "prompt.sections",
     "SubAgent": "config.model",
     "Summarize": "context",
-    "Surroundings": "agent.misfits",
+    "Surroundings": "plan.checks.misfits",
     "Tell": "tools.toolset",
     "TextDelta": "models.interface",
     "Tool": "tools.tool",
@@ -375,7 +375,7 @@ _ROOMS = {
     "Toolset": "tools.toolset",
     "Transactions": "store.transactions",
     "TruncateArguments": "context.edits",
-    "Turn": "agent.middleware",
+    "Turn": "middleware.protocol",
     "UnavailableError": "errors",
     "UnknownMemoryError": "memory.outcomes",
     "UntrustedError": "trust.decision",
@@ -385,18 +385,18 @@ _ROOMS = {
     "View": "context",
     "WORKING_FOLDER": "tools.sandbox",
     "WebSearch": "tools.search",
-    "WorkRelative": "config.markers",
+    "WorkRelative": "config.schema.markers",
     "WorkerFactory": "memory.embedding",
     "WorkspaceError": "tools.paths",
     "WorkspaceFiles": "tools.workspace",
     "ZeusError": "errors",
-    "accounts_folder": "plugins.home",
+    "accounts_folder": "registry.home",
     "arrivals": "context.arrivals",
     "assistant_message": "models.messages",
     "calls_of": "models.content",
     "cassette_model": "models.cassette",
-    "claim": "store.claims",
-    "claim_lost": "store.claims",
+    "claim": "store.session_lock",
+    "claim_lost": "store.session_lock",
     "compile_filter": "tools.patterns",
     "compile_glob": "tools.patterns",
     "composed": "tools.paths",
@@ -409,12 +409,12 @@ _ROOMS = {
     "cut_text": "cutting",
     "dataclass": "frozen",
     "edited_masked": "tools.masked_text",
-    "epoch_of": "store.claims",
+    "epoch_of": "store.session_lock",
     "expand_braces": "tools.patterns",
     "explained_postgres_error": "store.postgres",
     "explained_sqlite_error": "store.sqlite_errors",
     "find_skills": "skills.discovery",
-    "finished": "tools.finishing",
+    "finished": "tools.run_to_completion",
     "folded_glob": "tools.patterns",
     "folder_sandboxes": "tools.sandbox_local",
     "from_chat": "models.messages",
@@ -423,17 +423,17 @@ _ROOMS = {
     "from_payload": "models.messages",
     "has_connectors": "tools.modes",
     "has_skills": "skills.discovery",
-    "hookimpl": "plugins.hookspecs",
+    "hookimpl": "registry.hookspecs",
     "inner_path": "tools.sandbox_files",
     "keep_picture": "models.pictures",
-    "kept_from": "context.keeping",
+    "kept_from": "context.kept_part",
     "last_words": "cutting",
     "literal_prefix": "tools.patterns",
     "make_private": "store.database",
     "make_session_folder": "tools.sandbox_folders",
     "masked_bytes": "tools.masked_text",
     "matching_skills": "skills.listing",
-    "model_error": "models.classify",
+    "model_error": "models.error_classification",
     "most_picture_bytes": "models.pictures",
     "own_path": "tools.own_folders",
     "parts_of": "tools.patterns",
@@ -452,7 +452,7 @@ _ROOMS = {
     "retry_while_locked": "store.transactions",
     "rules_for": "context.cache_model",
     "secure_rows": "store.row_security",
-    "servers_in_file": "config.mcp_files",
+    "servers_in_file": "config.layers.mcp_files",
     "session_folder": "tools.sandbox_folders",
     "skill_listing": "skills.listing",
     "skill_resources": "skills.resources",

@@ -16,7 +16,7 @@ from tests.support import mcp_server
 from tests.support.mcp_http import Authority, serving
 from tests.support.ports import unused_port
 from zeus_runtime import RunError
-from zeus_runtime.agent.checked import examine_config
+from zeus_runtime.plan.validated import examine_config
 from zeus_runtime.testing import calling
 
 SCRIPT = str(Path(mcp_server.__file__))

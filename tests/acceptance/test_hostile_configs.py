@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.acceptance.test_bad_input import assert_told
 from tests.cli.conftest import Project, Zeus
-from zeus_runtime.config.interpolation import InterpolationError, interpolate
-from zeus_runtime.config.scalars import NotJsonError, resolve
+from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
+from zeus_runtime.config.yaml.scalars import NotJsonError, resolve
 
 LONG = "a" * 6000
 HEAD = "version: 1\nmodel: gpt-5.2\n"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from zeus_runtime.agent.checked import check
-from zeus_runtime.agent.plan import make_plan
 from zeus_runtime.config import ConfigError
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.plan.plan import make_plan
+from zeus_runtime.plan.validated import check
 
 HEAD = "version: 1\nmodel: gpt-5.2\n"
 WHOLE: dict[str, tuple[str | bytes, str]] = {

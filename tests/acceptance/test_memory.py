@@ -214,7 +214,7 @@ def test_a_story_of_ten_sessions_is_the_same_on_both_databases(
             patch.setattr("zeus_runtime.memory.opened.os", drawn)
             Clock.hour_now = datetime(2026, 3, 1, 12, tzinfo=UTC)
             patch.setattr("zeus_runtime.memory.opened.datetime", Clock)
-            patch.setattr("zeus_runtime.agent.outfitting.datetime", Clock)
+            patch.setattr("zeus_runtime.run.assembly.datetime", Clock)
             found.append(
                 {**lived(zeus, folder, overlay), "rows": rows(folder, postgres_url if overlay else None)}
             )

@@ -16,11 +16,11 @@ from typing import Final
 import pytest
 
 from tests.support.yaml_mutants import mutants
-from zeus_runtime.agent.checked import check
-from zeus_runtime.agent.plan import make_plan
 from zeus_runtime.config import ConfigError, Diagnostic, render
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.escaping import is_unseen
+from zeus_runtime.plan.plan import make_plan
+from zeus_runtime.plan.validated import check
 
 ROOT: Final = Path(__file__).parents[2]
 COUNT: Final = int(os.environ.get("ZEUS_MUTANTS", "300"))

@@ -14,13 +14,13 @@ import pytest
 
 from tests.support.agents import Answering, call, calling, events_of, play, script, write_agent
 from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
-from zeus_runtime.agent.checked import check
-from zeus_runtime.agent.plan import make_plan
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, RunFailed, ToolCallResult
+from zeus_runtime.plan.plan import make_plan
+from zeus_runtime.plan.validated import check
 from zeus_runtime.store.database import Database
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
-from zeus_runtime.tools.attached import keep
+from zeus_runtime.tools.attachments import keep
 from zeus_runtime.tools.own_folders import LinkedFolderError
 
 TOOLS = "[probe, filesystem]"

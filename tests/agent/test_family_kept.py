@@ -18,7 +18,7 @@ from zeus_runtime import Agent, ConfigError
 from zeus_runtime.config.model import Retention
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Notice, RunCompleted
-from zeus_runtime.store.claims import LogConflictError
+from zeus_runtime.store.session_lock import LogConflictError
 
 __all__ = ["zeus"]
 

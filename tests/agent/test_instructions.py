@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.agents import call, calling, script, write_agent
 from zeus_runtime import Agent, ConfigError, Section
-from zeus_runtime.agent.plan import Plan
+from zeus_runtime.plan.plan import Plan
 from zeus_runtime.prompt import STABLE_SECTIONS
 from zeus_runtime.prompt.instructions import instructions_text, with_instructions
 

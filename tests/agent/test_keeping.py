@@ -23,17 +23,17 @@ from tests.support.agents import (
 )
 from tests.support.databases import SQLITE_URL, storage
 from zeus_runtime import Agent, ModelRequest
-from zeus_runtime.agent.deleting import delete
-from zeus_runtime.agent.keeping import Keeper
-from zeus_runtime.agent.pruning import DAY_MS, due
 from zeus_runtime.config.model import Retention
 from zeus_runtime.errors import RunError, UsageError
 from zeus_runtime.events import RunCompleted, RunFailed
+from zeus_runtime.sessions.deletion import delete
+from zeus_runtime.sessions.lifecycle import SessionLifecycle
+from zeus_runtime.sessions.retention import DAY_MS, due
 from zeus_runtime.store.archived import archive
-from zeus_runtime.store.claims import claim_lost
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.family import removal
 from zeus_runtime.store.rollbacks import roll_back, rollbacks
+from zeus_runtime.store.session_lock import claim_lost
+from zeus_runtime.store.session_tree import removal
 from zeus_runtime.store.snapshots import snapshots
 from zeus_runtime.store.thread_log import ThreadLog
 from zeus_runtime.store.threads import Thread
@@ -388,12 +388,12 @@ async def test_an_expired_session_that_another_process_takes_keeps_no_other_from
         aged = text("UPDATE checkpoint_archive SET archived_ms = 1")
         await do(SQLITE_URL, tmp_path, lambda c: c.execute(aged))
 
-        async def lost(keeper: Keeper, thread: Thread) -> None:
+        async def lost(lifecycle: SessionLifecycle, thread: Thread) -> None:
             if thread.session == taken:
                 raise claim_lost("the end", taken)
-            await delete(keeper, thread)
+            await delete(lifecycle, thread)
 
-        monkeypatch.setattr("zeus_runtime.agent.pruning.delete", lost)
+        monkeypatch.setattr("zeus_runtime.sessions.retention.delete", lost)
         assert (await agent.prune(Retention(archived_max_age_days=30))).deleted == [other]
 
 

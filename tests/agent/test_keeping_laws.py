@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from tests.support.databases import SQLITE_URL, database_on
-from zeus_runtime.agent.conversation import Conversation
-from zeus_runtime.agent.keeping import Keeper
-from zeus_runtime.agent.stored_thread import read_thread
 from zeus_runtime.context import DropBefore, Evict, fold
 from zeus_runtime.errors import UsageError
+from zeus_runtime.run.stored_thread import read_thread
+from zeus_runtime.run.transcript import Transcript
+from zeus_runtime.sessions.lifecycle import SessionLifecycle
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import ThreadLog
 
@@ -40,10 +40,10 @@ class NoCheckpoints:
     async def adelete_thread(self, _session: str) -> None: ...
 
 
-async def conversation(log: ThreadLog) -> Conversation:
+async def conversation(log: ThreadLog) -> Transcript:
     """As a run opens it."""
     thread = await log.find(SESSION)
-    return Conversation(log, thread, await read_thread(log, thread))
+    return Transcript(log, thread, await read_thread(log, thread))
 
 
 class Model:
@@ -71,13 +71,13 @@ async def obeyed(url: str, folder: Path, moves: list[tuple[Any, ...]]) -> None:
     try:
         await log.create_tables()
         thread = await log.open(SESSION, agent="law")
-        keeper = Keeper(log, NoCheckpoints())  # type: ignore[arg-type]
+        lifecycle = SessionLifecycle(log, NoCheckpoints())  # type: ignore[arg-type]
         for number, (name, *more) in enumerate(moves):
             if name == "archive":
-                assert await keeper.archive(SESSION) is not archived
+                assert await lifecycle.archive(SESSION) is not archived
                 archived = True
             elif name == "restore":
-                assert await keeper.restore(SESSION) is archived
+                assert await lifecycle.restore(SESSION) is archived
                 archived = False
             elif archived:
                 continue
@@ -92,7 +92,7 @@ async def obeyed(url: str, folder: Path, moves: list[tuple[Any, ...]]) -> None:
                     at = turns[min(int(more[0] * len(turns)), len(turns) - 1)]
                     kept = at if more[1] else at + 1
                     try:
-                        await keeper.roll_back(SESSION, model.line[at][0], before=more[1])
+                        await lifecycle.roll_back(SESSION, model.line[at][0], before=more[1])
                     except UsageError:
                         assert kept == len(model.line)
                     model.cut(kept)
@@ -108,7 +108,7 @@ async def obeyed(url: str, folder: Path, moves: list[tuple[Any, ...]]) -> None:
                 await talking.admit([edit], talking.last, view)
                 model.edits.append((talking.last, edit))
         if archived:
-            await keeper.restore(SESSION)
+            await lifecycle.restore(SESSION)
         stored = [json.loads(entry.payload)["content"] for entry in await log.read(thread)]
         assert stored == model.everything, "every message that was appended is readable, in order"
         assert [entry.seq for entry in await log.read(thread)] == [*range(1, len(stored) + 1)]

@@ -18,7 +18,7 @@ from zeus_runtime.config.model import Retention
 from zeus_runtime.errors import RunError
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.memory.service import MemoryService
-from zeus_runtime.store.claims import LogConflictError
+from zeus_runtime.store.session_lock import LogConflictError
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ PICKY = (
 from dataclasses import dataclass
 
 from zeus_runtime import Middleware
-from zeus_runtime.agent.misfits import Misfit
+from zeus_runtime.plan.checks.misfits import Misfit
 
 
 @dataclass(frozen=True)

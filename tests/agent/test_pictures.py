@@ -315,7 +315,7 @@ async def test_a_smaller_picture_is_made_once_for_all_runs_and_goes_with_the_ses
         async with opened(tmp_path, provider, "anthropic") as agent:
             events = await events_of(agent.stream("see", attachments=["large.png"]))
         session = events[-1].session  # type: ignore[union-attr]
-        monkeypatch.setattr("zeus_runtime.models.scaling.can_scale", lambda: False)
+        monkeypatch.setattr("zeus_runtime.models.image_resize.can_scale", lambda: False)
         async with opened(tmp_path, provider, "anthropic") as agent:
             await events_of(agent.stream("and now?", session=session))
             first, second = (seen(each.body["messages"]) for each in provider.requests)

@@ -21,13 +21,13 @@ from tests.support.agents import (
 )
 from tests.support.planning import edits_of, entries_of, steps_of, texts_of, write_planned
 from zeus_runtime import Agent, ModelRequest, ModelResponse, Usage
-from zeus_runtime.agent.planning import listed
 from zeus_runtime.context import fold, read_archive
 from zeus_runtime.context.edits import edit_from_json
-from zeus_runtime.context.fixed import fixed_from_json
 from zeus_runtime.context.ledger import MAX_DECISIONS, Decision
+from zeus_runtime.context.prompt_cost import fixed_from_json
 from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.events import Notice, RunCompleted, Text, TokenUsage
+from zeus_runtime.run.context_planner import listed
 
 LONG = "word " * 400
 

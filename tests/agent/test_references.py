@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime import Redactor, WorkspaceFiles
-from zeus_runtime.agent.references import Reference, gather, mentions
 from zeus_runtime.errors import UsageError
+from zeus_runtime.run.attachments import gather, mentions
+from zeus_runtime.tools.attachments import Reference
 
 
 @pytest.mark.parametrize(

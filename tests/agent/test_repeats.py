@@ -13,8 +13,8 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 
 from tests.support.agents import PositionModel, call, calling, play, script, write_agent
 from zeus_runtime import Agent, ModelRequest
-from zeus_runtime.agent.repeats import Repeats, repetitions
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, ToolCallResult
+from zeus_runtime.run.repeated_calls import Repeats, repetitions
 
 STATES = st.integers(0, 2)
 
@@ -257,7 +257,7 @@ async def test_a_plugin_replaces_the_built_in_with_a_rule_of_its_own(tmp_path: P
 
 
 def test_the_window_is_bounded() -> None:
-    from zeus_runtime.agent.repeats import Repeats
+    from zeus_runtime.run.repeated_calls import Repeats
 
     repeats = Repeats(5)
     made: Callable[[int], AIMessage] = lambda n: calling(call("echo", f"c{n}", text=str(n)))  # noqa: E731

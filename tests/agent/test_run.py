@@ -21,7 +21,7 @@ from tests.support.agents import (
 )
 from tests.support.databases import storage
 from zeus_runtime import Agent, ModelError, ModelRequest
-from zeus_runtime.agent.outcome import FailedRunError
+from zeus_runtime.agent.result import FailedRunError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Notice, RunCompleted, RunFailed, Text, ToolCallResult
 

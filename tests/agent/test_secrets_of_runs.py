@@ -18,10 +18,10 @@ import pytest
 
 from tests.support.agents import TOOLS, Answering, call, calling, events_of, play, script, write_agent
 from zeus_runtime import Agent, FailedRunError, ModelError
-from zeus_runtime.agent.redaction import opened_embedder
 from zeus_runtime.config import ConfigError
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.memory.embedding import MaskedEmbedder
+from zeus_runtime.plan.redaction import opened_embedder
 from zeus_runtime.tools.approval import Decision
 
 KEY = "Zq7-own-key-0123456789"

@@ -12,10 +12,10 @@ from langchain_core.messages import AIMessage
 
 from tests.support.agents import PositionModel, call, calling, play, write_agent
 from zeus_runtime import Agent, ModelProfile, ModelRequest, ModelResponse, Usage
-from zeus_runtime.agent.spending import Projection, cached_before, projection, refuse_call, spent_before
 from zeus_runtime.context.ledger import Step, StepUsage
 from zeus_runtime.errors import LimitError
 from zeus_runtime.events import Notice, RunCompleted, RunFailed, TokenUsage
+from zeus_runtime.run.cost_limit import Projection, cached_before, projection, refuse_call, spent_before
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
 
@@ -207,12 +207,12 @@ def test_a_model_without_a_price_projects_nothing() -> None:
 
 
 def test_calls_in_flight_hold_what_they_may_cost_in_every_run_above() -> None:
-    from zeus_runtime.agent.meter import Meter
     from zeus_runtime.context.tokens import counter_for
+    from zeus_runtime.run.usage import UsageMeter
 
     counter = counter_for(PROFILE)
-    parent = Meter(PROFILE, counter, limit_usd=1.0)
-    first, second = (Meter(PROFILE, counter, above=parent) for _ in range(2))
+    parent = UsageMeter(PROFILE, counter, limit_usd=1.0)
+    first, second = (UsageMeter(PROFILE, counter, above=parent) for _ in range(2))
     call = projection(PROFILE, 600, 0)
     refused = pytest.raises(LimitError, match="the run that this agent works for")
     with first.admitted(call), refused, second.admitted(call):

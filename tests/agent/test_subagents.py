@@ -23,9 +23,9 @@ from tests.support.agents import (
 )
 from tests.support.databases import storage
 from zeus_runtime import Agent, ConfigError, Decision, ModelRequest, ModelResponse, PendingApproval, Usage
-from zeus_runtime.agent.checked import check
-from zeus_runtime.agent.plan import make_plan
 from zeus_runtime.events import Event, RunCompleted, RunFailed, SubAgentEvent, TokenUsage, ToolCallResult
+from zeus_runtime.plan.plan import make_plan
+from zeus_runtime.plan.validated import check
 from zeus_runtime.store.approvals import open_approvals
 
 Script = Callable[[ModelRequest], Answer]

@@ -13,13 +13,13 @@ from tests.agent.test_keeping import EVICTING, Counting, agent_in, do, talk
 from tests.support.agents import TOOLS, Answer, PositionModel, call, calling, events_of, play, write_agent
 from tests.support.databases import SQLITE_URL, storage
 from zeus_runtime import Agent, Decision, ModelRequest
-from zeus_runtime.agent.deleting import delete
-from zeus_runtime.agent.keeping import Keeper
-from zeus_runtime.agent.pruning import DAY_MS
 from zeus_runtime.config.model import Retention
 from zeus_runtime.context.archive import Archive
 from zeus_runtime.errors import RunError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed
+from zeus_runtime.sessions.deletion import delete
+from zeus_runtime.sessions.lifecycle import SessionLifecycle
+from zeus_runtime.sessions.retention import DAY_MS
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.threads import Thread
 
@@ -118,7 +118,7 @@ async def test_what_waits_for_an_approval_is_taken_up_with_a_saver_that_cannot_p
 async def test_a_long_run_goes_on_with_a_saver_that_cannot_prune(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zeus_runtime.agent.graph.PRUNE_EVERY_STEPS", 2)
+    monkeypatch.setattr("zeus_runtime.run.graph.PRUNE_EVERY_STEPS", 2)
 
     def answer(request: object) -> object:
         said = sum(message.type == "ai" for message in request.messages)  # type: ignore[attr-defined]
@@ -196,7 +196,7 @@ async def test_a_step_that_fails_is_one_notice_and_the_others_are_done(
 async def test_pruning_in_the_middle_of_a_run_that_fails_is_told_once_and_the_run_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zeus_runtime.agent.graph.PRUNE_EVERY_STEPS", 1)
+    monkeypatch.setattr("zeus_runtime.run.graph.PRUNE_EVERY_STEPS", 1)
     steps_done(monkeypatch, "checkpoints")
     model = PositionModel(
         lambda request: calling(call("echo", "e1", text="x")) if len(request.messages) == 1 else "fine"
@@ -215,12 +215,12 @@ async def test_a_session_that_cannot_be_put_away_keeps_no_other_one_here(
         stuck, other = await talk(agent, "one"), await talk(agent, "two")
         await days_pass(agent, 31)
 
-        async def refused(keeper: Keeper, thread: Thread) -> None:
+        async def refused(lifecycle: SessionLifecycle, thread: Thread) -> None:
             if thread.session == stuck:
                 raise RunError("its rows are damaged", remedy="Restore a backup.")
-            await delete(keeper, thread)
+            await delete(lifecycle, thread)
 
-        monkeypatch.setattr("zeus_runtime.agent.pruning.delete", refused)
+        monkeypatch.setattr("zeus_runtime.sessions.retention.delete", refused)
         pruned = await agent.prune(Retention(max_age_days=30, archive=False))
         assert pruned.deleted == [other]
         assert pruned.failed == [(stuck, "its rows are damaged")]
@@ -235,10 +235,10 @@ async def test_a_session_that_cannot_be_put_away_is_named_and_tried_again_after_
         await days_pass(agent, 31)
         with monkeypatch.context() as broken:
 
-            async def refused(_keeper: Keeper, _thread: Thread) -> bool:
+            async def refused(_keeper: SessionLifecycle, _thread: Thread) -> bool:
                 raise OSError(BROKEN)
 
-            broken.setattr(Keeper, "archive_claimed", refused)
+            broken.setattr(SessionLifecycle, "archive_claimed", refused)
             events = await play(agent, "two")
         (told,) = [message for code, message in notices(events) if code == "not_tidied"]
         assert stuck in told
@@ -252,7 +252,7 @@ async def test_what_else_goes_with_a_session_goes_though_one_of_it_fails(tmp_pat
     said = Counting()
     async with agent_in(tmp_path, SQLITE_URL, said.model) as agent:
         session = await talk(agent, "one")
-        keeper = await agent._runner.keeper()
+        lifecycle = await agent._runner.lifecycle()
         forgotten: list[str] = []
 
         async def fails(_session: str) -> None:
@@ -264,7 +264,7 @@ async def test_what_else_goes_with_a_session_goes_though_one_of_it_fails(tmp_pat
         from dataclasses import replace
 
         with pytest.raises(OSError, match=BROKEN):
-            await replace(keeper, forget=[fails, forgets]).delete(session)
+            await replace(lifecycle, forget=[fails, forgets]).delete(session)
         assert forgotten == [session]
         left = await do(
             SQLITE_URL, tmp_path, lambda c: c.execute(text("SELECT count(*) FROM thread")).scalar()
@@ -275,7 +275,7 @@ async def test_what_else_goes_with_a_session_goes_though_one_of_it_fails(tmp_pat
 async def test_a_long_run_keeps_few_checkpoints_while_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zeus_runtime.agent.graph.PRUNE_EVERY_STEPS", 4)
+    monkeypatch.setattr("zeus_runtime.run.graph.PRUNE_EVERY_STEPS", 4)
     seen: list[int] = []
 
     def answer(request: ModelRequest) -> Answer:

@@ -166,8 +166,8 @@ def test_a_build_that_no_config_made_permits_nothing() -> None:
 def digests(config: Path, folder: Path) -> str:
     import os
 
-    from zeus_runtime.agent.checked import examine_config
-    from zeus_runtime.agent.executing import all_parts
+    from zeus_runtime.plan.executed_parts import all_parts
+    from zeus_runtime.plan.validated import examine_config
 
     found = examine_config(config, directory=folder, environ=os.environ)
     return ",".join(part.digest for part in all_parts(found))

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Project, Zeus
 from zeus_runtime.cli.group import VERBS
 from zeus_runtime.cli.group import zeus as group
-from zeus_runtime.plugins import Plugin, discover
+from zeus_runtime.registry import Plugin, discover
 
 HEAVY = (
     "pydantic", "asyncio", "rich", "langchain_core", "langgraph", "litellm", "chromadb", "sqlmodel", "sqlalchemy",

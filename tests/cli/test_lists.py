@@ -248,7 +248,7 @@ def test_a_stale_committed_schema_is_noticed_and_rewritten(
     zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = project.write("schemas/zeus.schema.json", "{}\n")
-    monkeypatch.setattr("zeus_runtime.plugins.schema.schema_file", lambda: file)
+    monkeypatch.setattr("zeus_runtime.registry.schema.schema_file", lambda: file)
     stale = zeus("schema", "--check")
     assert stale.exit_code == 1
     assert "not up to date" in stale.err

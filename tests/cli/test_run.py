@@ -390,13 +390,13 @@ def test_secrets_are_masked_in_what_is_shown(
 def test_a_bug_shows_its_traceback_without_secrets(
     zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import zeus_runtime.agent.checked
+    import zeus_runtime.plan.validated
 
     def broken(*_args: object, **_kwargs: object) -> None:
         raise RuntimeError("boom sk-very-secret-value")
 
     monkeypatch.setenv("PROBE_API_KEY", "sk-very-secret-value")
-    monkeypatch.setattr(zeus_runtime.agent.checked, "check", broken)
+    monkeypatch.setattr(zeus_runtime.plan.validated, "check", broken)
     result = zeus("validate")
     assert result.exit_code == 1
     assert "Traceback" in result.err

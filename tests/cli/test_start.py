@@ -16,7 +16,7 @@ import zeus_runtime
 NEVER = {
     "asyncio", "chromadb", "importlib.metadata", "jsonschema", "langchain_core", "langgraph", "litellm", "numpy",
     "pydantic", "random", "rich", "secrets", "sqlalchemy", "sqlite3", "sqlmodel", "tempfile", "tiktoken",
-    "zeus_runtime.agent.agent", "zeus_runtime.agent.run", "zeus_runtime.context.archive", "zeus_runtime.context.view",
+    "zeus_runtime.agent.agent", "zeus_runtime.run.run", "zeus_runtime.context.archive", "zeus_runtime.context.view",
     "zeus_runtime.events", "zeus_runtime.memory.operations", "zeus_runtime.models.messages", "zeus_runtime.store",
 }  # fmt: skip
 """What no Plan needs: libraries, and the rooms of ours that only a run enters."""
@@ -54,7 +54,10 @@ def test_a_preset_is_checked_and_planned_without_what_only_a_run_needs(
     modules, compiled = started([verb, preset], tmp_path)
     assert modules & NEVER == set()
     # These two change while they are filled; every other class has the shared methods of ``zeus_runtime.frozen``.
-    assert compiled == {"zeus_runtime.config.layers.Layers", "zeus_runtime.config.reader._Composer"}
+    assert compiled == {
+        "zeus_runtime.config.layers.files.Layers",
+        "zeus_runtime.config.yaml.reader._Composer",
+    }
 
 
 def test_help_imports_no_config_and_no_dataclass(tmp_path: Path) -> None:
@@ -65,7 +68,7 @@ def test_help_imports_no_config_and_no_dataclass(tmp_path: Path) -> None:
         "pluggy",
         "yaml",
         "zeus_runtime.config",
-        "zeus_runtime.plugins",
+        "zeus_runtime.registry",
     }
     assert not any(name.startswith("zeus_plugins") for name in modules)
     assert not compiled

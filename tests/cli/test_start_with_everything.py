@@ -23,8 +23,8 @@ HEAVY = {
 PROGRAM = """
 import os, sys
 from pathlib import Path
-from zeus_runtime.agent.checked import check
-from zeus_runtime.agent.plan import make_plan
+from zeus_runtime.plan.validated import check
+from zeus_runtime.plan.plan import make_plan
 plan = make_plan(check("zeus.yaml", directory=Path.cwd(), environ=os.environ))
 names = {each.tool.name for each in plan.tools}
 assert {"load_skill", "read_skill_resource", "search_knowledge_base"} <= names, names

@@ -9,8 +9,8 @@ import pytest
 
 from zeus_runtime import Doc, FileRelative, Maximum, Minimum, MinLength, Pattern, Ref, RefTo, Secret
 from zeus_runtime.config import Document, check, load
-from zeus_runtime.config.annotations import schema_of
-from zeus_runtime.config.schema import compose, core_schema
+from zeus_runtime.config.schema.annotations import schema_of
+from zeus_runtime.config.schema.composed import compose, core_schema
 
 MODEL = RefTo("model", plain=("litellm", "model"))
 

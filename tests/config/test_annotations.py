@@ -28,9 +28,9 @@ from zeus_runtime import (
     RefTo,
     Secret,
 )
-from zeus_runtime.config import typeforms
-from zeus_runtime.config.annotations import BuildError, build, coerce, schema_of, schema_of_function
 from zeus_runtime.config.model import Config
+from zeus_runtime.config.schema.annotations import BuildError, build, coerce, schema_of, schema_of_function
+from zeus_runtime.config.schema.composed import forms as typeforms
 
 
 class Colour(enum.StrEnum):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from zeus_runtime.config import ConfigError, check, load, render
-from zeus_runtime.config.diagnostics import CODES
+from zeus_runtime.config.messages.diagnostics import CODES
 
 BROKEN = Path(__file__).parent / "broken"
 CASES = sorted(path.stem for path in BROKEN.glob("*.yaml") if not path.stem.endswith(("-two", ".prod")))

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.config import ConfigError
-from zeus_runtime.config.dotenv import parse_dotenv
-from zeus_runtime.config.interpolation import InterpolationError, interpolate
+from zeus_runtime.config.layers.dotenv import parse_dotenv
+from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
 
 ENVIRON = {"NAME": "zeus", "EMPTY": "", "DOLLAR": "${NAME}", "_X1": "x"}
 

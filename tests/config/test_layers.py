@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from zeus_runtime.config import ConfigError, check, load
-from zeus_runtime.config.plugin_home import PluginHome
+from zeus_runtime.config.layers.plugin_home import PluginHome
 
 WHOLE = "version: 1\nmodel: m\n"
 

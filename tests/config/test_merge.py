@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.config.markers import RefTo
-from zeus_runtime.config.merge import NO_REFS, RefPlaces, merge, ref_places
+from zeus_runtime.config.layers.merge import NO_REFS, RefPlaces, merge, ref_places
 from zeus_runtime.config.model import Config
-from zeus_runtime.config.nodes import Mark, Node, Origin, plain
+from zeus_runtime.config.schema.markers import RefTo
+from zeus_runtime.config.yaml.tree import Mark, Node, Origin, plain
 
 KEYS = st.sampled_from(["a", "b", "model", "tool", "litellm", "replay"])
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(0, 3), st.sampled_from(["litellm", "replay", "x"]))

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.config import ConfigError
-from zeus_runtime.config.nodes import Mark, find, plain, walk
-from zeus_runtime.config.reader import MAX_BYTES, MAX_DEPTH, decode, read
+from zeus_runtime.config.yaml.reader import MAX_BYTES, MAX_DEPTH, decode, read
+from zeus_runtime.config.yaml.tree import Mark, find, plain, walk
 
 
 def value(text: str) -> Any:

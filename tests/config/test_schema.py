@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from zeus_runtime import Ref, RefTo
-from zeus_runtime.config.acceptance import fits
-from zeus_runtime.config.schema import compose, core_schema, render
+from zeus_runtime.config.schema.acceptance import fits
+from zeus_runtime.config.schema.composed import compose, core_schema, render
 
 from . import conftest as fakes
 
@@ -112,7 +112,7 @@ def test_definitions_of_two_components_do_not_meet() -> None:
 
 
 def test_a_ref_field_that_names_no_kind_is_a_mistake_of_its_author() -> None:
-    from zeus_runtime.config.annotations import schema_of
+    from zeus_runtime.config.schema.annotations import schema_of
 
     assert schema_of(Annotated[Ref, RefTo("tool")])["x-zeus-ref"] == "tool"
     with pytest.raises(TypeError, match="RefTo"):

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from zeus_runtime.config import ConfigError, check, load
-from zeus_runtime.config.nodes import Mark
-from zeus_runtime.config.schema import render
+from zeus_runtime.config.schema.composed import render
+from zeus_runtime.config.yaml.tree import Mark
 
 WHOLE = "version: 1\nmodel: m\n"
 
@@ -235,7 +235,7 @@ def test_loading_and_validating_a_sound_config_imports_nothing_heavy(schema: Any
         check=True,
     )
     modules = set(json.loads(done.stdout))
-    assert "zeus_runtime.config.validate" in modules
+    assert "zeus_runtime.config.schema.validate" in modules
     assert not modules & HEAVY
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from zeus_runtime.agent.checked import check
-from zeus_runtime.config.written_secrets import secrets_of_file, written_secrets
+from zeus_runtime.config.secrets.written import secrets_of_file, written_secrets
+from zeus_runtime.plan.validated import check
 
 
 @pytest.mark.parametrize(

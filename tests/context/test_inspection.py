@@ -9,7 +9,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from tests.support.agents import call, calling
 from zeus_runtime.context.edits import DropBefore, Edit, Evict, Pin, Summarize, TruncateArguments
-from zeus_runtime.context.fixed import FixedParts
 from zeus_runtime.context.inspection import (
     Trace,
     composition,
@@ -20,6 +19,7 @@ from zeus_runtime.context.inspection import (
 )
 from zeus_runtime.context.inspection.trace import Branch
 from zeus_runtime.context.ledger import Decision, Step, StepUsage
+from zeus_runtime.context.prompt_cost import FixedParts
 from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.context.view import fold
 from zeus_runtime.errors import UsageError

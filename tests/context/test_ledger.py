@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from zeus_runtime.context.fixed import FixedParts, Part, ToolCounts, fixed_from_json
 from zeus_runtime.context.ledger import Decision, Step, StepUsage
+from zeus_runtime.context.prompt_cost import FixedParts, Part, ToolCounts, fixed_from_json
 from zeus_runtime.models.interface import ToolSchema
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from tests.support.agents import assert_paired, call, calling
-from zeus_runtime.context.recordings import Recording, chained, read_trajectories, recording
+from zeus_runtime.context.replay.recordings import Recording, chained, read_trajectories, recording
 from zeus_runtime.errors import UsageError
 
 

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from zeus_runtime import ModelError, ModelRequest
-from zeus_runtime.context.simulate import SimulatedProvider, outcome
+from zeus_runtime.context.replay.provider_simulator import SimulatedProvider, outcome
 from zeus_runtime.context.tokens import counter_for, request_tokens
 from zeus_runtime.models.interface import CachePoints
 from zeus_runtime.models.profiles import ModelProfile

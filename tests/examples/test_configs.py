@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zeus_runtime import Agent
-from zeus_runtime.agent.plan import Plan
+from zeus_runtime.plan.plan import Plan
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONFIGS = sorted(path.parent.name for path in EXAMPLES.glob("*/zeus.yaml"))

@@ -87,7 +87,7 @@ def test_zeus_wheel_carries_its_home_and_its_entry_points(wheels: dict[str, Path
 def test_nothing_is_found_from_the_checkout(clean: Path, tmp_path: Path) -> None:
     code = """
 import json, sys, zeus_runtime, zeus_plugins, zeus_wiki
-from zeus_runtime.plugins import bundled_home, discover
+from zeus_runtime.registry import bundled_home, discover
 registry = discover(environ={})
 files = [module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)]
 files += sys.path + [str(bundled_home()), *(str(home) for _, home in registry.homes)]
@@ -105,7 +105,7 @@ print(json.dumps(files))
 def test_the_plugin_is_found_beside_the_bundled_ones(clean: Path, tmp_path: Path) -> None:
     code = """
 import json
-from zeus_runtime.plugins import discover
+from zeus_runtime.registry import discover
 registry = discover(environ={})
 print(json.dumps({
     "plugins": {str(plugin): plugin.status for plugin in registry.plugins},
@@ -126,8 +126,8 @@ def test_its_options_are_in_the_schema_and_its_profile_is_in_a_home(clean: Path,
 import json
 from pathlib import Path
 from zeus_runtime.models.profiles import lookup
-from zeus_runtime.plugins import discover, search_path
-from zeus_runtime.plugins.schema import installed_schema
+from zeus_runtime.registry import discover, search_path
+from zeus_runtime.registry.schema import installed_schema
 registry = discover(environ={})
 schema, problems = installed_schema(registry)
 homes = search_path(directory=Path(), environ={}, homes=["plugin:wiki"], homes_of=registry.homes_of)

@@ -71,7 +71,7 @@ def test_without_the_extra_the_command_to_install_it_is_named(monkeypatch: pytes
 
 
 def test_a_document_that_no_parser_ends_is_unreadable_and_the_next_is_read() -> None:
-    from zeus_runtime.tools.apart import Apart
+    from zeus_runtime.tools.worker_process import Apart
 
     with Apart() as apart:
         with pytest.raises(UnreadableError, match="longer than 1 seconds"):

@@ -11,7 +11,7 @@ import pytest
 from tests.support.knowledge import Counting, knowledge, write
 from zeus_runtime import EmbeddingUnavailableError, MissingError
 from zeus_runtime.knowledge import reading
-from zeus_runtime.tools import apart
+from zeus_runtime.tools import worker_process as apart
 
 LARGE = "<p>" + "Pylos lies three days from Ithaca. " * 5_000 + "</p>"
 """So that two of them are not read in one visit."""

@@ -56,8 +56,8 @@ def test_a_plan_with_memory_loads_neither_database_nor_event_loop(tmp_path: Path
     (tmp_path / "zeus.yaml").write_text("version: 1\nmodel: gpt-4o\nmemory: {embeddings: static}\n")
     planned = f"""
 from pathlib import Path
-from zeus_runtime.agent.checked import check
-from zeus_runtime.agent.plan import make_plan
+from zeus_runtime.plan.validated import check
+from zeus_runtime.plan.plan import make_plan
 assert make_plan(check(None, directory=Path({str(tmp_path)!r}), environ={{}})).build.memory is not None
 """
     assert heavy_after(planned) == []

@@ -376,7 +376,7 @@ async def test_who_saves_finds_what_others_find(tmp_path: Path) -> None:
 async def test_what_was_replaced_does_not_stay_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zeus_runtime.memory.retrieval.shelf._GONE_KEPT", 10)
+    monkeypatch.setattr("zeus_runtime.memory.retrieval.cache._GONE_KEPT", 10)
     memory = service(tmp_path)
     for number in range(60):
         await memory.add_explicit_memory(f"The office is on floor {number}")

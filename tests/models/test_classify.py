@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.models.classify import classify, model_error, readable, retry_after
+from zeus_runtime.models.error_classification import classify, model_error, readable, retry_after
 from zeus_runtime.models.errors import ModelError
 from zeus_runtime.models.overflow import SAYINGS, find_overflow
 

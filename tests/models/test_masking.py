@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
 from zeus_runtime.config import Redactor
-from zeus_runtime.config.placeholders import is_searched
-from zeus_runtime.config.secrets import secrets_of_environment
+from zeus_runtime.config.secrets.masking import secrets_of_environment
+from zeus_runtime.config.secrets.placeholders import is_searched
 from zeus_runtime.errors import ZeusError, mask_error, masking_errors
 from zeus_runtime.memory.embedding import (
     Calibration,

@@ -29,7 +29,7 @@ from zeus_runtime.models.pictures import (
     too_large,
 )
 from zeus_runtime.models.profiles import ModelProfile
-from zeus_runtime.models.sight import PictureSight, with_pictures
+from zeus_runtime.models.vision import PictureSight, with_pictures
 
 MAP = Picture("/attached_files/0123/map.png", "image/png", 640, 480, 1234, "map.png")
 GIF = b"GIF89a" + (300).to_bytes(2, "little") + (200).to_bytes(2, "little") + b"\0" * 20
@@ -202,7 +202,7 @@ def sees(count: int) -> ModelRequest:
 async def test_a_smaller_picture_is_made_once_however_many_there_are_and_in_later_runs_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("zeus_runtime.models.sight._KEPT_CHARACTERS", 1)
+    monkeypatch.setattr("zeus_runtime.models.vision._KEPT_CHARACTERS", 1)
     files = {each.path: png(3_000, 1_000) for each in pictures_of(sees(3).messages[0])}
     originals = set(files)
     read: list[str] = []

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from tests.support.pictures import png
-from zeus_runtime.models.scaling import scaled
-from zeus_runtime.tools.apart import Apart, ApartError
+from zeus_runtime.models.image_resize import scaled
+from zeus_runtime.tools.worker_process import Apart, ApartError
 
 
 def opened(made: dict[str, Any]) -> Image.Image:
@@ -63,4 +63,10 @@ def test_of_a_moving_picture_it_is_the_first_one() -> None:
 
 def test_a_picture_that_unpacks_to_more_than_its_bytes_say_is_refused() -> None:
     with Apart() as apart, pytest.raises(ApartError, match="pixels"):
-        apart("zeus_runtime.models.scaling:scaled", png(40_000, 4_000), seconds=30, side=100, max_bytes=10**6)
+        apart(
+            "zeus_runtime.models.image_resize:scaled",
+            png(40_000, 4_000),
+            seconds=30,
+            side=100,
+            max_bytes=10**6,
+        )

@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 from zeus_runtime.config.model import Plugins
-from zeus_runtime.plugins import Plugin, Registry, discover
+from zeus_runtime.registry import Plugin, Registry, discover
 from zeus_runtime.trust.decision import recorded_trust
 
 Install = Callable[..., Plugin]

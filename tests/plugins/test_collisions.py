@@ -15,10 +15,10 @@ from zeus_runtime import Agent, Component
 from zeus_runtime.config import ConfigError
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.errors import MissingError
-from zeus_runtime.plugins import Plugin, Registered
-from zeus_runtime.plugins.contribution import Contribution
-from zeus_runtime.plugins.discovery import _by_name
-from zeus_runtime.plugins.registry import Registry
+from zeus_runtime.registry import Plugin, Registered
+from zeus_runtime.registry.contribution import Contribution
+from zeus_runtime.registry.discovery import _by_name
+from zeus_runtime.registry.registry import Registry
 
 CACHING = """
 from dataclasses import dataclass

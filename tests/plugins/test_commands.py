@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from tests.plugins.conftest import Discover, Install
 from tests.plugins.test_hookspecs import example
-from zeus_runtime.plugins.commands import plugin_commands
+from zeus_runtime.registry.commands import plugin_commands
 
 
 @pytest.fixture

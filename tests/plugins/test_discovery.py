@@ -10,7 +10,7 @@ import pytest
 from tests.plugins.conftest import WIKI, Discover, Install
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.errors import MissingError
-from zeus_runtime.plugins import Plugin, Registry
+from zeus_runtime.registry import Plugin, Registry
 
 OTHER = WIKI.replace("wiki_search", "other_search")
 

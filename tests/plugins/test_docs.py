@@ -10,8 +10,8 @@ import pytest
 from tests.plugins.conftest import Discover, Install
 from zeus_runtime.config import ConfigError, check, load
 from zeus_runtime.config.model import Plugins
-from zeus_runtime.plugins import discover, load_create, load_options, options_schema
-from zeus_runtime.plugins.schema import installed_schema
+from zeus_runtime.registry import discover, load_create, load_options, options_schema
+from zeus_runtime.registry.schema import installed_schema
 from zeus_runtime.trust.decision import recorded_trust
 
 DOCS = Path(__file__).parents[2] / "docs" / "plugins.md"
@@ -85,7 +85,7 @@ def test_the_entry_point_shown_is_the_examples_own() -> None:
 
 
 def test_the_rules_of_blocking_are_told_as_the_code_tells_them() -> None:
-    from zeus_runtime.plugins import choice
+    from zeus_runtime.registry import choice
 
     rules = [line for line in str(choice.__doc__).splitlines() if line.startswith("|")]
     assert "\n".join(rules) in DOCS.read_text(encoding="utf-8")

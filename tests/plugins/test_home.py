@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.errors import MissingError, UsageError
-from zeus_runtime.plugins import bundled_home, find, find_all, search_path
+from zeus_runtime.registry import bundled_home, find, find_all, search_path
 
 
 def make(home: Path, *files: str) -> Path:

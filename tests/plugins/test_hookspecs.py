@@ -12,8 +12,8 @@ from types import FunctionType
 import pytest
 
 from tests.plugins.conftest import Discover, Install
-from zeus_runtime.plugins import hookspecs
-from zeus_runtime.plugins.contribution import COMPONENT_HOOKS
+from zeus_runtime.registry import hookspecs
+from zeus_runtime.registry.contribution import COMPONENT_HOOKS
 
 DOCS = Path(__file__).parents[2] / "docs" / "plugins.md"
 
@@ -76,7 +76,7 @@ def test_every_example_loads_as_a_plugin(
 
 
 async def test_the_example_tool_rolls(install: Install, find_plugins: Discover) -> None:
-    from zeus_runtime.plugins import load_create, load_options
+    from zeus_runtime.registry import load_create, load_options
 
     install("example", example("register_tools"))
     dice = find_plugins().get("tool", "dice")
@@ -95,7 +95,7 @@ def hookless(content: str) -> object:
 
 async def test_the_example_middleware_shouts(install: Install, find_plugins: Discover) -> None:
     from zeus_runtime import ToolCall, ToolResult
-    from zeus_runtime.plugins import load_create
+    from zeus_runtime.registry import load_create
 
     async def call_next(call: ToolCall) -> ToolResult:
         return ToolResult(f"did {call.name}", is_error=True)

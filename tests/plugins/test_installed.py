@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.plugins.installed import installed_plugins
+from zeus_runtime.registry.installed import installed_plugins
 
 
 def make_distribution(

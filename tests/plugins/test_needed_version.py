@@ -14,9 +14,9 @@ from packaging.specifiers import SpecifierSet
 import zeus_runtime
 from tests.plugins.conftest import WIKI
 from tests.support.distributions import lay_out
-from zeus_runtime.plugins import Registry, discover
-from zeus_runtime.plugins.discovery import _is_within
-from zeus_runtime.plugins.installed import _by_importlib, installed_plugins
+from zeus_runtime.registry import Registry, discover
+from zeus_runtime.registry.discovery import _is_within
+from zeus_runtime.registry.installed import _by_importlib, installed_plugins
 
 
 def registry(site: Path, requirement: str) -> Registry:

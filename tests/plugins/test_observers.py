@@ -7,7 +7,7 @@ import sys
 from tests.plugins.conftest import Discover, Install
 from tests.plugins.test_hookspecs import example
 from zeus_runtime.events import Notice, RunCompleted, Text, ToolCallStarted
-from zeus_runtime.plugins import Observers
+from zeus_runtime.registry import Observers
 
 BROKEN = """
 from zeus_runtime import hookimpl

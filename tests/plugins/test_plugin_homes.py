@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.distributions import lay_out
 from zeus_runtime import Agent
-from zeus_runtime.agent.plan import Plan
 from zeus_runtime.config import ConfigError
 from zeus_runtime.errors import MissingError
+from zeus_runtime.plan.plan import Plan
 
 HEAD = "version: 1\nmodel: gpt-4o\n"
 PLUGIN = """
@@ -192,7 +192,7 @@ def test_a_blocked_plugins_presets_are_not_found_and_it_is_not_imported(
 
 def test_no_plugin_is_imported_for_a_preset_that_a_nearer_home_has(tmp_path: Path, site: Path) -> None:
     from zeus_runtime.config import load
-    from zeus_runtime.plugins import bundled_home
+    from zeus_runtime.registry import bundled_home
 
     def homes(rules: object) -> list[object]:
         raise AssertionError("the plugins' Homes were asked")

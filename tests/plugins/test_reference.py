@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from zeus_runtime.errors import MissingError
-from zeus_runtime.plugins import Component, Plugin, Registered, load_create, load_options, resolve
+from zeus_runtime.registry import Component, Plugin, Registered, load_create, load_options, resolve
 
 PLUGIN = Plugin("wiki", "wiki.plugin", "zeus-wiki-test", "0.3")
 

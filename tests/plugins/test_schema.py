@@ -13,10 +13,10 @@ import pytest
 
 from tests.plugins.conftest import WIKI, Discover, Install
 from zeus_runtime.config.model import Plugins
-from zeus_runtime.config.schema import compose, core_schema, render
+from zeus_runtime.config.schema.composed import compose, core_schema, render
 from zeus_runtime.errors import MissingError
-from zeus_runtime.plugins import Plugin, discover
-from zeus_runtime.plugins.schema import (
+from zeus_runtime.registry import Plugin, discover
+from zeus_runtime.registry.schema import (
     SchemaEntry,
     bundled_schema,
     installed_schema,
@@ -189,8 +189,8 @@ def test_a_schema_file_that_is_no_schema_is_an_error(tmp_path: Path, text: str |
 def test_no_options_are_imported_for_the_bundled_plugins() -> None:
     code = """
 import sys
-from zeus_runtime.plugins import discover
-from zeus_runtime.plugins.schema import installed_schema
+from zeus_runtime.registry import discover
+from zeus_runtime.registry.schema import installed_schema
 own = [plugin for plugin in discover(environ={}).plugins if plugin.distribution == "zeus-runtime"]
 registry = discover(environ={}, installed=own)
 installed_schema(registry)

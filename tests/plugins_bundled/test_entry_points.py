@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from zeus_runtime.plugins import discover, load_create, load_options
+from zeus_runtime.registry import discover, load_create, load_options
 
 ROOT = Path(__file__).parents[2]
 PLUGINS = ROOT / "plugins"
@@ -65,7 +65,7 @@ def test_bundled_plugins_use_only_public_names(path: Path) -> None:
 def test_discovery_imports_nothing_heavy_and_no_code_behind_the_components() -> None:
     code = """
 import sys
-from zeus_runtime.plugins import discover
+from zeus_runtime.registry import discover
 registry = discover(environ={})
 assert len(registry.all()) >= 7, registry.problems
 heavy = {"pydantic", "asyncio", "rich", "langchain_core", "langgraph", "litellm", "sqlmodel", "sqlalchemy",
@@ -82,7 +82,7 @@ print(sorted((heavy | behind) & set(sys.modules)))
     "registered", discover(environ={}).all(), ids=lambda registered: f"{registered.kind}-{registered.name}"
 )
 def test_every_bundled_component_resolves(registered: object) -> None:
-    from zeus_runtime.plugins import Registered, options_schema
+    from zeus_runtime.registry import Registered, options_schema
 
     assert isinstance(registered, Registered)
     assert callable(load_create(registered))

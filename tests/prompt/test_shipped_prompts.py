@@ -12,7 +12,6 @@ import pytest
 from tests.support.golden import assert_golden
 from zeus_runtime import Tool, tool
 from zeus_runtime.config.model import Mode, Prompt, TimeSection
-from zeus_runtime.plugins.home import bundled_home
 from zeus_runtime.prompt import (
     FILES,
     Section,
@@ -22,6 +21,7 @@ from zeus_runtime.prompt import (
     time_section,
     tools_description,
 )
+from zeus_runtime.registry.home import bundled_home
 from zeus_runtime.tools import visible
 
 PROMPTS = bundled_home() / "prompts"

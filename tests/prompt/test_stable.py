@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from zeus_runtime.config import ConfigError
 from zeus_runtime.config.model import Mode, Prompt, TimeSection
-from zeus_runtime.config.nodes import Mark
+from zeus_runtime.config.yaml.tree import Mark
 from zeus_runtime.prompt import FILES, STABLE_SECTIONS, Section, check_prompt, prompt_files, stable_sections
 from zeus_runtime.prompt.stable import CODES
 from zeus_runtime.prompt.variables import names, substitute, uses

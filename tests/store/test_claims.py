@@ -15,13 +15,13 @@ from tests.support.databases import storage
 from zeus_runtime import Agent, ModelPiece, ModelRequest
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import RunCompleted
-from zeus_runtime.store.claims import claim
+from zeus_runtime.store.session_lock import claim
 
 HOLDER = """
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from zeus_runtime.store.claims import claim
+from zeus_runtime.store.session_lock import claim
 assert claim(Path(sys.argv[1])) is not None
 print("held", flush=True)
 sys.stdin.read()

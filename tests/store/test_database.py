@@ -11,9 +11,9 @@ from sqlalchemy import Connection, insert, text
 from sqlalchemy.exc import IntegrityError
 
 from zeus_runtime.errors import MissingError, RunError
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.memory_tables import PLACE, create_memory_tables
-from zeus_runtime.store.prepared import Prepared
 
 ANN = Prepared(insert(PLACE).values(scope="user", scope_id="ann", changes=0).inline())
 NOWHERE = Prepared(text("INSERT INTO nowhere VALUES (1)"))

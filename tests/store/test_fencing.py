@@ -18,9 +18,9 @@ from sqlalchemy import text
 from tests.support.databases import execute
 from tests.support.logs import log_of
 from zeus_runtime.errors import UsageError
-from zeus_runtime.store.claims import LogConflictError
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.family import removal
+from zeus_runtime.store.session_lock import LogConflictError
+from zeus_runtime.store.session_tree import removal
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
 from zeus_runtime.store.threads import Thread
 
@@ -29,7 +29,7 @@ import asyncio, sys
 from pathlib import Path
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
-from zeus_runtime.store.claims import LogConflictError
+from zeus_runtime.store.session_lock import LogConflictError
 
 async def main(url):
     database = Database(url, directory=Path.cwd())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.store.line import Line, Rollback, edits_aside, line_of, steps_aside
+from zeus_runtime.store.branch import Line, Rollback, edits_aside, line_of, steps_aside
 
 
 @dataclass

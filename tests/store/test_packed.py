@@ -16,8 +16,8 @@ from sqlalchemy import Connection, text
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.store.approvals import approvals_of, put
 from zeus_runtime.store.archived import archive, restore
+from zeus_runtime.store.compressed_columns import pack, unpack
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.packed import pack, unpack
 from zeus_runtime.store.thread_log import ThreadLog
 from zeus_runtime.tools.approval import ApprovalRequest
 from zeus_runtime.tools.preview import Change, Preview

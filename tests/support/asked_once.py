@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, event
 
-from zeus_runtime.agent import checked
 from zeus_runtime.context.tokens import choice
 from zeus_runtime.context.tokens.encodings import exact
 from zeus_runtime.models import profiles
 from zeus_runtime.models.profile_tables import litellm_table
-from zeus_runtime.plugins import discovery
-from zeus_runtime.plugins.contribution import Contribution, contribution
-from zeus_runtime.plugins.installed import installed_plugins
-from zeus_runtime.plugins.plugin import Plugin
+from zeus_runtime.plan import validated as checked
+from zeus_runtime.registry import discovery
+from zeus_runtime.registry.contribution import Contribution, contribution
+from zeus_runtime.registry.installed import installed_plugins
+from zeus_runtime.registry.plugin import Plugin
 from zeus_runtime.store import schema
 
 if TYPE_CHECKING:

@@ -34,10 +34,10 @@ from zeus_runtime.context import edit_from_json, fold, read_archive
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.models.messages import from_payload
-from zeus_runtime.store.packed import unpack
+from zeus_runtime.store.compressed_columns import unpack
 
 HEAVY = (
-    "zeus_runtime.agent.graph",
+    "zeus_runtime.run.graph",
     "zeus_runtime.store.thread_log",
     "zeus_plugins.checkpointers.sqlite.saver",
 )

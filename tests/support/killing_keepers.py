@@ -28,7 +28,7 @@ from zeus_runtime import Agent
 from zeus_runtime.config.model import Retention
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import RunCompleted
-from zeus_runtime.store.line import line_of
+from zeus_runtime.store.branch import line_of
 from zeus_runtime.store.thread_log import ThreadLog
 
 TURNS = 4

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from zeus_runtime.tools import apart
+from zeus_runtime.tools import worker_process as apart
 
 
 async def given_up_while_it_reads(work: Coroutine[Any, Any, Any], patch: pytest.MonkeyPatch) -> int | None:
@@ -22,7 +22,7 @@ async def given_up_while_it_reads(work: Coroutine[Any, Any, Any], patch: pytest.
 
     def started(*args: Any, **named: Any) -> subprocess.Popen[bytes]:
         process = start(*args, **named)
-        if "zeus_runtime.tools.apart" in args[0]:
+        if "zeus_runtime.tools.worker_process" in args[0]:
             readers.append(process)
         return process
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from zeus_runtime import Apart, ApartError
-from zeus_runtime.tools.apart import processors
+from zeus_runtime.tools.worker_process import processors
 
 EVAL = "builtins:eval"
 
@@ -159,6 +159,6 @@ def test_a_container_has_as_many_processors_as_it_has_time_of(
 ) -> None:
     if quota is not None:
         (tmp_path / "cpu.max").write_text(f"{quota}\n")
-    monkeypatch.setattr("zeus_runtime.tools.apart._QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr("zeus_runtime.tools.worker_process._QUOTA", tmp_path / "cpu.max")
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(4)), raising=False)
     assert processors() == count

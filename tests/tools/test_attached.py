@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from zeus_runtime.tools.attached import beside, forget, keep
+from zeus_runtime.tools.attachments import beside, forget, keep
 from zeus_runtime.tools.workspace import WorkspaceFiles
 
 

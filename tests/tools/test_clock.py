@@ -12,7 +12,7 @@ import pytest
 from tests.tools.test_dispatch import RUN, returning
 from zeus_runtime import Tool, ToolResult
 from zeus_runtime.tools import invoke
-from zeus_runtime.tools.clock import Clock, all_standing_still
+from zeus_runtime.tools.pausable_timeout import Clock, all_standing_still
 
 T = TypeVar("T")
 

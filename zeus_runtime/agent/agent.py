@@ -10,27 +10,27 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from zeus_runtime.agent.approvals import masked_decision, masked_pending
-from zeus_runtime.agent.checked import check
-from zeus_runtime.agent.live import Live
-from zeus_runtime.agent.outcome import RunResult, result_of
-from zeus_runtime.agent.outfitting import fresh_outfit
-from zeus_runtime.agent.plan import Plan, make_plan
-from zeus_runtime.agent.pruning import Pruned, Pruning
+from zeus_runtime.agent.result import RunResult, result_of
 from zeus_runtime.agent.runner import Runner
-from zeus_runtime.agent.session import Compaction, new_session_id
-from zeus_runtime.agent.stored_thread import history_of, mode_of
-from zeus_runtime.config.secrets import secrets_of_environment
+from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.errors import masking_errors
 from zeus_runtime.events import Event
+from zeus_runtime.plan.plan import Plan, make_plan
+from zeus_runtime.plan.validated import check
+from zeus_runtime.run.approvals import masked_decision, masked_pending
+from zeus_runtime.run.assembly import run_resources
+from zeus_runtime.run.connections import Connections
+from zeus_runtime.run.stored_thread import history_of, mode_of
+from zeus_runtime.run.turn import Compaction, new_session_id
+from zeus_runtime.sessions.retention import Pruned, Pruner
 from zeus_runtime.trust.decision import recorded_trust
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.config.model import Mode, Retention
     from zeus_runtime.models.interface import Model
+    from zeus_runtime.plan.validated import Checked
     from zeus_runtime.store.listing import SessionInfo
     from zeus_runtime.store.masked_log import MaskedLog
     from zeus_runtime.tools import Connection, Tool, Toolset
@@ -243,8 +243,8 @@ class Agent:
     @_masking
     async def latest_session(self) -> str | None:
         """The session that this agent used last; None if it has none."""
-        live = await self._open()
-        found = await live.log.sessions(agent=self._plan.config.name, limit=1)
+        connections = await self._open()
+        found = await connections.log.sessions(agent=self._plan.config.name, limit=1)
         return found[0].session if found else None
 
     @_masking
@@ -254,7 +254,7 @@ class Agent:
         Raises:
             UsageError: there is no such session.
         """
-        from zeus_runtime.store.family import parent_of
+        from zeus_runtime.store.session_tree import parent_of
 
         log = (await self._open()).log
         while (parent := await parent_of(log, await log.find(session))) is not None:
@@ -309,7 +309,7 @@ class Agent:
         Raises:
             UsageError: there is no such session or message, or nothing after it, or the session is running.
         """
-        return await (await self._runner.keeper()).roll_back(session, to, before=before)
+        return await (await self._runner.lifecycle()).roll_back(session, to, before=before)
 
     @_masking
     async def archive(self, session: str) -> bool:
@@ -318,9 +318,9 @@ class Agent:
         Raises:
             UsageError: there is no such session, or it is running.
         """
-        keeper = await self._runner.keeper()
-        done = await keeper.archive(session)
-        await keeper.log.database.compact()
+        lifecycle = await self._runner.lifecycle()
+        done = await lifecycle.archive(session)
+        await lifecycle.log.database.compact()
         return done
 
     @_masking
@@ -331,9 +331,9 @@ class Agent:
             UsageError: there is no such session, or it is running.
             RunError: its archive is damaged.
         """
-        keeper = await self._runner.keeper()
-        done = await keeper.restore(session)
-        await keeper.log.database.compact()
+        lifecycle = await self._runner.lifecycle()
+        done = await lifecycle.restore(session)
+        await lifecycle.log.database.compact()
         return done
 
     @_masking
@@ -349,8 +349,8 @@ class Agent:
         """
         config = self._plan.config
         agent = None if every_agent else config.name
-        keeper = await self._runner.keeper()
-        return await Pruning(keeper, retention or config.retention, agent, dry_run).run()
+        lifecycle = await self._runner.lifecycle()
+        return await Pruner(lifecycle, retention or config.retention, agent, dry_run).run()
 
     @_masking
     async def delete_session(self, session: str) -> None:
@@ -359,9 +359,9 @@ class Agent:
         Raises:
             UsageError: there is no such session, or it is running.
         """
-        keeper = await self._runner.keeper()
-        await keeper.delete(session)
-        await keeper.log.database.compact()
+        lifecycle = await self._runner.lifecycle()
+        await lifecycle.delete(session)
+        await lifecycle.log.database.compact()
 
     async def aclose(self) -> None:
         """Cancel what runs and close the stores."""
@@ -388,10 +388,10 @@ class Agent:
     @_masking
     async def tools(self) -> Sequence[Tool]:
         """Every tool the agent has now, the toolsets' too, in the order the model sees them."""
-        live = await self._open()
-        opened = await live.toolsets_of(self._plan).opened()
-        model = live.model_of(self._plan)
-        return fresh_outfit(self._plan, model, new_session_id(), opened=opened).equipment.tools
+        connections = await self._open()
+        opened = await connections.toolsets_of(self._plan).opened()
+        model = connections.model_of(self._plan)
+        return run_resources(self._plan, model, new_session_id(), opened=opened).toolbox.tools
 
     async def _masked(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         with self._masked_errors():
@@ -402,5 +402,5 @@ class Agent:
     def _masked_errors(self) -> AbstractContextManager[None]:
         return masking_errors(self._runner.redactor)
 
-    async def _open(self) -> Live:
-        return await self._runner.live()
+    async def _open(self) -> Connections:
+        return await self._runner.connections()

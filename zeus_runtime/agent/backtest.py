@@ -12,22 +12,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.agent.conversation import Conversation
-from zeus_runtime.agent.middleware import Turn
-from zeus_runtime.agent.outfit import Outfit
-from zeus_runtime.agent.outfitting import fresh_outfit
-from zeus_runtime.agent.run import Run
-from zeus_runtime.agent.stored_thread import StoredThread
 from zeus_runtime.context.edits import DropBefore, Edit, Pin, Summarize, edit_from_json
 from zeus_runtime.context.ledger import Step
-from zeus_runtime.context.recordings import Recording
-from zeus_runtime.context.simulate import SUMMARY_TOKENS, Call, Outcome, SimulatedProvider, outcome
+from zeus_runtime.context.replay.provider_simulator import (
+    SUMMARY_TOKENS,
+    Call,
+    Outcome,
+    SimulatedProvider,
+    outcome,
+)
+from zeus_runtime.context.replay.recordings import Recording
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.middleware.protocol import Turn
+from zeus_runtime.run.assembly import run_resources
+from zeus_runtime.run.resources import RunResources
+from zeus_runtime.run.run import Run
+from zeus_runtime.run.stored_thread import StoredThread
+from zeus_runtime.run.transcript import Transcript
 from zeus_runtime.tools import WorkspaceFiles
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.models.interface import ModelPiece, ModelRequest
+    from zeus_runtime.plan.plan import Plan
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools import Toolset
@@ -127,13 +133,13 @@ class _Player:
     async def play(self) -> str:
         """The whole recording; why it ended early, if it did."""
         messages = self._recording.messages
-        outfit = self._outfit()
-        conversation = Conversation(
+        resources = self._resources()
+        transcript = Transcript(
             self._log,
             self._thread,
             StoredThread(),
-            counter=outfit.counter,
-            replayable=[tool.name for tool in outfit.equipment.tools if tool.replayable_result],
+            counter=resources.counter,
+            replayable=[tool.name for tool in resources.toolbox.tools if tool.replayable_result],
         )
         run: Run | None = None
         place = 0
@@ -141,13 +147,13 @@ class _Player:
         while place < len(messages):
             message = messages[place]
             if message.type != "ai":
-                await conversation.append(place + 1, _RUN, message)
+                await transcript.append(place + 1, _RUN, message)
                 run = None if message.type == "human" else run
                 place += 1
                 continue
             if run is None:
                 turn = Turn(session=_SESSION, run_id=_RUN, mode=self._plan.mode)
-                run = Run(turn, self._outfit(), conversation, lambda _event: None, _nothing)
+                run = Run(turn, self._resources(), transcript, lambda _event: None, _nothing)
             self._provider.simulated.expect(
                 message,  # type: ignore[arg-type]
                 place=place,
@@ -167,12 +173,12 @@ class _Player:
     def after(self) -> None:
         self._mark = time.process_time()
 
-    def _outfit(self) -> Outfit:
-        outfit = fresh_outfit(self._plan, self._provider, _SESSION, opened=self._listed)
+    def _resources(self) -> RunResources:
+        resources = run_resources(self._plan, self._provider, _SESSION, opened=self._listed)
         limits = replace(
-            outfit.limits, max_steps=_ENDLESS, timeout_seconds=None, max_cost_usd=None, repeated_calls=None
+            resources.limits, max_steps=_ENDLESS, timeout_seconds=None, max_cost_usd=None, repeated_calls=None
         )
-        return replace(outfit, limits=limits)
+        return replace(resources, limits=limits)
 
 
 class _Watched:

@@ -8,28 +8,28 @@ from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zeus_runtime.agent.approvals import Desk
-from zeus_runtime.agent.delegating import Delegating, Ground
-from zeus_runtime.agent.executing import all_parts
-from zeus_runtime.agent.keeping import Keeper
-from zeus_runtime.agent.live import HeldOpen, Live, sandboxes_of
-from zeus_runtime.agent.outfitting import fresh_outfit
-from zeus_runtime.agent.pruning import prune_daily
-from zeus_runtime.agent.redaction import masked_for, redacted
-from zeus_runtime.agent.references import Reference, brought_along, pictures_left_out
 from zeus_runtime.agent.running import Running
-from zeus_runtime.agent.session import Compaction, Session, new_session_id
-from zeus_runtime.agent.stored_thread import mode_note
+from zeus_runtime.delegation.dispatcher import Dispatcher
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, Notice
-from zeus_runtime.plugins import Observers
+from zeus_runtime.plan.executed_parts import all_parts
+from zeus_runtime.plan.redaction import masked_for, redacted
+from zeus_runtime.registry import Observers
+from zeus_runtime.run.approvals import ApprovalBroker
+from zeus_runtime.run.attachments import brought_along, pictures_left_out
+from zeus_runtime.run.connections import ConnectionPool, Connections, sandboxes_of
+from zeus_runtime.run.stored_thread import mode_note
+from zeus_runtime.run.turn import Compaction, Session, new_session_id
+from zeus_runtime.sessions.lifecycle import SessionLifecycle
+from zeus_runtime.sessions.retention import prune_daily
+from zeus_runtime.tools.attachments import Reference
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.agent.outfit import Outfit
-    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.config import Redactor
     from zeus_runtime.models.interface import Model
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.run.resources import RunResources
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools.approval import ApprovalChannel
@@ -53,7 +53,7 @@ class Runner:
         self._checked = checked
         self._plan = plan
         self.redactor = checked.secrets
-        self._held = HeldOpen(plan, model)
+        self._pool = ConnectionPool(plan, model, self.redactor, self._recorded)
         self.running = Running()
         self._is_trusted = False
         self.cassette: Path | None = None
@@ -86,30 +86,30 @@ class Runner:
             _refuse_bad_text(prompt, is_all=not attachments)
         self._require_trust()
         references = await brought_along(self._plan, prompt, attachments, self.secrets)
-        live = await self.live()
+        connections = await self.connections()
         name = session or new_session_id()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         emit = self._emitter(events.put_nowait)
-        outfit = await self._outfit(live, name, emit, approvals)
+        resources = await self._resources(connections, name, emit, approvals)
         if session is None:
-            thread = await live.log.open(
+            thread = await connections.log.open(
                 name, agent=self._plan.config.name, title=self.secrets.text(prompt or "")
             )
         else:
-            thread = await live.log.find(session)
-            await _refuse_sub_agents(live.log, thread)
+            thread = await connections.log.find(session)
+            await _refuse_sub_agents(connections.log, thread)
         self.running.refuse(name)
-        give_back = await live.database.claim(name)
+        give_back = await connections.database.claim(name)
         for notice in _notices(self._plan, references):
             emit(notice)
 
         async def work() -> None:
-            with _untraced(), live.toolsets_of(self._plan).telling(emit):
-                started = self._session(live, thread)
+            with _untraced(), connections.toolsets_of(self._plan).telling(emit):
+                started = self._session(connections, thread)
                 await started.run(
                     prompt,
                     self._plan.mode,
-                    outfit,
+                    resources,
                     emit,
                     references=references,
                     noted=mode_note(self._plan.mode, self._checked.config.mode),
@@ -128,30 +128,30 @@ class Runner:
             UntrustedError: the config would execute what its user has not allowed.
         """
         self._require_trust()
-        live = await self.live()
-        thread = await live.log.find(session)
+        connections = await self.connections()
+        thread = await connections.log.find(session)
         self.running.refuse(session)
         emit = self._emitter(lambda _event: None)
-        outfit = await self._outfit(live, session, emit, None)
-        give_back = await live.database.claim(session)
+        resources = await self._resources(connections, session, emit, None)
+        give_back = await connections.database.claim(session)
         try:
             with _untraced():
-                return await self._session(live, thread).compact(self._plan.mode, outfit, emit)
+                return await self._session(connections, thread).compact(self._plan.mode, resources, emit)
         finally:
             give_back()
 
-    async def keeper(self) -> Keeper:
+    async def lifecycle(self) -> SessionLifecycle:
         """What keeps, archives and deletes the sessions of the agent's database."""
-        return self._keeper_of(await self.live())
+        return self._lifecycle_of(await self.connections())
 
-    async def live(self) -> Live:
-        """What the agent holds open, opened."""
-        return await self._held.live()
+    async def connections(self) -> Connections:
+        """The agent's connections, open."""
+        return await self._pool.open()
 
     async def aclose(self) -> None:
         """Cancel what runs and close the stores."""
         await self.running.aclose()
-        await self._held.aclose()
+        await self._pool.aclose()
 
     def _require_trust(self) -> None:
         """Raise unless all that the agent and its sub-agents execute is allowed; asked before the first run."""
@@ -160,23 +160,25 @@ class Runner:
         self._checked.trust.require(all_parts(self._checked))
         self._is_trusted = True
 
-    def _session(self, live: Live, thread: Thread) -> Session:
+    def _session(self, connections: Connections, thread: Thread) -> Session:
         config = self._plan.config
 
-        async def upkeep() -> None:
-            keeper = self._keeper_of(live)
-            await prune_daily(keeper, config.retention, agent=config.name, spare=thread.session)
+        async def maintenance() -> None:
+            lifecycle = self._lifecycle_of(connections)
+            await prune_daily(lifecycle, config.retention, agent=config.name, spare=thread.session)
 
-        return Session(
-            thread, log=live.log, database=live.database, saver=live.saver, graph=live.graph, upkeep=upkeep
-        )
+        return Session(thread, connections, maintenance=maintenance)
 
-    async def _outfit(
-        self, live: Live, session: str, emit: Callable[[Event], None], channel: ApprovalChannel | None
-    ) -> Outfit:
+    async def _resources(
+        self,
+        connections: Connections,
+        session: str,
+        emit: Callable[[Event], None],
+        channel: ApprovalChannel | None,
+    ) -> RunResources:
         redactor = self.redactor
-        desk = Desk(
-            live.log,
+        broker = ApprovalBroker(
+            connections.log,
             user=self._plan.config.user,
             redact=redactor.json,
             known=redactor.masked,
@@ -184,26 +186,16 @@ class Runner:
             emit=emit,
             channel=channel,
         )
-        ground = Ground(
-            live.log,
-            live.database,
-            live.saver,
-            live.graph,
-            lambda plan: self._heard(live.model_of(plan)),
-            live.toolsets_of,
-            redactor,
-        )
-        delegate = Delegating(ground, self._plan, session, desk)
-        opened = await live.toolsets_of(self._plan).opened()
-        model = self._heard(live.model_of(self._plan))
-        return fresh_outfit(self._plan, model, session, desk, delegate, opened, self.secrets)
+        return await Dispatcher(connections, self._plan, session, broker).resources()
 
-    def _keeper_of(self, live: Live) -> Keeper:
+    def _lifecycle_of(self, connections: Connections) -> SessionLifecycle:
         plan = self._plan.build
         forget = [each.remove for each in sandboxes_of(self._plan)]
-        return Keeper(live.log, live.saver, self.running.__contains__, plan.workspace, forget, plan.memory)
+        return SessionLifecycle(
+            connections.log, connections.saver, self.running.__contains__, plan.workspace, forget, plan.memory
+        )
 
-    def _heard(self, model: Model) -> Model:
+    def _recorded(self, model: Model) -> Model:
         if self.cassette is None:
             return model
         from zeus_runtime.models.recorder import Recorder
@@ -253,7 +245,7 @@ def _notices(plan: Plan, references: Sequence[Reference]) -> Iterator[Notice]:
 
 
 async def _refuse_sub_agents(log: ThreadLog, thread: Thread) -> None:
-    from zeus_runtime.store.family import parent_of
+    from zeus_runtime.store.session_tree import parent_of
 
     parent = await parent_of(log, thread)
     if parent is not None:

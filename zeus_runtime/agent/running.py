@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 
-from zeus_runtime.agent.session import interrupted
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, RunCompleted, RunFailed
+from zeus_runtime.run.turn import interrupted
 
 
 class Running:

@@ -15,9 +15,9 @@ from zeus_runtime.tools.approval import STRICTNESS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.validated import Checked
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.tools.approval import AskModes
 
@@ -80,8 +80,8 @@ def mode(
 
 def _modes(checked: Checked) -> dict[str, AskModes]:
     """What the agent and its sub-agents ask, by name: ``main/researcher``."""
-    from zeus_runtime.agent.asked import ask_modes
-    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.plan.checks.asking_order import ask_modes
+    from zeus_runtime.plan.plan import make_plan
 
     def found(plan: Plan, name: str) -> Iterator[tuple[str, AskModes]]:
         modes = ask_modes(plan.middlewares)

@@ -17,9 +17,9 @@ from zeus_runtime.cli.streams import answer, as_json, complain, terminal_columns
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.validated import Checked
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.tools.approval import PendingApproval
 
@@ -77,10 +77,10 @@ def list_pending(
 @click.pass_obj
 def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
     """Show a call that waits for a decision in full, and the diff that it would make now."""
-    from zeus_runtime.agent.approvals import masked_pending
     from zeus_runtime.cli.approving import fields_of
     from zeus_runtime.cli.question import question_lines
     from zeus_runtime.errors import UsageError
+    from zeus_runtime.run.approvals import masked_pending
     from zeus_runtime.store.approvals import note_shown, open_approvals
 
     checked, _ = read_owner(process, which)
@@ -109,8 +109,8 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
 
 async def _previewed(checked: Checked, agent: str, pending: PendingApproval) -> PendingApproval:
     """The call with what it would change now, as the tool of the agent that waits tells it."""
-    from zeus_runtime.agent.plan import make_plan
-    from zeus_runtime.agent.redaction import masked_for
+    from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.plan.redaction import masked_for
     from zeus_runtime.tools.preview import masked, preview_of, redacted
 
     plan = make_plan(checked)
@@ -170,9 +170,9 @@ def allow_tools(
     which: ConfigArgs,
 ) -> None:
     """Never ask the user about these tools again, where the YAML's `approve` has mode allowlist and no rule fits."""
-    from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.errors import UsageError
-    from zeus_runtime.plugins.suggestion import did_you_mean
+    from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.registry.suggestion import did_you_mean
     from zeus_runtime.store.approvals import allow
 
     checked, own = read_owner(process, which)

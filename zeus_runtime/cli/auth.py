@@ -93,8 +93,8 @@ def logout(process: Process, name: str, which: ConfigArgs) -> None:
 def _accounts(
     process: Process, which: ConfigArgs, *, will_call: bool = False
 ) -> list[tuple[Toolset, Account]]:
-    from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.trusting import read_trusted
+    from zeus_runtime.plan.plan import make_plan
 
     plan = make_plan(read_trusted(process, which) if will_call else read_config(process, which))
     toolsets = [planned.create(plan.build) for planned in plan.opens]
@@ -103,7 +103,7 @@ def _accounts(
 
 def _toolset(found: Sequence[tuple[Toolset, Account]], name: str) -> Toolset:
     from zeus_runtime.errors import UsageError
-    from zeus_runtime.plugins.suggestion import did_you_mean
+    from zeus_runtime.registry.suggestion import did_you_mean
 
     for toolset, account in found:
         if account.name == name:

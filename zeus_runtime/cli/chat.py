@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from zeus_runtime.agent.agent import Agent
-    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.approving import Asking
     from zeus_runtime.cli.process import Process
     from zeus_runtime.cli.views import View
+    from zeus_runtime.plan.validated import Checked
 
 T = TypeVar("T")
 
@@ -247,7 +247,7 @@ class Chat:
 
     def _made(self, mode: Any) -> Agent:
         from zeus_runtime.agent.agent import Agent
-        from zeus_runtime.agent.plan import make_plan
+        from zeus_runtime.plan.plan import make_plan
 
         return Agent(self._checked, make_plan(self._checked, mode=mode))
 
@@ -276,7 +276,7 @@ class Chat:
 
     def _command(self, name: str, argument: str = "") -> int:
         from zeus_runtime.cli.table import table
-        from zeus_runtime.plugins.suggestion import did_you_mean
+        from zeus_runtime.registry.suggestion import did_you_mean
 
         if name == "/help":
             complain(table(list(HELP.items())))
@@ -306,7 +306,7 @@ class Chat:
         return 0
 
     def _attach_file(self, name: str) -> None:
-        from zeus_runtime.config.user_paths import expanded
+        from zeus_runtime.config.layers.user_paths import expanded
 
         path = self._checked.directory / expanded(name)
         if name and path.is_file():

@@ -12,9 +12,9 @@ from zeus_runtime.cli.streams import is_terminal, shows_colours
 from zeus_runtime.errors import ZeusError
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.options import ConfigArgs
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.plan.validated import Checked
 
 DISTRIBUTION = "zeus-runtime"
 OLDEST_PYTHON = (3, 11)
@@ -88,7 +88,7 @@ def packages(distribution: str) -> Iterator[Finding]:
 def _plugins(process: Process) -> Iterator[Finding]:
     from collections import Counter
 
-    from zeus_runtime.plugins import discover
+    from zeus_runtime.registry import discover
 
     registry = discover(environ=process.environ)
     count = Counter(plugin.status for plugin in registry.plugins)
@@ -104,7 +104,7 @@ def _plugins(process: Process) -> Iterator[Finding]:
 
 
 def _homes(process: Process) -> Iterator[Finding]:
-    from zeus_runtime.plugins import search_path
+    from zeus_runtime.registry import search_path
 
     try:
         homes = search_path(directory=process.directory, environ=process.environ)
@@ -114,8 +114,8 @@ def _homes(process: Process) -> Iterator[Finding]:
 
 
 def _config(process: Process, which: ConfigArgs) -> tuple[list[Finding], Checked | None]:
-    from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.options import read_config
+    from zeus_runtime.plan.plan import make_plan
 
     try:
         checked = read_config(process, which)
@@ -140,7 +140,7 @@ def _model(checked: Checked) -> Iterator[Finding]:
     """Whether the model could be called; a model that can tell has ``async check()``, which raises if not."""
     import asyncio
 
-    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.plan.plan import make_plan
 
     plan = make_plan(checked)
     try:
@@ -156,8 +156,8 @@ def _model(checked: Checked) -> Iterator[Finding]:
 
 def _sandboxes(checked: Checked) -> Iterator[Finding]:
     """Whether programs could be run, and what this machine does not let a sandbox limit."""
-    from zeus_runtime.agent.live import sandboxes_of
-    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.run.connections import sandboxes_of
 
     for backend in (each for sandboxes in sandboxes_of(make_plan(checked)) for each in sandboxes.opened):
         try:

@@ -48,7 +48,7 @@ def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str
     from click.shell_completion import CompletionItem
 
     from zeus_runtime.cli.table import shortened
-    from zeus_runtime.config.secrets import secrets_of_environment
+    from zeus_runtime.config.secrets.masking import secrets_of_environment
     from zeus_runtime.trust.databases import is_made
     from zeus_runtime.trust.decision import records_folder
 
@@ -85,7 +85,7 @@ def _homes() -> tuple[Path, ...]:
     import os
 
     from zeus_runtime.errors import ZeusError
-    from zeus_runtime.plugins.home import search_path
+    from zeus_runtime.registry.home import search_path
 
     try:
         return search_path(directory=Path.cwd(), environ=os.environ)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.plan.validated import Checked
 
 
 def is_missing(checked: Checked) -> bool:

@@ -11,8 +11,8 @@ from zeus_runtime.cli.options import ConfigArgs, config_argument, read_owner
 from zeus_runtime.cli.streams import answer, as_json, complain
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.plan.validated import Checked
 
 
 @click.group("db")
@@ -83,7 +83,7 @@ async def _current(checked: Checked) -> str | None:
 
 
 async def _upgrade(checked: Checked) -> str | None:
-    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.schema import upgrade as bring_up
     from zeus_runtime.store.word_entries import prepare_words

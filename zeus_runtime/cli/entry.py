@@ -122,7 +122,7 @@ def _guarded(words: Sequence[str], process: Process) -> int:
 
 def _failed(error: Exception, process: Process) -> int:
     from zeus_runtime.cli.streams import complain
-    from zeus_runtime.config.diagnostics import ConfigError
+    from zeus_runtime.config.messages.diagnostics import ConfigError
 
     text = process.redact(str(error))
     complain(text if isinstance(error, ConfigError) else f"error: {text}")

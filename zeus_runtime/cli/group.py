@@ -13,7 +13,7 @@ from zeus_runtime import __version__
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from zeus_runtime.plugins import PluginProblem
+    from zeus_runtime.registry import PluginProblem
 
 VERBS: Final[Mapping[str, str]] = {
     "run": "Run an agent: one prompt, or a conversation.",
@@ -90,8 +90,8 @@ class Verbs(click.Group):
     def _add_plugins(self, ctx: click.Context) -> tuple[PluginProblem, ...]:
         import os
 
-        from zeus_runtime.plugins import discover
-        from zeus_runtime.plugins.commands import plugin_commands
+        from zeus_runtime.registry import discover
+        from zeus_runtime.registry.commands import plugin_commands
 
         for name in VERBS:
             command = self.get_command(ctx, name)
@@ -105,7 +105,7 @@ class Verbs(click.Group):
 
 
 def _unknown(name: str, known: Mapping[str, object], problems: tuple[PluginProblem, ...]) -> str:
-    from zeus_runtime.plugins.suggestion import did_you_mean
+    from zeus_runtime.registry.suggestion import did_you_mean
 
     lines = [f"there is no command '{name}'{did_you_mean(name, known)}"]
     lines += [

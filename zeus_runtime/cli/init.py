@@ -17,7 +17,7 @@ from zeus_runtime.cli.streams import complain, is_terminal
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.config.plugin_home import PluginHome
+    from zeus_runtime.config.layers.plugin_home import PluginHome
 
 MODEL_BY_KEY: Final[Mapping[str, str]] = {
     "ANTHROPIC_API_KEY": "anthropic/claude-sonnet-4-5",
@@ -148,7 +148,7 @@ def _scalar(text: str) -> str:
 
 
 def _presets(process: Process) -> Sequence[str]:
-    from zeus_runtime.config.plugin_home import presets_of
+    from zeus_runtime.config.layers.plugin_home import presets_of
 
     found = {path.stem for home in _homes(process) for path in (home / "configs").glob("*.yaml")}
     near = sorted(found - {"profiles"})
@@ -156,13 +156,13 @@ def _presets(process: Process) -> Sequence[str]:
 
 
 def _plugin_homes(process: Process) -> Sequence[PluginHome]:
-    from zeus_runtime.plugins import installed_homes
+    from zeus_runtime.registry import installed_homes
 
     return installed_homes({}, process.environ)
 
 
 def _homes(process: Process) -> Sequence[Path]:
-    from zeus_runtime.plugins.home import search_path
+    from zeus_runtime.registry.home import search_path
 
     return search_path(directory=process.directory, environ=process.environ)
 
@@ -231,14 +231,14 @@ def _validate(process: Process, text: str) -> None:
     """
     from io import BytesIO
 
-    from zeus_runtime.agent.checked import examine_config
+    from zeus_runtime.plan.validated import examine_config
 
     examine_config("-", directory=process.directory, environ=process.environ, stdin=BytesIO(text.encode()))
 
 
 def _warnings(process: Process, written: Path) -> list[str]:
     """Warnings about the file that was written, such as a model that is not known."""
-    from zeus_runtime.agent.checked import examine_config
+    from zeus_runtime.plan.validated import examine_config
 
     checked = examine_config(str(written), directory=process.directory, environ=process.environ)
     return [process.redact(each.message) for each in checked.notices]

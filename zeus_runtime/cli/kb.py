@@ -15,9 +15,9 @@ from zeus_runtime.cli.telling import tell
 from zeus_runtime.escaping import printable
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
     from zeus_runtime.knowledge import BaseInfo, Hit, Ingested, KnowledgeService, Progress
+    from zeus_runtime.plan.validated import Checked
 
 T = TypeVar("T")
 
@@ -224,9 +224,9 @@ def _with_service(
 ) -> tuple[Checked, T]:
     import asyncio
 
-    from zeus_runtime.agent.plan import make_plan
-    from zeus_runtime.agent.services import knowledge_service
     from zeus_runtime.cli.start import prepared
+    from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.plan.services import knowledge_service
     from zeus_runtime.tools.gate import calling
 
     checked, _ = read_owner(process, which)

@@ -10,8 +10,8 @@ from zeus_runtime.cli.streams import complain
 from zeus_runtime.errors import ZeusError
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.plan.validated import Checked
     from zeus_runtime.store.thread_log import ThreadLog
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ def with_log(
 
 def _learn_family(process: Process, checked: Checked) -> None:
     """Sessions of sub-agents are in the same database, and their configs have secrets of their own."""
-    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.plan.plan import make_plan
 
     if not checked.config.agents:
         return

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     import asyncio
 
     from zeus_runtime.agent.agent import Agent
-    from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.cli.process import Process
     from zeus_runtime.config.model import Mode
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.validated import Checked
 
 _log = logging.getLogger(__name__)
 
@@ -52,10 +52,10 @@ def command(process: Process, mode: Mode | None, which: ConfigArgs) -> None:
     import asyncio
     from importlib.util import find_spec
 
-    from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.cli.trusting import read_trusted
     from zeus_runtime.errors import MissingError
+    from zeus_runtime.plan.plan import make_plan
 
     # Standard input and output are the client's, so nobody can be asked.
     checked = read_trusted(process, which, may_ask=False)

@@ -111,6 +111,6 @@ def _where(process: Process, config: str | None) -> tuple[Profiles | None, tuple
 
         checked = read_config(process, ConfigArgs(config))
         return checked.config.profiles, checked.homes
-    from zeus_runtime.plugins.home import search_path
+    from zeus_runtime.registry.home import search_path
 
     return None, search_path(directory=process.directory, environ=process.environ)

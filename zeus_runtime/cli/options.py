@@ -14,8 +14,8 @@ from zeus_runtime.cli.completion import complete_config, complete_model
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.plan.validated import Checked
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -140,7 +140,7 @@ def read_config(process: Process, which: ConfigArgs) -> Checked:
         ConfigError: with every problem.
         MissingError: a plugin the config asks for is not there.
     """
-    from zeus_runtime.agent.checked import check
+    from zeus_runtime.plan.validated import check
 
     checked = check(
         which.config,

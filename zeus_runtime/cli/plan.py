@@ -19,12 +19,12 @@ from zeus_runtime.cli.options import (
 from zeus_runtime.cli.streams import answer, as_json, complain
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.agent.chosen import EmbeddingsInUse
-    from zeus_runtime.agent.components import PlannedComponent
-    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.plugins import Plugin
+    from zeus_runtime.plan.chosen_embeddings import EmbeddingsInUse
+    from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.registry import Plugin
     from zeus_runtime.tools import Connection
     from zeus_runtime.tools.approval import AskMode
 
@@ -68,7 +68,7 @@ def command(
     """
     if sum([explain is not None, prompt, output == "json"]) > 1:
         raise click.UsageError("--explain, --prompt and --format json exclude each other", ctx)
-    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.plan.plan import make_plan
 
     checked = _read(process, which, output)
     redact = checked.document.redactor
@@ -93,8 +93,8 @@ def _read(process: Process, which: ConfigArgs, output: str) -> Checked:
     try:
         return read_config(process, which)
     except UntrustedError:
-        from zeus_runtime.agent.executing import all_parts
         from zeus_runtime.cli.trusting import examined, shown
+        from zeus_runtime.plan.executed_parts import all_parts
 
         found = examined(process, which)
         if output == "json":
@@ -106,7 +106,7 @@ def _read(process: Process, which: ConfigArgs, output: str) -> Checked:
 
 
 def _parts(checked: Checked) -> list[dict[str, Any]]:
-    from zeus_runtime.agent.executing import all_parts
+    from zeus_runtime.plan.executed_parts import all_parts
 
     return [
         {
@@ -225,8 +225,8 @@ def _section_rows(checked: Checked, plan: Plan) -> list[tuple[str, str, str]]:
 
 
 def _executed_lines(checked: Checked) -> Iterator[str]:
-    from zeus_runtime.agent.executing import all_parts
     from zeus_runtime.cli.table import table
+    from zeus_runtime.plan.executed_parts import all_parts
 
     parts = all_parts(checked)
     if parts:
@@ -303,7 +303,7 @@ _ASKING: Final[Mapping[AskMode, str]] = {
 
 
 def _approvals_row(plan: Plan) -> tuple[str, str]:
-    from zeus_runtime.agent.asked import ask_modes, asks_user
+    from zeus_runtime.plan.checks.asking_order import ask_modes, asks_user
 
     modes = ask_modes(plan.middlewares)
     if modes is not None:
@@ -368,9 +368,9 @@ def _memory_object(checked: Checked, plan: Plan) -> dict[str, Any] | None:
 
 def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
     """What will embed; None where a server would have to be asked for the user's choice, which no plan does."""
-    from zeus_runtime.agent.chosen import embeddings_in_use
-    from zeus_runtime.agent.executing import database_file
     from zeus_runtime.memory.choice import stored_in_file
+    from zeus_runtime.plan.chosen_embeddings import embeddings_in_use
+    from zeus_runtime.plan.executed_parts import database_file
 
     url, memory = plan.config.storage.url, plan.config.memory
     if not url.startswith("sqlite"):

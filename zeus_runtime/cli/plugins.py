@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.plugins import Plugin, PluginProblem, Registry
+    from zeus_runtime.registry import Plugin, PluginProblem, Registry
 
 
 @click.group("plugins", invoke_without_command=True)
@@ -42,7 +42,7 @@ def list_plugins(ctx: click.Context, process: Process, config: str | None, as_ob
     skills. A config turns a Home on with `homes: [plugin:NAME]`. Problems go to standard error.
     """
     from zeus_runtime.cli.group import zeus
-    from zeus_runtime.plugins.commands import plugin_commands
+    from zeus_runtime.registry.commands import plugin_commands
 
     registry = _registry(process, config)
     for name in zeus.list_commands(ctx):
@@ -63,13 +63,13 @@ def list_plugins(ctx: click.Context, process: Process, config: str | None, as_ob
 
 
 def _registry(process: Process, config: str | None) -> Registry:
-    from zeus_runtime.plugins import discover
+    from zeus_runtime.registry import discover
 
     if config is None:
         return discover(environ=process.environ)
-    from zeus_runtime.agent.checked import trust_of
     from zeus_runtime.config import load
-    from zeus_runtime.plugins import installed_homes, search_path
+    from zeus_runtime.plan.validated import trust_of
+    from zeus_runtime.registry import installed_homes, search_path
 
     # Not the whole check: what is wrong with a plugin must be seen even where the config needs that plugin.
     homes = search_path(directory=process.directory, environ=process.environ)

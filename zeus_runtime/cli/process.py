@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.secrets import Redactor
+    from zeus_runtime.config.secrets.masking import Redactor
 
 
 class Process:
@@ -50,7 +50,7 @@ class Process:
 
         Before any is read, those of the working directory's ``.env`` count.
         """
-        from zeus_runtime.config.secrets import secrets_of_environment
+        from zeus_runtime.config.secrets.masking import secrets_of_environment
 
         known = secrets_of_environment({**({} if self._redactor else self._dotenv), **self.environ})
         return known.joined(self._redactor) if self._redactor else known
@@ -61,8 +61,8 @@ class Process:
 
     @property
     def _dotenv(self) -> Mapping[str, str]:
-        from zeus_runtime.config.diagnostics import ConfigError
-        from zeus_runtime.config.dotenv import parse_dotenv
+        from zeus_runtime.config.layers.dotenv import parse_dotenv
+        from zeus_runtime.config.messages.diagnostics import ConfigError
 
         try:
             return parse_dotenv(Path(".env").read_text("utf-8"), ".env")

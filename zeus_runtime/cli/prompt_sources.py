@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.agent.plan import Plan
-    from zeus_runtime.plugins import Plugin
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.validated import Checked
     from zeus_runtime.prompt import Section
+    from zeus_runtime.registry import Plugin
 
 
 class PromptSource(NamedTuple):

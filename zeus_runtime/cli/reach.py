@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.validated import Checked
 
 
 def reach_rows(checked: Checked, plan: Plan) -> Iterator[tuple[str, str]]:

@@ -30,11 +30,11 @@ from zeus_runtime.cli.words import config_and_prompt
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
-    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
     from zeus_runtime.cli.views import View
     from zeus_runtime.errors import ZeusError
     from zeus_runtime.events import RunCompleted, RunFailed
+    from zeus_runtime.plan.validated import Checked
     from zeus_runtime.tools.approval import Decision
 
 
@@ -283,10 +283,10 @@ async def _ending(checked: Checked, request: Request, view: View) -> RunComplete
     from contextlib import AsyncExitStack
 
     from zeus_runtime.agent.agent import Agent
-    from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.approving import YES_NOTICE, asking_for
     from zeus_runtime.cli.drive import drive
     from zeus_runtime.events import Notice
+    from zeus_runtime.plan.plan import make_plan
 
     agent = Agent(checked, make_plan(checked, mode=request.mode))
     async with AsyncExitStack() as stack:
@@ -344,7 +344,7 @@ async def latest(agent: Agent) -> str:
 
 def _failure(error: ZeusError, process: Process) -> RunFailed:
     from zeus_runtime.config import ConfigError
-    from zeus_runtime.config.diagnostics import to_json
+    from zeus_runtime.config.messages.diagnostics import to_json
     from zeus_runtime.events import RunFailed
 
     details = {}

@@ -46,9 +46,9 @@ def command(ctx: click.Context, process: Process, target: Path | None, write: bo
 
 
 def _installed(process: Process) -> str:
-    from zeus_runtime.config.schema import render
-    from zeus_runtime.plugins import discover
-    from zeus_runtime.plugins.schema import installed_schema
+    from zeus_runtime.config.schema.composed import render
+    from zeus_runtime.registry import discover
+    from zeus_runtime.registry.schema import installed_schema
 
     registry = discover(environ=process.environ)
     schema, problems = installed_schema(registry)
@@ -58,9 +58,9 @@ def _installed(process: Process) -> str:
 
 
 def _own_file(process: Process, *, check: bool) -> int:
-    from zeus_runtime.config.schema import render
-    from zeus_runtime.plugins import discover
-    from zeus_runtime.plugins.schema import bundled_schema, schema_file
+    from zeus_runtime.config.schema.composed import render
+    from zeus_runtime.registry import discover
+    from zeus_runtime.registry.schema import bundled_schema, schema_file
 
     text = render(bundled_schema(discover(environ=process.environ)))
     file = schema_file()

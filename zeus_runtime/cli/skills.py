@@ -101,7 +101,7 @@ def show_skill(process: Process, name: str, which: ConfigArgs, as_object: bool) 
 
 def _found(process: Process, which: ConfigArgs) -> tuple[Skills, bool]:
     """The skills, and whether the config gives them to its model at all."""
-    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.skills import find_skills, skill_roots
 
     plan = make_plan(read_owner(process, which)[0])
@@ -114,7 +114,7 @@ def _found(process: Process, which: ConfigArgs) -> tuple[Skills, bool]:
 
 def _chosen(found: Skills, name: str) -> Skill:
     from zeus_runtime.errors import UsageError
-    from zeus_runtime.plugins.suggestion import did_you_mean
+    from zeus_runtime.registry.suggestion import did_you_mean
 
     of_name = [each for each in found.all if each.name == name]
     if not of_name:

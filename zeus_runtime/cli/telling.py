@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zeus_runtime.cli.streams import answer, as_json
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.plan.validated import Checked
 
 
 def tell(checked: Checked | None, form: str, value: Any, text: Callable[[], str]) -> None:

@@ -14,11 +14,11 @@ from zeus_runtime.cli.table import one_line
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from zeus_runtime.agent.inventory import Opened, Stock
-    from zeus_runtime.agent.plan import Plan
-    from zeus_runtime.agent.planned_tools import PlannedTool
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.plugins import Plugin
+    from zeus_runtime.plan.inventory import Opened, Stock
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.tools import PlannedTool
+    from zeus_runtime.registry import Plugin
     from zeus_runtime.tools import Connection, Toolset
 
 
@@ -47,10 +47,10 @@ def list_tools(
     """
     from dataclasses import asdict
 
-    from zeus_runtime.agent.inventory import inventory
-    from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.table import table
     from zeus_runtime.cli.trusting import read_trusted
+    from zeus_runtime.plan.inventory import inventory
+    from zeus_runtime.plan.plan import make_plan
 
     checked = read_trusted(process, which) if connect else read_config(process, which)
     plan = make_plan(checked)
@@ -166,9 +166,9 @@ async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool
     """All tools in the order the model sees them, with the toolsets' where they are there, and how those are."""
     import asyncio
 
-    from zeus_runtime.agent.opening import OpenToolsets
-    from zeus_runtime.agent.outfitting import equipment_of
-    from zeus_runtime.agent.planned_tools import PlannedTool
+    from zeus_runtime.plan.tools import PlannedTool
+    from zeus_runtime.run.assembly import toolbox_of
+    from zeus_runtime.run.connections import OpenToolsets
     from zeus_runtime.tools import showing
     from zeus_runtime.tools.deferred import LOADER
 
@@ -178,19 +178,19 @@ async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool
     try:
         opened = await toolsets.opened()
         await asyncio.gather(*(toolset.settled() for toolset in opened.values()))
-        equipment = equipment_of(plan, opened)
-        equipment.add([each.tool for each in plan.tools if each.kind == "middleware"])
+        toolbox = toolbox_of(plan, opened)
+        toolbox.add([each.tool for each in plan.tools if each.kind == "middleware"])
         owner = {tool.name: opens[name] for name, toolset in opened.items() for tool in toolset.tools()}
-        deferring = [owner[tool.name] for tool in equipment.tools if tool.deferred and tool.name in owner]
+        deferring = [owner[tool.name] for tool in toolbox.tools if tool.deferred and tool.name in owner]
         if deferring:
             owner[LOADER] = deferring[0]
         tools = [
             known.get(tool.name)
             or PlannedTool(tool, showing(tool, plan.mode), owner[tool.name].name, owner[tool.name].plugin)
-            for tool in equipment.tools
+            for tool in toolbox.tools
             if tool.name in known or tool.name in owner
         ]
-        for problem in equipment.refused:
+        for problem in toolbox.refused:
             complain(process.redact(f"note: {problem}"), "yellow")
         return tools, _opened(opened, started=True)
     finally:
@@ -198,7 +198,7 @@ async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool
 
 
 def _opened(toolsets: Mapping[str, Toolset], *, started: bool = False) -> Opened:
-    from zeus_runtime.agent.inventory import Opened
+    from zeus_runtime.plan.inventory import Opened
 
     return Opened(
         {name: toolset.status() for name, toolset in toolsets.items()},

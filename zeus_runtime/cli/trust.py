@@ -61,8 +61,8 @@ def command(
 
 
 def _allow(process: Process, which: ConfigArgs) -> None:
-    from zeus_runtime.agent.executing import all_parts
     from zeus_runtime.cli.trusting import allow_asked, can_ask, examined, record, shown, tell
+    from zeus_runtime.plan.executed_parts import all_parts
 
     if which.config != "-" and can_ask():
         count = allow_asked(process, which)
@@ -79,8 +79,8 @@ def _allow(process: Process, which: ConfigArgs) -> None:
 
 def _asked_for(process: Process, which: ConfigArgs) -> Sequence[Part]:
     """What needs the user's permission, given or not."""
-    from zeus_runtime.agent.executing import all_parts
     from zeus_runtime.cli.trusting import examined, shown, tell
+    from zeus_runtime.plan.executed_parts import all_parts
 
     parts = [part for part in all_parts(examined(process, which)) if not part.own]
     tell(shown(parts))
@@ -122,12 +122,12 @@ def _revoke(process: Process, which: ConfigArgs) -> None:
 
 def _file(process: Process, config: str | None) -> Path:
     """The config's absolute path, also where the file is gone or no longer valid; a preset's name is looked up."""
-    from zeus_runtime.config.diagnostics import ConfigError
-    from zeus_runtime.config.layers import Layers
-    from zeus_runtime.config.merge import ref_places
+    from zeus_runtime.config.layers.files import Layers
+    from zeus_runtime.config.layers.merge import ref_places
+    from zeus_runtime.config.layers.user_paths import expanded
+    from zeus_runtime.config.messages.diagnostics import ConfigError
     from zeus_runtime.config.model import Config
-    from zeus_runtime.config.user_paths import expanded
-    from zeus_runtime.plugins import installed_homes, search_path
+    from zeus_runtime.registry import installed_homes, search_path
 
     homes = search_path(directory=process.directory, environ=process.environ)
     try:

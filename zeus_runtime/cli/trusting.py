@@ -14,8 +14,8 @@ from zeus_runtime.trust.decision import UntrustedError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.plan.validated import Checked
     from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.parts import Part
     from zeus_runtime.trust.records import Record
@@ -36,7 +36,7 @@ def read_trusted(process: Process, which: ConfigArgs, *, may_ask: bool = True) -
         ConfigError: with every problem.
         UntrustedError: the user has not allowed a part, and said no or cannot be asked.
     """
-    from zeus_runtime.agent.executing import all_parts
+    from zeus_runtime.plan.executed_parts import all_parts
 
     try:
         checked = read_config(process, which)
@@ -57,7 +57,7 @@ def examined(process: Process, which: ConfigArgs) -> Checked:
     Raises:
         ConfigError: with every problem that can be found so.
     """
-    from zeus_runtime.agent.checked import examine_config
+    from zeus_runtime.plan.validated import examine_config
 
     found = examine_config(
         which.config, env=which.env, sets=which.sets, directory=process.directory, environ=process.environ
@@ -72,7 +72,7 @@ def allow_asked(process: Process, which: ConfigArgs, refusal: UntrustedError | N
     Raises:
         UntrustedError: the answer was no.
     """
-    from zeus_runtime.agent.executing import all_parts
+    from zeus_runtime.plan.executed_parts import all_parts
 
     found = examined(process, which)
     trust = found.trust

@@ -12,12 +12,12 @@ from zeus_runtime.cli.options import ConfigArgs, env_option, set_option
 from zeus_runtime.cli.streams import answer
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.cli.process import Process
     from zeus_runtime.config import Diagnostic
-    from zeus_runtime.config.diagnostics import Format
-    from zeus_runtime.config.nodes import Mark
+    from zeus_runtime.config.messages.diagnostics import Format
+    from zeus_runtime.config.yaml.tree import Mark
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.validated import Checked
 
 
 @click.command("validate")
@@ -72,10 +72,10 @@ class _Outcome(NamedTuple):
 
 
 def _check(process: Process, which: ConfigArgs, *, strict: bool) -> _Outcome:
-    from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.options import read_config
     from zeus_runtime.config import ConfigError, Diagnostic
     from zeus_runtime.errors import ZeusError
+    from zeus_runtime.plan.plan import make_plan
 
     try:
         checked = read_config(process, which)
@@ -93,7 +93,7 @@ def _check(process: Process, which: ConfigArgs, *, strict: bool) -> _Outcome:
 
 def _mark(where: str | None) -> Mark | None:
     """The place that an error tells as ``file:line:column``."""
-    from zeus_runtime.config.nodes import Mark
+    from zeus_runtime.config.yaml.tree import Mark
 
     source, line, column = (where or "").rsplit(":", 2) if (where or "").count(":") > 1 else ("", "", "")
     return Mark(source, int(line), int(column)) if line.isdigit() and column.isdigit() else None
@@ -118,7 +118,7 @@ def _warnings(checked: Checked, plan: Plan) -> tuple[Diagnostic, ...]:
 
 def _as_json(outcomes: Sequence[_Outcome]) -> str:
     from zeus_runtime.cli.streams import as_json
-    from zeus_runtime.config.diagnostics import to_json
+    from zeus_runtime.config.messages.diagnostics import to_json
 
     files = [
         {

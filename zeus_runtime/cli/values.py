@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zeus_runtime.config.nodes import Mark, Path, show_path
 from zeus_runtime.config.ref import Ref
-from zeus_runtime.config.typeforms import fields
+from zeus_runtime.config.schema.forms import fields
+from zeus_runtime.config.yaml.tree import Mark, Path, show_path
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.components import PlannedComponent
-    from zeus_runtime.agent.plan import Plan
-    from zeus_runtime.agent.services import PlannedMemory
     from zeus_runtime.config import Document
+    from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.services import PlannedMemory
 
 
 class Value(NamedTuple):

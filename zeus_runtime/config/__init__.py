@@ -11,30 +11,30 @@ from typing import TYPE_CHECKING
 from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.diagnostics import ConfigError as ConfigError
-    from zeus_runtime.config.diagnostics import Diagnostic as Diagnostic
-    from zeus_runtime.config.diagnostics import render as render
     from zeus_runtime.config.document import Document as Document
-    from zeus_runtime.config.loading import load as load
+    from zeus_runtime.config.layers.loading import load as load
+    from zeus_runtime.config.messages.diagnostics import ConfigError as ConfigError
+    from zeus_runtime.config.messages.diagnostics import Diagnostic as Diagnostic
+    from zeus_runtime.config.messages.diagnostics import render as render
     from zeus_runtime.config.model import Config as Config
     from zeus_runtime.config.model import Ref as Ref
-    from zeus_runtime.config.schema import compose as compose
-    from zeus_runtime.config.secrets import Redactor as Redactor
-    from zeus_runtime.config.secrets import Secret as Secret
-    from zeus_runtime.config.validate import check as check
+    from zeus_runtime.config.schema.composed import compose as compose
+    from zeus_runtime.config.schema.validate import check as check
+    from zeus_runtime.config.secrets.masking import Redactor as Redactor
+    from zeus_runtime.config.secrets.masking import Secret as Secret
 
 _ROOMS = {
     "Config": "model",
-    "ConfigError": "diagnostics",
-    "Diagnostic": "diagnostics",
+    "ConfigError": "messages.diagnostics",
+    "Diagnostic": "messages.diagnostics",
     "Document": "document",
-    "Redactor": "secrets",
+    "Redactor": "secrets.masking",
     "Ref": "ref",
-    "Secret": "secrets",
-    "check": "validate",
-    "compose": "schema",
-    "load": "loading",
-    "render": "diagnostics",
+    "Secret": "secrets.masking",
+    "check": "schema.validate",
+    "compose": "schema.composed",
+    "load": "layers.loading",
+    "render": "messages.diagnostics",
 }
 
 __all__ = [*sorted(_ROOMS)]

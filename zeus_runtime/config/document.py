@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from zeus_runtime.config.diagnostics import ConfigError, Diagnostic, Severity, in_order
-from zeus_runtime.config.nodes import Mark, Node, Origin, Path, find, nearest, plain
-from zeus_runtime.config.secrets import Redactor
-from zeus_runtime.config.sources import Sources
+from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic, Severity, in_order
+from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.config.yaml.sources import Sources
+from zeus_runtime.config.yaml.tree import Mark, Node, Origin, Path, find, nearest, plain
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -153,14 +153,14 @@ class Document:
         Raises:
             ConfigError: neither the config nor its schema has such a value.
         """
-        from zeus_runtime.config.explain import explain_value
+        from zeus_runtime.config.messages.explain import explain_value
 
         return explain_value(self, path)
 
     def named_files(self) -> Iterator[NamedFile]:
         """The files and folders that the values of a checked config name, where the schema says that they are paths."""
-        from zeus_runtime.config.schemawalk import walk_with
-        from zeus_runtime.config.typeschema import FILE_RELATIVE, HOLDS_SECRETS
+        from zeus_runtime.config.schema.types import FILE_RELATIVE, HOLDS_SECRETS
+        from zeus_runtime.config.schema.walk import walk_with
 
         assert self.schema is not None, "a document that was checked has its schema"
         for path, node, places in walk_with(self.root, self.schema):
@@ -170,8 +170,8 @@ class Document:
 
     def protected_files(self) -> Iterator[NamedFile]:
         """The files relative to the working directory that the schema says no tool may change."""
-        from zeus_runtime.config.schemawalk import walk_with
-        from zeus_runtime.config.typeschema import PROTECTED
+        from zeus_runtime.config.schema.types import PROTECTED
+        from zeus_runtime.config.schema.walk import walk_with
 
         assert self.schema is not None, "a document that was checked has its schema"
         for path, node, places in walk_with(self.root, self.schema):
@@ -185,7 +185,7 @@ class Document:
         Raises:
             ConfigError: something is wrong in these two.
         """
-        from zeus_runtime.config.validate import read_early
+        from zeus_runtime.config.schema.validate import read_early
 
         return read_early(self)
 
@@ -195,8 +195,8 @@ class Document:
         Raises:
             ConfigError: the value does not fit, which cannot be after ``check``.
         """
-        from zeus_runtime.config.construct import BuildError, build
         from zeus_runtime.config.model import Config
+        from zeus_runtime.config.schema.construct import BuildError, build
 
         if self.problems:
             raise self.error(self.problems)

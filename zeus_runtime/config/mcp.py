@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
-from zeus_runtime.config.markers import Alias, Doc, FileRelative, Maximum, MaxLength, Minimum, Pattern
-from zeus_runtime.config.secrets import Secret
+from zeus_runtime.config.schema.markers import Alias, Doc, FileRelative, Maximum, MaxLength, Minimum, Pattern
+from zeus_runtime.config.secrets.masking import Secret
 from zeus_runtime.frozen import dataclass
 
 TransportName: TypeAlias = Literal[
@@ -288,7 +288,7 @@ def mcp_server(value: object) -> McpServer:
     Raises:
         ValueError: it does not fit; the message says where.
     """
-    from zeus_runtime.config.construct import build
+    from zeus_runtime.config.schema.construct import build
 
     server: McpServer = build(McpServer, value)
     return server

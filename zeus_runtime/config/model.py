@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from zeus_runtime.config.markers import (
+from zeus_runtime.config.layers.plugin_home import PREFIX
+from zeus_runtime.config.mcp import Connectors, McpServer
+from zeus_runtime.config.ref import Ref as Ref
+from zeus_runtime.config.schema.markers import (
     Alias,
     AlsoCalled,
     Destination,
@@ -21,9 +24,6 @@ from zeus_runtime.config.markers import (
     RefTo,
     WorkRelative,
 )
-from zeus_runtime.config.mcp import Connectors, McpServer
-from zeus_runtime.config.plugin_home import PREFIX
-from zeus_runtime.config.ref import Ref as Ref
 from zeus_runtime.frozen import dataclass
 
 _SQLITE = Ref("sqlite")

@@ -7,7 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from zeus_runtime.config.placeholders import is_key, is_long_enough, is_searched, lines_of_key, looks_random
+from zeus_runtime.config.secrets.placeholders import (
+    is_key,
+    is_long_enough,
+    is_searched,
+    lines_of_key,
+    looks_random,
+)
 
 _SECRET_WORDS: Final = frozenset({"KEY", "SECRETS", "CREDENTIALS"})
 _SECRET_ENDS: Final = (

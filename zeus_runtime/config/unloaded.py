@@ -10,16 +10,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from zeus_runtime.config.diagnostics import ConfigError
-from zeus_runtime.config.interpolation import InterpolationError, interpolate
-from zeus_runtime.config.layers import DISCOVERED
-from zeus_runtime.config.nodes import plain
-from zeus_runtime.config.reader import MAX_BYTES, decode, read_value
-from zeus_runtime.config.written_secrets import written_secrets
+from zeus_runtime.config.layers.files import DISCOVERED
+from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
+from zeus_runtime.config.messages.diagnostics import ConfigError
+from zeus_runtime.config.secrets.written import written_secrets
+from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read_value
+from zeus_runtime.config.yaml.tree import plain
 
 if TYPE_CHECKING:
     from zeus_runtime.config.document import Document
-    from zeus_runtime.config.secrets import Redactor
+    from zeus_runtime.config.secrets.masking import Redactor
 
 _WITHOUT_DEFAULT: Final = r"\$\{\w+(?::\?[^{}]*)?\}"
 

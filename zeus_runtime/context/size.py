@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from zeus_runtime.config.markers import Doc, Maximum, Minimum
+from zeus_runtime.config.schema.markers import Doc, Maximum, Minimum
 from zeus_runtime.errors import OptionsError
 from zeus_runtime.frozen import dataclass
 

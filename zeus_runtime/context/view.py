@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 from zeus_runtime.context.edits import DropBefore, Edit, Pin, Summarize
+from zeus_runtime.context.history import Past, quarter_bytes
 from zeus_runtime.context.items import SUMMARY_SEQ, Item, Survival, source_of
-from zeus_runtime.context.past import Past, quarter_bytes
 from zeus_runtime.context.replacing import replaced, summary_message
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import MissingError, ZeusError
-from zeus_runtime.tools.apart import Apart, ApartError
+from zeus_runtime.tools.worker_process import Apart, ApartError
 
 Form: TypeAlias = Literal["markdown", "text", "code"]
 

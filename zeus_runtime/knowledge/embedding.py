@@ -12,7 +12,7 @@ import numpy as np
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.knowledge.worker import Worker
-from zeus_runtime.tools.apart import processors
+from zeus_runtime.tools.worker_process import processors
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.embedding import Embedder, Vectors

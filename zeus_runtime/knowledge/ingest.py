@@ -17,7 +17,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.config.secrets import Redactor
+from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.knowledge import records
 from zeus_runtime.knowledge.chunks import Chunk

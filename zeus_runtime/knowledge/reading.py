@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeGuard
 from zeus_runtime.knowledge.chunks import Chunk, chunks
 from zeus_runtime.knowledge.convert import MAX_BYTES, UnreadableError, convert_file, has_parser
 from zeus_runtime.knowledge.files import Found
-from zeus_runtime.tools.apart import Apart, processors
 from zeus_runtime.tools.masked_text import masked_bytes
+from zeus_runtime.tools.worker_process import Apart, processors
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.secrets import Redactor
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.knowledge.records import BaseInfo, KnownDocument
 
 PROCESSES: Final = 4

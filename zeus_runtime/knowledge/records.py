@@ -14,8 +14,8 @@ from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, updat
 from zeus_runtime.errors import UsageError
 from zeus_runtime.knowledge.parts import Part, unpacked_chunks
 from zeus_runtime.memory.items import Caller
+from zeus_runtime.store.compiled_statements import Prepared, sqlite_driver
 from zeus_runtime.store.knowledge_tables import BASE, DOCUMENT, PART, SOURCE
-from zeus_runtime.store.prepared import Prepared, sqlite_driver
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

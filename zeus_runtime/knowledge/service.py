@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.ref import Ref
-from zeus_runtime.config.secrets import Redactor
+from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError
 from zeus_runtime.knowledge.at_hand import ModelsAtHand, NotAtHandError
 from zeus_runtime.knowledge.chunks import CHUNK_TOKENS, OVERLAP_TOKENS

@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cutting import cut_text
-from zeus_runtime.tools.apart import ENVIRONMENT, end_with
+from zeus_runtime.tools.worker_process import ENVIRONMENT, end_with
 
 if TYPE_CHECKING:
     import numpy as np

@@ -70,8 +70,8 @@ def written_choice(text: str) -> Ref:
         UsageError: it is neither.
         ConfigError: it is no YAML.
     """
-    from zeus_runtime.config.nodes import plain
-    from zeus_runtime.config.reader import read_value
+    from zeus_runtime.config.yaml.reader import read_value
+    from zeus_runtime.config.yaml.tree import plain
 
     node = read_value(text, "MODEL")
     ref = _as_ref(None if node is None else plain(node))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config import ConfigError
-from zeus_runtime.config.secrets import Redactor
+from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import MissingError, OptionsError, UsageError, ZeusError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError, Purpose

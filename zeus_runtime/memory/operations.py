@@ -24,6 +24,7 @@ from zeus_runtime.memory.admission.decisions import (
 from zeus_runtime.memory.admission.neighbours import neighbours
 from zeus_runtime.memory.agreement import check, reconcile
 from zeus_runtime.memory.database import MemoryDatabase
+from zeus_runtime.memory.deferred_decision import SecondLook
 from zeus_runtime.memory.embedding import Embedded
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
 from zeus_runtime.memory.late_vectors import LateVectors
@@ -33,7 +34,6 @@ from zeus_runtime.memory.retrieval.ranked_search import ranked_search
 from zeus_runtime.memory.retrieval.ranking import Ranked
 from zeus_runtime.memory.retrieval.search import Measure
 from zeus_runtime.memory.retrieval.search_index import SearchIndex
-from zeus_runtime.memory.second_look import SecondLook
 from zeus_runtime.memory.superseding import supersede
 from zeus_runtime.memory.vectors import Entry, VectorStore
 from zeus_runtime.store.word_entries import prepare_words

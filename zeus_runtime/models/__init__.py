@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
-    from zeus_runtime.models.classify import model_error as model_error
+    from zeus_runtime.models.error_classification import model_error as model_error
     from zeus_runtime.models.errors import ModelError as ModelError
     from zeus_runtime.models.interface import Model as Model
     from zeus_runtime.models.interface import ModelPiece as ModelPiece
@@ -29,7 +29,7 @@ _ROOMS = {
     "Recorder": "recorder",
     "Usage": "interface",
     "lookup": "profiles",
-    "model_error": "classify",
+    "model_error": "error_classification",
     "with_retry": "retry",
 }
 

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from zeus_runtime.config.placeholders import PLACEHOLDER
-from zeus_runtime.config.secrets import MASK
+from zeus_runtime.config.secrets.masking import MASK
+from zeus_runtime.config.secrets.placeholders import PLACEHOLDER
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.models.errors import ModelError
 from zeus_runtime.models.interface import (

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
-    from zeus_runtime.config.secrets import Redactor
+    from zeus_runtime.config.secrets.masking import Redactor
 
 Message = TypeVar("Message", bound="BaseMessage")
 _TEXTS: Final = (TextDelta, ReasoningDelta, ToolCallDelta)

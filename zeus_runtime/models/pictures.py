@@ -102,7 +102,7 @@ def keep_picture(data: bytes, name: str, files: WorkspaceFiles) -> Picture | Non
     Raises:
         WorkspaceError: it cannot be written.
     """
-    from zeus_runtime.tools.attached import keep
+    from zeus_runtime.tools.attachments import keep
 
     picture = picture_of(data, "", name=name)
     return None if picture is None else replace(picture, path=keep(data, name, files))
@@ -110,14 +110,14 @@ def keep_picture(data: bytes, name: str, files: WorkspaceFiles) -> Picture | Non
 
 def most_picture_bytes() -> int:
     """Of a picture's file that is read to be sent: as it is, or made smaller where that is possible here."""
-    from zeus_runtime.models.scaling import MAX_SOURCE_BYTES, can_scale
+    from zeus_runtime.models.image_resize import MAX_SOURCE_BYTES, can_scale
 
     return MAX_SOURCE_BYTES if can_scale() else MAX_PICTURE_BYTES
 
 
 def too_large(picture: Picture) -> str | None:
     """Why a picture is sent to no provider, not even made smaller; None if it is."""
-    from zeus_runtime.models.scaling import MAX_PIXELS, MAX_SOURCE_BYTES, can_scale
+    from zeus_runtime.models.image_resize import MAX_PIXELS, MAX_SOURCE_BYTES, can_scale
 
     if picture.size_bytes > MAX_PICTURE_BYTES:
         reason = (

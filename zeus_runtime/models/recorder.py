@@ -22,7 +22,7 @@ from zeus_runtime.models.masking import masked_pieces
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from zeus_runtime.config.secrets import Redactor
+    from zeus_runtime.config.secrets.masking import Redactor
 
 
 class Recorder:

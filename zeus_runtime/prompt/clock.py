@@ -36,7 +36,7 @@ def zone(name: str) -> tzinfo | None:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         known = zoneinfo.available_timezones()
-    from zeus_runtime.config.diagnostics import suggestion
+    from zeus_runtime.config.messages.diagnostics import suggestion
 
     raise UnknownZoneError(
         f"there is no time zone {name!r}{suggestion(name, sorted(known))}",

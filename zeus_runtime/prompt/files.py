@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from zeus_runtime.prompt.sections import Section
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.diagnostics import Diagnostic
+    from zeus_runtime.config.messages.diagnostics import Diagnostic
     from zeus_runtime.config.model import Mode
-    from zeus_runtime.config.nodes import Mark
+    from zeus_runtime.config.yaml.tree import Mark
 
 Position: TypeAlias = "Callable[[tuple[str | int, ...]], Mark | None]"
 """Where a value of the config is written, by its path of keys."""
@@ -55,7 +55,7 @@ def prompt_files(
     Raises:
         ConfigError: a file is not there, cannot be read or is not UTF-8; all of them are reported.
     """
-    from zeus_runtime.config.diagnostics import ConfigError, Diagnostic
+    from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic
 
     found: dict[Section, PromptFile] = {}
     problems: list[Diagnostic] = []
@@ -83,7 +83,7 @@ class UnusableFileError(Exception):
 
 
 def _locate(section: Section, name: str, homes: Sequence[Path], overrides: Mapping[str, str]) -> Path:
-    from zeus_runtime.plugins.home import find
+    from zeus_runtime.registry.home import find
 
     if section in overrides:
         return Path(overrides[section])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from zeus_runtime.prompt.files import UnusableFileError, read_text
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.diagnostics import Diagnostic
+    from zeus_runtime.config.messages.diagnostics import Diagnostic
     from zeus_runtime.config.model import InstructionsFile
 
 _TITLE: Final = "# Your instructions"
@@ -43,7 +43,7 @@ def instructions_text(
                 "write the agent's task and rules, or remove the key",
             )
     except UnusableFileError as reason:
-        from zeus_runtime.config.diagnostics import ConfigError
+        from zeus_runtime.config.messages.diagnostics import ConfigError
 
         raise ConfigError([diagnostic(reason.code, reason.message, key, hint=reason.hint)]) from None
     return text.strip()

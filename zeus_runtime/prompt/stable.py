@@ -13,7 +13,7 @@ from zeus_runtime.prompt.tool_list import tools_description
 from zeus_runtime.prompt.variables import Use, names, substitute, uses
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.diagnostics import Diagnostic
+    from zeus_runtime.config.messages.diagnostics import Diagnostic
     from zeus_runtime.config.model import Mode, Prompt
     from zeus_runtime.tools.modes import ShownTool
 
@@ -61,7 +61,7 @@ def stable_sections(
     """
     problems = check_prompt(prompt, homes=homes, position=position)
     if problems:
-        from zeus_runtime.config.diagnostics import ConfigError
+        from zeus_runtime.config.messages.diagnostics import ConfigError
 
         raise ConfigError(problems)
     files = prompt_files(mode, homes=homes, overrides=_overrides(prompt), position=position)
@@ -97,7 +97,7 @@ def check_prompt(
 def _all_files(
     prompt: Prompt, homes: Sequence[Path], position: Position
 ) -> tuple[Mapping[Path, PromptFile], list[Diagnostic]]:
-    from zeus_runtime.config.diagnostics import ConfigError, Diagnostic
+    from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic
     from zeus_runtime.config.model import Mode
 
     files: dict[Path, PromptFile] = {}
@@ -123,8 +123,8 @@ def _overrides(prompt: Prompt) -> dict[str, str]:
 
 
 def _misused(file: PromptFile, use: Use, known: set[str]) -> Diagnostic:
-    from zeus_runtime.config.diagnostics import Diagnostic, listing, suggestion
-    from zeus_runtime.config.nodes import Mark
+    from zeus_runtime.config.messages.diagnostics import Diagnostic, listing, suggestion
+    from zeus_runtime.config.yaml.tree import Mark
 
     if use.name is None:
         code, message = "bad-braces", f"{use.written!r} is not {{{{name}}}}, the only substitution there is"
@@ -149,7 +149,7 @@ def _misused(file: PromptFile, use: Use, known: set[str]) -> Diagnostic:
 
 
 def _useless_variables(prompt: Prompt, used: frozenset[str], position: Position) -> list[Diagnostic]:
-    from zeus_runtime.config.diagnostics import Diagnostic, suggestion
+    from zeus_runtime.config.messages.diagnostics import Diagnostic, suggestion
 
     problems = []
     for name in prompt.variables:
@@ -169,7 +169,7 @@ def _useless_variables(prompt: Prompt, used: frozenset[str], position: Position)
 def _zone_problems(prompt: Prompt, position: Position) -> list[Diagnostic]:
     if prompt.time.timezone in ("local", "UTC"):
         return []
-    from zeus_runtime.config.diagnostics import Diagnostic
+    from zeus_runtime.config.messages.diagnostics import Diagnostic
     from zeus_runtime.prompt.clock import UnknownZoneError, zone
 
     key = ("prompt", "time", "timezone")

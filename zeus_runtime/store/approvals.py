@@ -12,7 +12,7 @@ from sqlalchemy import Connection, RowMapping, Select, delete, insert, select, u
 from sqlalchemy.exc import IntegrityError
 
 from zeus_runtime.errors import UsageError
-from zeus_runtime.store.epochs import owning, reading
+from zeus_runtime.store.fencing import owning, reading
 from zeus_runtime.store.settings import put_setting, setting
 from zeus_runtime.store.tables import AllowedRow, ApprovalRow, ParentRow, ThreadRow
 from zeus_runtime.tools.approval import Decision, PendingApproval

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, delete, insert, select
 
-from zeus_runtime.store.epochs import owning, take
-from zeus_runtime.store.family import descendants_in
-from zeus_runtime.store.packing import drop_rows, pack_rows, unpack_rows
+from zeus_runtime.store.compression import drop_rows, pack_rows, unpack_rows
+from zeus_runtime.store.fencing import owning, take
+from zeus_runtime.store.session_tree import descendants_in
 from zeus_runtime.store.tables import ArchiveRow
 
 if TYPE_CHECKING:

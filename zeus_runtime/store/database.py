@@ -16,8 +16,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from sqlalchemy.pool import NullPool
 
 from zeus_runtime.errors import MissingError, RunError, UsageError, ZeusError
-from zeus_runtime.store.claims import claim
-from zeus_runtime.store.prepared import sqlite_driver
+from zeus_runtime.store.compiled_statements import sqlite_driver
+from zeus_runtime.store.session_lock import claim
 from zeus_runtime.store.transactions import Transactions, retry_while_locked
 from zeus_runtime.tools.own_folders import own_path
 

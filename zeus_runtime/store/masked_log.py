@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.store.thread_log import LogEntry, StepEntry, ThreadLog
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.secrets import Redactor
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.listing import SessionInfo
     from zeus_runtime.store.threads import Thread

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, Table, func, insert, select
 
 from zeus_runtime.store.approvals import withdraw_in
-from zeus_runtime.store.epochs import owning, reading
-from zeus_runtime.store.line import Rollback
+from zeus_runtime.store.branch import Rollback
+from zeus_runtime.store.fencing import owning, reading
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import EditRow, MessageRow, RollbackRow, StepRow
 

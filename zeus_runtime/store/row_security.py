@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.store.prepared import server_driver
+from zeus_runtime.store.compiled_statements import server_driver
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from sqlalchemy import Connection, Table, func, insert, select
 
 from zeus_runtime.store.approvals import withdraw_in
-from zeus_runtime.store.epochs import owning, reading
+from zeus_runtime.store.fencing import owning, reading
 from zeus_runtime.store.tables import EditRow, MessageRow, SnapshotRow
 
 if TYPE_CHECKING:

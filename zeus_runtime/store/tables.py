@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy import BigInteger, Column, ForeignKey, Integer, LargeBinary, Table, Text
 from sqlmodel import Field, SQLModel
 
-from zeus_runtime.store.packed import Packed
+from zeus_runtime.store.compressed_columns import Packed
 
 
 class ThreadRow(SQLModel, table=True):

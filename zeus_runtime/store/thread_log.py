@@ -11,8 +11,8 @@ from sqlalchemy import Connection, insert, select, update
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.epochs import EDIT, MESSAGE, STEP, Fence, appending, put, reading
-from zeus_runtime.store.handles import note_files
+from zeus_runtime.store.fencing import EDIT, MESSAGE, STEP, Fence, appending, put, reading
+from zeus_runtime.store.file_references import note_files
 from zeus_runtime.store.listing import SessionInfo, children, count_of_others, list_sessions, one_session
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import ArchiveRow, TextRow, ThreadRow

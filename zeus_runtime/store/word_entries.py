@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from sqlalchemy.exc import DBAPIError
 
-from zeus_runtime.store.prepared import server_driver
+from zeus_runtime.store.compiled_statements import server_driver
 from zeus_runtime.store.row_security import seen
 
 if TYPE_CHECKING:

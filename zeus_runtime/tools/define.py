@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from zeus_runtime.tools.tool import JSON, Access, Category, Tool
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.secrets import Redactor
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.tools.preview import Preview
 
 
@@ -73,7 +73,7 @@ def tool(
     """
 
     def define(given: Callable[..., Any]) -> Tool:
-        from zeus_runtime.config.annotations import schema_of_function
+        from zeus_runtime.config.schema.annotations import schema_of_function
 
         function: Callable[..., Any] = given
         if not inspect.isroutine(given):
@@ -145,7 +145,7 @@ def _converter(function: Callable[..., Any]) -> Callable[[Mapping[str, Any]], di
     def convert(arguments: Mapping[str, Any]) -> dict[str, Any]:
         from typing import get_type_hints
 
-        from zeus_runtime.config.annotations import build
+        from zeus_runtime.config.schema.annotations import build
 
         if not hints and arguments:
             hints.update(get_type_hints(function, include_extras=True))

@@ -14,7 +14,7 @@ from zeus_runtime.tools.modes import MODE_TABLE
 from zeus_runtime.tools.tool import JSON, Tool, ToolResult, ToolRun
 
 if TYPE_CHECKING:
-    from zeus_runtime.tools.clock import Clock
+    from zeus_runtime.tools.pausable_timeout import Clock
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 _MAX_PROBLEMS = 10
@@ -50,7 +50,7 @@ def validate_arguments(tool: Tool, arguments: JSON) -> dict[str, JSON] | str:
     from jsonschema.exceptions import SchemaError
     from referencing.exceptions import Unresolvable
 
-    from zeus_runtime.config.annotations import coerce
+    from zeus_runtime.config.schema.annotations import coerce
 
     try:
         problems_of = tool.problems_of
@@ -86,7 +86,7 @@ async def invoke(
     """
     import asyncio
 
-    from zeus_runtime.tools.clock import Clock
+    from zeus_runtime.tools.pausable_timeout import Clock
 
     limit = clock or Clock(tool.timeout_seconds)
     try:

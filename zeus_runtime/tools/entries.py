@@ -10,7 +10,7 @@ from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools import atomic
 from zeus_runtime.tools.paths import WorkspaceError, join
-from zeus_runtime.tools.walking import OPEN_FOLDER, Place
+from zeus_runtime.tools.safe_open import OPEN_FOLDER, Place
 
 EntryKind: TypeAlias = Literal["file", "directory", "link", "other"]
 

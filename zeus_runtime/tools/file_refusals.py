@@ -8,7 +8,7 @@ import stat
 
 from zeus_runtime.escaping import printable
 from zeus_runtime.tools.paths import WorkspaceError, join
-from zeus_runtime.tools.walking import Place
+from zeus_runtime.tools.safe_open import Place
 
 _SPECIAL = {
     stat.S_IFIFO: "a FIFO, not a file",

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from zeus_runtime.config.placeholders import START
+from zeus_runtime.config.secrets.placeholders import START
 from zeus_runtime.tools.paths import WorkspaceError
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.secrets import Redactor
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.tools.tool import ToolResult
 
 

@@ -12,7 +12,7 @@ from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.gate import calling
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.secrets import Redactor
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.tools.tool import JSON, Tool
 
 

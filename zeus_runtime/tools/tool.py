@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
 
     from zeus_runtime.config.model import SubAgent
-    from zeus_runtime.config.secrets import Redactor
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.models.pictures import Picture
     from zeus_runtime.tools.approval import Approvals
     from zeus_runtime.tools.preview import Preview

@@ -30,7 +30,7 @@ from zeus_runtime.tools.mounts import Mounts
 from zeus_runtime.tools.own_folders import LinkedFolderError, opened, own_path
 from zeus_runtime.tools.paths import NoSuchFileError, WorkspaceError, join, split
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
-from zeus_runtime.tools.walking import Place, Walk
+from zeus_runtime.tools.safe_open import Place, Walk
 
 Reach: TypeAlias = Literal["look", "read", "write"]
 """What is done with a file: that it is there is told, it is read, it is changed."""

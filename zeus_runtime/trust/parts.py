@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from zeus_runtime.config.secrets import MASK
+from zeus_runtime.config.secrets.masking import MASK
 from zeus_runtime.trust.covering import MOST_BASES, Covered, content_of, covered
 
 PartKind: TypeAlias = Literal["server", "plugin", "option", "destination", "file", "database", "folder"]

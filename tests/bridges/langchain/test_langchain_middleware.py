@@ -531,7 +531,7 @@ async def test_a_command_beside_the_answer_ends_the_run_with_its_reason(tmp_path
 
 async def test_cache_points_stand_only_where_the_messages_are_the_same(tmp_path: Path) -> None:
     from zeus_runtime import CachePoints
-    from zeus_runtime.agent.middleware import Middleware
+    from zeus_runtime.middleware.protocol import Middleware
     from zeus_runtime.models import ModelRequest as Request
     from zeus_runtime.models import ModelResponse as Response
 

@@ -9,9 +9,9 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 
 from zeus_runtime import from_langchain_tool
-from zeus_runtime.agent.approvals import Desk
-from zeus_runtime.agent.tool_run import ToolRunView
 from zeus_runtime.bridges.langchain import UnsupportedError
+from zeus_runtime.run.approvals import ApprovalBroker
+from zeus_runtime.run.tool_run import ToolRunView
 from zeus_runtime.tools import Tool, ToolResult, invoke, validate_arguments
 
 
@@ -27,7 +27,7 @@ RUN = ToolRunView(
     run_id="run_1",
     user_text="hello",
     place=2,
-    approvals=Desk(),
+    approvals=ApprovalBroker(),
     _state={},
     _send=nobody,
     _progress=lambda _message, _done, _total: None,

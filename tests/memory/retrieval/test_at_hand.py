@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.memory.retrieval.at_hand import Links, _highest, best_at_hand
+from zeus_runtime.memory.retrieval.cache import Shelf
 from zeus_runtime.memory.retrieval.fusion import Fusion
+from zeus_runtime.memory.retrieval.in_memory_search import Links, _highest, best_at_hand
 from zeus_runtime.memory.retrieval.lexical import Part
 from zeus_runtime.memory.retrieval.search import BareCosine, Fused, Measure
-from zeus_runtime.memory.retrieval.shelf import Shelf
 from zeus_runtime.memory.vectors import AtHand
 
 

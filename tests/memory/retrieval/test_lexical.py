@@ -126,7 +126,7 @@ def test_scores_follow_from_what_the_caller_may_see_alone(connection: Connection
 def test_what_is_held_in_memory_follows_every_change(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, small: int, words_kept: int
 ) -> None:
-    monkeypatch.setattr("zeus_runtime.memory.retrieval.shelf._SMALL", small)
+    monkeypatch.setattr("zeus_runtime.memory.retrieval.cache._SMALL", small)
     monkeypatch.setattr("zeus_runtime.memory.retrieval.entries._WORDS_KEPT", words_kept)
     choose = random.Random(5)
     lexicon, late = Lexicon(), Lexicon()
@@ -168,7 +168,7 @@ def test_a_word_that_was_read_before_a_change_is_not_found_where_it_stood(connec
 def test_a_place_that_changed_much_is_read_anew(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zeus_runtime.memory.retrieval.shelf._STALE", 3)
+    monkeypatch.setattr("zeus_runtime.memory.retrieval.cache._STALE", 3)
     monkeypatch.setattr("zeus_runtime.memory.records.writing.GONE_KEPT", 3)
     lexicon = Lexicon()
     items = [item(number, f"tea {number}") for number in range(9)]

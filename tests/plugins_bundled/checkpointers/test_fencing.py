@@ -24,10 +24,10 @@ from tests.support.databases import execute, storage
 from tests.support.least_rights import as_agent
 from tests.support.logs import log_of
 from zeus_runtime import Agent, MissingError, ModelRequest
-from zeus_runtime.agent.checked import check
-from zeus_runtime.agent.plan import make_plan
 from zeus_runtime.events import RunFailed
-from zeus_runtime.store.claims import EPOCH, LogConflictError
+from zeus_runtime.plan.plan import make_plan
+from zeus_runtime.plan.validated import check
+from zeus_runtime.store.session_lock import EPOCH, LogConflictError
 
 SESSION = "session_1"
 TABLES = {

@@ -37,7 +37,6 @@ from zeus_runtime import (
     ToolResult,
     tool,
 )
-from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import (
     ApprovalDecided,
@@ -48,6 +47,7 @@ from zeus_runtime.events import (
     ToolCallResult,
     ToolCallStarted,
 )
+from zeus_runtime.run.approvals import ApprovalBroker
 from zeus_runtime.store.approvals import allow, allowlist, approvals_of, revoke
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import ThreadLog
@@ -945,7 +945,7 @@ async def test_a_call_that_failed_counts_as_no_change() -> None:
 
     for fails in (True, False):
         text[0] = "one\n\nthree\n"
-        desk = Desk()
+        desk = ApprovalBroker()
         requests: list[ApprovalRequest] = []
         for place, (old, new) in enumerate((("one", "1"), ("three", "3"))):
             request = ApprovalRequest("swap", {"old": old, "new": new}, str(place))
@@ -967,11 +967,13 @@ async def test_approved_calls_of_two_agents_of_a_run_come_one_after_the_other() 
         """Write."""
         raise AssertionError
 
-    parent = Desk()
-    desks = [Desk(signing=parent.signing) for _ in range(2)]
+    parent = ApprovalBroker()
+    desks = [ApprovalBroker(signing=parent.signing) for _ in range(2)]
     requests = [ApprovalRequest("write_it", {"new": each}, "1") for each in ("a\n", "b\n")]
 
-    async def one(desk: Desk, request: ApprovalRequest, inner: Desk | None = None) -> ToolResult:
+    async def one(
+        desk: ApprovalBroker, request: ApprovalRequest, inner: ApprovalBroker | None = None
+    ) -> ToolResult:
         async def run() -> ToolResult:
             await asyncio.sleep(0)
             if inner is not None:
@@ -1126,16 +1128,16 @@ async def test_two_sub_agents_do_not_overwrite_each_others_approved_change(folde
                     await both.wait()
             return APPROVE
 
-    begun: list[Desk] = []
-    begin = Desk.begin
+    begun: list[ApprovalBroker] = []
+    begin = ApprovalBroker.begin
 
-    def noted(desk: Desk, *arguments: Any) -> None:
+    def noted(desk: ApprovalBroker, *arguments: Any) -> None:
         begun.append(desk)
         begin(desk, *arguments)
 
     async with Agent.from_config(config, directory=folder, model=PositionModel(answer)) as living:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Desk, "begin", noted)
+            patch.setattr(ApprovalBroker, "begin", noted)
             events = await events_of(living.stream("go", approvals=Together()))
     assert isinstance(events[-1], RunCompleted)
     assert len(waiting) == 2

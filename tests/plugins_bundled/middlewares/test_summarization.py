@@ -32,7 +32,7 @@ from zeus_runtime import (
 from zeus_runtime.context import Budget, View, fold, review
 from zeus_runtime.context.size import Size
 from zeus_runtime.context.tokens import counter_for
-from zeus_runtime.plugins.home import bundled_home
+from zeus_runtime.registry.home import bundled_home
 from zeus_runtime.testing import ScriptedModel
 
 GPT = ModelProfile("gpt-4o", provider="openai", tokenizer="o200k_base", max_input_tokens=8_000, known=True)

@@ -133,7 +133,7 @@ async def test_the_models_own_options_win_over_the_profiles_output_limit() -> No
 
 
 def test_the_written_output_limit_is_reserved_in_the_window(tmp_path: Path) -> None:
-    from zeus_runtime.agent.outfitting import output_reserve_tokens
+    from zeus_runtime.run.assembly import output_reserve_tokens
 
     config = tmp_path / "zeus.yaml"
     for more, reserve in (("", 0), ("profiles: {models: {gpt-4o: {max_output_tokens: 1234}}}\n", 1234)):

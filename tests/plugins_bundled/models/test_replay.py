@@ -30,7 +30,7 @@ from zeus_runtime import (
     Usage,
     read_cassette,
 )
-from zeus_runtime.config.secrets import MASK, Redactor
+from zeus_runtime.config.secrets.masking import MASK, Redactor
 from zeus_runtime.models.cassette import CassetteError, same
 from zeus_runtime.testing import ScriptedModel, calling
 

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from zeus_runtime import Agent, ConfigError
-from zeus_runtime.agent.checked import check
 from zeus_runtime.errors import UsageError
+from zeus_runtime.plan.validated import check
 from zeus_runtime.testing.evals import Check, Finding, Report, evaluate, stressed
 from zeus_runtime.testing.evals.__main__ import main
 from zeus_runtime.testing.evals.evaluation import stress

@@ -10,7 +10,6 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
-from zeus_runtime.agent.middleware import CallModel, CallTool, Middleware
 from zeus_runtime.bridges.langchain.fitness import UnsupportedError, has, overrides, refuse_middleware
 from zeus_runtime.bridges.langchain.requests import (
     FailedCallError,
@@ -21,6 +20,7 @@ from zeus_runtime.bridges.langchain.requests import (
 )
 from zeus_runtime.bridges.langchain.tools import from_langchain_tool
 from zeus_runtime.errors import MissingError
+from zeus_runtime.middleware.protocol import CallModel, CallTool, Middleware
 from zeus_runtime.tools.threads import in_thread
 
 if TYPE_CHECKING:

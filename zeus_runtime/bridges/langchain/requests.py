@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
     from langchain_core.tools import BaseTool
 
-    from zeus_runtime.agent.middleware import CallModel, CallTool
+    from zeus_runtime.middleware.protocol import CallModel, CallTool
     from zeus_runtime.models import ModelRequest, ModelResponse
     from zeus_runtime.models.interface import CachePoints, ToolSchema
     from zeus_runtime.tools import ToolCall, ToolResult

@@ -16,9 +16,9 @@ from zeus_runtime.cli.telling import tell
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.backtest import Replayed
-    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.context.recordings import Recording
+    from zeus_runtime.context.replay.recordings import Recording
+    from zeus_runtime.plan.plan import Plan
     from zeus_runtime.tools import Tool, Toolset
 
 
@@ -146,8 +146,8 @@ class Listing:
 def _listing(process: Process, path: str) -> Sequence[Tool]:
     import json
 
-    from zeus_runtime.agent.listed import tools_of_listing
     from zeus_runtime.errors import UsageError
+    from zeus_runtime.plan.listed_toolsets import tools_of_listing
 
     try:
         return tools_of_listing(json.loads((process.directory / path).read_text("utf-8")))
@@ -162,8 +162,8 @@ def _listed(
     plan: Plan, policy: str, recording: Recording, given: tuple[str, Sequence[Tool]] | None
 ) -> tuple[Mapping[str, Toolset], Listing | None]:
     """What the candidate's toolsets offer, and what to say of it; nothing of a candidate without toolsets."""
-    from zeus_runtime.agent.listed import listed_toolsets, recorded_tools
     from zeus_runtime.models.interface import ToolSchema
+    from zeus_runtime.plan.listed_toolsets import listed_toolsets, recorded_tools
 
     if not plan.opens:
         return {}, None
@@ -176,7 +176,7 @@ def _listed(
 
 
 def _trajectories(process: Process, path: str, chain: int | None) -> Sequence[Recording]:
-    from zeus_runtime.context.recordings import chained, read_trajectories
+    from zeus_runtime.context.replay.recordings import chained, read_trajectories
     from zeus_runtime.errors import UsageError
 
     file = process.directory / path
@@ -203,8 +203,8 @@ def _played(
     from tempfile import TemporaryDirectory
 
     from zeus_runtime.agent.backtest import replay
-    from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.start import prepared
+    from zeus_runtime.plan.plan import make_plan
 
     plans = [(policy, make_plan(read_config(process, ConfigArgs(policy)))) for policy in policies]
     played: list[Replayed] = []

@@ -19,9 +19,9 @@ from zeus_runtime.cli.streams import complain
 from zeus_runtime.cli.telling import tell
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
     from zeus_runtime.context.inspection import Trace
+    from zeus_runtime.plan.validated import Checked
 
 
 @click.group("context")

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, TypeVar
 
 from zeus_runtime.cli.log import with_log
 from zeus_runtime.errors import UsageError, ZeusError
-from zeus_runtime.store.line import Line, Rollback, edits_aside, line_of, steps_aside
+from zeus_runtime.store.branch import Line, Rollback, edits_aside, line_of, steps_aside
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.cli.process import Process
     from zeus_runtime.context.edits import Edit
     from zeus_runtime.context.inspection import Branch, Trace
     from zeus_runtime.context.ledger import Step
-    from zeus_runtime.context.recordings import Recording
+    from zeus_runtime.context.replay.recordings import Recording
     from zeus_runtime.models.interface import ToolSchema
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.validated import Checked
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
 
@@ -55,7 +55,7 @@ def read_recordings(process: Process, checked: Checked, sessions: Sequence[str])
 
 
 async def _recording(log: ThreadLog, session: str) -> Recording:
-    from zeus_runtime.context.recordings import recording
+    from zeus_runtime.context.replay.recordings import recording
     from zeus_runtime.models.messages import from_payload
     from zeus_runtime.store.rollbacks import rollbacks
 
@@ -69,9 +69,9 @@ async def _recording(log: ThreadLog, session: str) -> Recording:
 
 async def _tools(log: ThreadLog, thread: Thread) -> tuple[ToolSchema, ...]:
     """The tools of a session's last request, as the ledger kept them; none that it does not know any more."""
-    from zeus_runtime.agent.stored_thread import last_step
-    from zeus_runtime.context.fixed import fixed_from_json
+    from zeus_runtime.context.prompt_cost import fixed_from_json
     from zeus_runtime.models.interface import ToolSchema
+    from zeus_runtime.run.stored_thread import last_step
 
     step = last_step(await log.steps(thread, last=True))
     whole = {} if step is None or not step.fixed else await log.texts(thread, [step.fixed])
@@ -197,7 +197,7 @@ def _steps(entries: Sequence[tuple[int, str]], problems: list[str]) -> list[Step
 
 def _plan(checked: Checked) -> Plan | None:
     """What the config has now; None where it cannot be planned."""
-    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.plan.plan import make_plan
 
     try:
         return make_plan(checked)

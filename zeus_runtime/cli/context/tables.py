@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         SessionTotals,
     )
     from zeus_runtime.context.ledger import Decision, Step
-    from zeus_runtime.context.simulate import Outcome
+    from zeus_runtime.context.replay.provider_simulator import Outcome
 
 
 def composition_text(session: str, found: Composition) -> str:

@@ -16,9 +16,9 @@ from zeus_runtime.cli.streams import complain
 from zeus_runtime.errors import MissingError, UsageError, ZeusError
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
     from zeus_runtime.memory.profile.fields import ProfileKind
+    from zeus_runtime.plan.validated import Checked
 
 
 def edited_profile(process: Process, checked: Checked, kind: ProfileKind) -> None:
@@ -68,7 +68,7 @@ def profile_of_file(kind: ProfileKind, file: Path, name: str) -> dict[str, str]:
     Raises:
         ConfigError: it cannot be read or holds what a profile cannot; with every problem and its line.
     """
-    from zeus_runtime.config.reader import decode
+    from zeus_runtime.config.yaml.reader import decode
     from zeus_runtime.memory.profile.document import profile_changes
 
     try:
@@ -87,7 +87,7 @@ def _private_file(prefix: str, text: str) -> Path:
 
 def _edited(file: Path) -> str:
     """What stands in the file once the editor is closed."""
-    from zeus_runtime.config.reader import decode
+    from zeus_runtime.config.yaml.reader import decode
 
     try:
         click.edit(filename=str(file))

@@ -13,10 +13,10 @@ from zeus_runtime.cli.streams import complain
 from zeus_runtime.cli.telling import tell
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
     from zeus_runtime.config import Ref
     from zeus_runtime.memory.service import MemoryService
+    from zeus_runtime.plan.validated import Checked
 
 
 @click.group("embeddings")
@@ -34,9 +34,9 @@ def embeddings() -> None:
 @click.pass_obj
 def show(process: Process, which: ConfigArgs, form: str) -> None:
     """Show the model in use, whose choice it is, and how many memories have no vector of it."""
-    from zeus_runtime.agent.chosen import embeddings_in_use
-    from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.table import table
+    from zeus_runtime.plan.chosen_embeddings import embeddings_in_use
+    from zeus_runtime.plan.plan import make_plan
 
     checked = read_remembering(process, which)
     stored = with_memory(process, checked, lambda memory: memory.embeddings.stored(), looks=True)

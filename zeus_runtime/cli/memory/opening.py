@@ -9,10 +9,10 @@ from zeus_runtime.cli.database_file import is_missing
 from zeus_runtime.cli.options import ConfigArgs, read_owner
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
     from zeus_runtime.errors import UsageError
     from zeus_runtime.memory.service import MemoryService
+    from zeus_runtime.plan.validated import Checked
 
 T = TypeVar("T")
 
@@ -58,8 +58,8 @@ def with_memory(
     """
     import asyncio
 
-    from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.start import prepared
+    from zeus_runtime.plan.plan import make_plan
 
     service = make_plan(checked).build.memory
     assert service is not None, "read_remembering saw to it"

@@ -14,11 +14,11 @@ from zeus_runtime.cli.sessions.options import Age, config_option, json_option, s
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.agent.keeping import Keeper
-    from zeus_runtime.agent.pruning import Pruned
     from zeus_runtime.cli.process import Process
     from zeus_runtime.config.model import Retention
+    from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.sessions.lifecycle import SessionLifecycle
+    from zeus_runtime.sessions.retention import Pruned
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ def roll_back_session(
     show --all` shows what was set aside.
     """
     checked, _ = read_owner(process, which)
-    aside = _with_keeper(process, checked, lambda keeper: keeper.roll_back(session, to, before=before))
+    aside = _with_keeper(process, checked, lambda lifecycle: lifecycle.roll_back(session, to, before=before))
     complain(
         f"{session} is back {'before' if before else 'at'} message {to}; {aside} message(s) were set aside"
     )
@@ -64,7 +64,7 @@ def archive_sessions(
     which: ConfigArgs,
 ) -> None:
     """Pack sessions away: out of the lists, a fraction of the room, and back with `zeus sessions restore`."""
-    _each(process, sessions, which, lambda keeper, name: keeper.archive(name), "archived")
+    _each(process, sessions, which, lambda lifecycle, name: lifecycle.archive(name), "archived")
 
 
 @click.command("restore")
@@ -77,7 +77,7 @@ def restore_sessions(
     which: ConfigArgs,
 ) -> None:
     """Bring archived sessions back as they were."""
-    _each(process, sessions, which, lambda keeper, name: keeper.restore(name), "restored")
+    _each(process, sessions, which, lambda lifecycle, name: lifecycle.restore(name), "restored")
 
 
 @click.command("prune")
@@ -111,14 +111,16 @@ def prune_sessions(
     """
     from dataclasses import asdict
 
-    from zeus_runtime.agent.pruning import Pruning
+    from zeus_runtime.sessions.retention import Pruner
 
     checked, own = read_owner(process, which)
     retention = _wanted(checked.config.retention, older_than, keep, delete=delete)
     agent = None if every or not own else checked.config.name
 
     def prune(*, dry_run: bool) -> Pruned:
-        return _with_keeper(process, checked, lambda keeper: Pruning(keeper, retention, agent, dry_run).run())
+        return _with_keeper(
+            process, checked, lambda lifecycle: Pruner(lifecycle, retention, agent, dry_run).run()
+        )
 
     found = prune(dry_run=True)
     if (found.archived or found.deleted) and not dry_run:
@@ -181,8 +183,8 @@ def delete_sessions(
 ) -> None:
     """Delete sessions with all their messages, checkpoints and archived originals, archived sessions too."""
 
-    async def delete(keeper: Keeper, session: str) -> bool:
-        await keeper.delete(session)
+    async def delete(lifecycle: SessionLifecycle, session: str) -> bool:
+        await lifecycle.delete(session)
         return True
 
     _ask(yes, f"Delete {', '.join(sessions)}?", "deleted")
@@ -203,18 +205,20 @@ def _each(
     process: Process,
     sessions: Sequence[str],
     which: ConfigArgs,
-    do: Callable[[Keeper, str], Awaitable[bool]],
+    do: Callable[[SessionLifecycle, str], Awaitable[bool]],
     done: str,
 ) -> None:
     """Do something with each session, with none of them unless all are there."""
     checked, _ = read_owner(process, which)
 
-    async def work(keeper: Keeper) -> None:
+    async def work(lifecycle: SessionLifecycle) -> None:
         for session in sessions:
-            await keeper.log.find(session, archived=True)
+            await lifecycle.log.find(session, archived=True)
         for session in dict.fromkeys(sessions):
-            complain(f"{done} {session}" if await do(keeper, session) else f"{session} is {_ALREADY[done]}")
-        await keeper.log.database.compact()
+            complain(
+                f"{done} {session}" if await do(lifecycle, session) else f"{session} is {_ALREADY[done]}"
+            )
+        await lifecycle.log.database.compact()
 
     _with_keeper(process, checked, work)
 
@@ -222,7 +226,7 @@ def _each(
 _ALREADY = {"archived": "archived already", "restored": "not archived"}
 
 
-def _with_keeper(process: Process, checked: Checked, work: Callable[[Keeper], Awaitable[T]]) -> T:
+def _with_keeper(process: Process, checked: Checked, work: Callable[[SessionLifecycle], Awaitable[T]]) -> T:
     """What ``work`` gives, with the database and the checkpointer of a config open; no model is needed.
 
     Raises:
@@ -230,11 +234,11 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[Keeper], Aw
     """
     import asyncio
 
-    from zeus_runtime.agent.keeping import Keeper
-    from zeus_runtime.agent.live import sandboxes_of
-    from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.errors import UsageError
+    from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.run.connections import sandboxes_of
+    from zeus_runtime.sessions.lifecycle import SessionLifecycle
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
 
@@ -251,8 +255,10 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[Keeper], Aw
             async with plan.checkpointer.create(plan.build) as saver:
                 forget = [each.remove for each in sandboxes_of(plan)]
                 build = plan.build
-                keeper = Keeper(log, saver, files=build.workspace, forget=forget, memory=build.memory)
-                return await work(keeper)
+                lifecycle = SessionLifecycle(
+                    log, saver, files=build.workspace, forget=forget, memory=build.memory
+                )
+                return await work(lifecycle)
         finally:
             await database.close()
             for each in sandboxes_of(plan):

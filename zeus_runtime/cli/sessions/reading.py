@@ -18,7 +18,7 @@ from zeus_runtime.cli.wording import call_line
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.cli.sessions.stored import Message, Stored
-    from zeus_runtime.config.secrets import Redactor
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.store.listing import SessionInfo
     from zeus_runtime.store.thread_log import ThreadLog
 

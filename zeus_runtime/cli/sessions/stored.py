@@ -11,7 +11,7 @@ from zeus_runtime.cli.transcript import transcript
 from zeus_runtime.cli.wording import tool_label
 
 if TYPE_CHECKING:
-    from zeus_runtime.store.line import Rollback
+    from zeus_runtime.store.branch import Rollback
     from zeus_runtime.store.listing import SessionInfo
     from zeus_runtime.store.snapshots import Snapshot
     from zeus_runtime.store.thread_log import ThreadLog
@@ -58,7 +58,7 @@ async def read(log: ThreadLog, session: str, *, whole: bool = False) -> Stored:
         UsageError: there is no such session, or it is archived.
     """
     from zeus_runtime.store.approvals import approvals_of
-    from zeus_runtime.store.line import line_of
+    from zeus_runtime.store.branch import line_of
     from zeus_runtime.store.rollbacks import rollbacks
     from zeus_runtime.store.snapshots import snapshots
 

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.context.edits import Edit, Pin, edit_kind
-from zeus_runtime.context.fixed import Fixed, fixed_from_json
 from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.prompt_cost import Fixed, fixed_from_json
 from zeus_runtime.context.view import View, fold
 from zeus_runtime.errors import UsageError
 

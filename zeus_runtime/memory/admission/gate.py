@@ -36,7 +36,7 @@ from zeus_runtime.memory.normalise import normalise
 from zeus_runtime.memory.permissions import reach
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.secrets import Redactor
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.memory.admission.verdict import Change, OfAKind
     from zeus_runtime.memory.embedding import Calibration
 

@@ -6,15 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.config.diagnostics import ConfigError, did_you_mean
-from zeus_runtime.config.nodes import Node, plain
-from zeus_runtime.config.reader import read_value
-from zeus_runtime.config.sources import Sources
+from zeus_runtime.config.messages.diagnostics import ConfigError, did_you_mean
+from zeus_runtime.config.yaml.reader import read_value
+from zeus_runtime.config.yaml.sources import Sources
+from zeus_runtime.config.yaml.tree import Node, plain
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.profile.fields import CHOICES, ProfileField, field_names, is_list, written_value
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.diagnostics import Diagnostic
+    from zeus_runtime.config.messages.diagnostics import Diagnostic
     from zeus_runtime.memory.profile.fields import ProfileKind
 
 _HEAD = """\

@@ -10,7 +10,7 @@ from zeus_runtime.memory.items import Caller
 if TYPE_CHECKING:
     from zeus_runtime.memory.opened import Opened
     from zeus_runtime.memory.operations import Operations
-    from zeus_runtime.memory.profile.drawing import AskModel
+    from zeus_runtime.memory.profile.derivation import AskModel
     from zeus_runtime.memory.profile.fields import ProfileField, ProfileKind
 
 
@@ -31,7 +31,7 @@ class Profiles:
         Raises:
             UsageError: the caller belongs to no project.
         """
-        from zeus_runtime.memory.profile import drawing
+        from zeus_runtime.memory.profile import derivation as drawing
 
         return await drawing.shown(*await self._acting(), kind)
 
@@ -44,13 +44,13 @@ class Profiles:
         Raises:
             UsageError: the caller may not edit it, or a field cannot hold this.
         """
-        from zeus_runtime.memory.profile import drawing
+        from zeus_runtime.memory.profile import derivation as drawing
 
         await drawing.edit(*await self._acting(), kind, changes)
 
     async def news(self, kind: ProfileKind) -> int:
         """How many memories are new, changed or gone since the profile was drawn; 0 for who may not draw it."""
-        from zeus_runtime.memory.profile import drawing
+        from zeus_runtime.memory.profile import derivation as drawing
 
         return await drawing.news(*await self._acting(), kind)
 
@@ -68,7 +68,7 @@ class Profiles:
         Raises:
             UsageError: the caller belongs to no project, or only reads it.
         """
-        from zeus_runtime.memory.profile import drawing
+        from zeus_runtime.memory.profile import derivation as drawing
 
         return await drawing.draw(*await self._acting(), kind, ask)
 

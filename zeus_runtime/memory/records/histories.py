@@ -9,8 +9,8 @@ from sqlalchemy import bindparam, delete, func, insert, select
 
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.records.columns import from_ms, to_ms
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.memory_tables import EXTRACTION, HISTORY
-from zeus_runtime.store.prepared import Prepared
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

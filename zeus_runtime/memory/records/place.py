@@ -10,8 +10,8 @@ from sqlalchemy import and_, bindparam, or_, select, text, update
 
 from zeus_runtime.memory.items import Scope
 from zeus_runtime.memory.permissions import Reach
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.memory_tables import PLACE
-from zeus_runtime.store.prepared import Prepared
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -15,8 +15,8 @@ from zeus_runtime.memory.permissions import Operation, Reach, reach
 from zeus_runtime.memory.records.columns import digest, from_ms, time_or_none
 from zeus_runtime.memory.records.place import Place, lock_place, places
 from zeus_runtime.memory.records.within import Shape, reach_filter, shape, whose, within
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.memory_tables import ITEM
-from zeus_runtime.store.prepared import Prepared
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Select

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import text
 
-from zeus_runtime.store.prepared import sqlite_driver
+from zeus_runtime.store.compiled_statements import sqlite_driver
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -14,8 +14,8 @@ from zeus_runtime.memory.records.columns import digest, ms_or_none, to_ms
 from zeus_runtime.memory.records.place import Place
 from zeus_runtime.memory.records.word_index import purge_words
 from zeus_runtime.memory.retrieval.words import indexed_words, word_column
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.memory_tables import GONE, HISTORY, ITEM, secures_deletes
-from zeus_runtime.store.prepared import Prepared
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -16,11 +16,11 @@ from sqlalchemy import bindparam, select
 
 from zeus_runtime.memory.items import MemoryItem, MemoryType
 from zeus_runtime.memory.permissions import Reach
+from zeus_runtime.memory.retrieval.cache import TYPE_NUMBERS, Shelf
 from zeus_runtime.memory.retrieval.ranking import SCOPE_PRIORITY
-from zeus_runtime.memory.retrieval.shelf import TYPE_NUMBERS, Shelf
 from zeus_runtime.memory.retrieval.view import View
+from zeus_runtime.store.compiled_statements import Prepared, server_driver
 from zeus_runtime.store.memory_tables import PLACE
-from zeus_runtime.store.prepared import Prepared, server_driver
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.memory import records
 from zeus_runtime.memory.items import Caller, MemoryType, Scope
 from zeus_runtime.memory.permissions import reach
-from zeus_runtime.memory.retrieval.at_hand import best_at_hand
+from zeus_runtime.memory.retrieval.in_memory_search import best_at_hand
 from zeus_runtime.memory.retrieval.ranking import Ranked, rank
 from zeus_runtime.memory.retrieval.search import BareCosine, Measure, best
 from zeus_runtime.memory.retrieval.search_index import SearchIndex

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from zeus_runtime.memory.permissions import Reach
-from zeus_runtime.memory.retrieval.at_hand import Links
+from zeus_runtime.memory.retrieval.in_memory_search import Links
 from zeus_runtime.memory.retrieval.lexical import Lexicon
 from zeus_runtime.memory.vectors import VectorStore
 

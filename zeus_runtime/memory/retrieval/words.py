@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from zeus_runtime.memory.retrieval.fusion import query_tokens, search_tokens
-from zeus_runtime.store.prepared import sqlite_driver
+from zeus_runtime.store.compiled_statements import sqlite_driver
 from zeus_runtime.store.word_entries import Way, entries
 
 if TYPE_CHECKING:

@@ -79,8 +79,8 @@ def _parser() -> argparse.ArgumentParser:
 def _write_stressed(given: argparse.Namespace) -> int:
     import os
 
-    from zeus_runtime.agent.checked import check
-    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.plan.validated import check
     from zeus_runtime.testing.evals.stress import stressed, yaml_of
 
     checked = check(given.config, env=given.env, sets=given.set, directory=Path.cwd(), environ=os.environ)

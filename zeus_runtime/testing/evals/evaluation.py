@@ -58,7 +58,7 @@ async def evaluate(
     """
     import os
 
-    from zeus_runtime.agent.checked import check
+    from zeus_runtime.plan.validated import check
 
     if unknown := [name for name in evaluations if name not in EVALUATIONS]:
         raise UsageError(f"there is no evaluation {unknown[0]!r}; there are {', '.join(EVALUATIONS)}")

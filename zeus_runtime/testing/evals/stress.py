@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_runtime.errors import UsageError
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.config import Config, Ref
+    from zeus_runtime.plan.plan import Plan
 
 LEAST_SHARE: Final = 0.10
 MOST_SHARE: Final = 0.25

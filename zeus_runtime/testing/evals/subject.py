@@ -14,10 +14,10 @@ from zeus_runtime.testing.evals.report import Finding
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
-    from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.config import Config, Ref
     from zeus_runtime.models.interface import ModelRequest
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.validated import Checked
     from zeus_runtime.tools import Tool, WorkspaceFiles
     from zeus_runtime.tools.approval import Decision, PendingApproval
 
@@ -58,8 +58,8 @@ class Subject:
             ConfigError: the config does not fit together.
             MissingError: a component, its plugin or its dependency is not there.
         """
-        from zeus_runtime.agent.plan import make_plan
-        from zeus_runtime.agent.planned_tools import PlannedTool
+        from zeus_runtime.plan.plan import make_plan
+        from zeus_runtime.plan.tools import PlannedTool
         from zeus_runtime.tools.modes import showing
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -125,7 +125,7 @@ class Bench:
 
     async def answer(self, prompt: str, session: str | None = None) -> tuple[str, str | Finding]:
         """One run; the session's id, and its answer or why there is none."""
-        from zeus_runtime.agent.outcome import FailedRunError
+        from zeus_runtime.agent.result import FailedRunError
 
         try:
             result = await self.agent.run(prompt, session=session, approvals=_Approving())
@@ -165,12 +165,12 @@ async def running(
 
 def policies(subject: Subject, folder: Path) -> Mapping[str, Ref]:
     """The middlewares that propose edits, by name, in the order of the YAML."""
-    from zeus_runtime.agent.chain import overrides
-    from zeus_runtime.agent.outfitting import fresh_outfit
+    from zeus_runtime.middleware.chain import overrides
+    from zeus_runtime.run.assembly import run_resources
 
     plan = subject.plan(folder)
-    outfit = fresh_outfit(plan, _Unasked(), "session_evaluations")
-    proposing = [name for name, each in outfit.middlewares if overrides(each, "edits")]
+    resources = run_resources(plan, _Unasked(), "session_evaluations")
+    proposing = [name for name, each in resources.middlewares if overrides(each, "edits")]
     return {ref.name: ref for ref in subject.config.middlewares if ref.name in proposing}
 
 

@@ -1,0 +1,1 @@
+"""From several files to one config: extends, overlays, interpolation, `.env`, `--set`."""

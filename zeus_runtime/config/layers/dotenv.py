@@ -1,0 +1,54 @@
+"""``.env`` files: ``NAME=value`` lines for what the process environment does not set.
+
+Comments, ``export``, single quotes (as they are), double quotes (``\\n``, ``\\t``, ``\\"``, ``\\\\``, ``\\$``; may span
+lines) and ``# comment`` after an unquoted value. Nothing is filled in: a ``$`` is a ``$``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from zeus_runtime.config.messages.diagnostics import ConfigError
+from zeus_runtime.config.yaml.sources import Sources
+from zeus_runtime.config.yaml.tree import Mark
+
+_LINE = re.compile(
+    r"""[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_.]*)[ \t]*=[ \t]*
+    (?: '(?P<single>[^']*)' | "(?P<double>(?:[^"\\]|\\.)*)" | (?P<bare>[^'"\s][^\n]*?|) )
+    [ \t]*(?:(?<=[ \t])\#[^\n]*)?(?:\n|$)""",
+    re.VERBOSE | re.DOTALL,
+)
+_BLANK = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|$)")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def parse_dotenv(text: str, source: str) -> dict[str, str]:
+    """The variables of a ``.env`` text; of a name written twice, the last.
+
+    Raises:
+        ConfigError: a line is none of the forms; it is named by number and not shown, for it may hold a secret.
+    """
+    variables: dict[str, str] = {}
+    position = 0
+    while position < len(text):
+        if match := _BLANK.match(text, position):
+            pass
+        elif match := _LINE.match(text, position):
+            variables[match["name"]] = _value(match)
+        else:
+            line = text.count("\n", 0, position) + 1
+            message = "the line is not NAME=value"
+            hint = "write NAME=value, and put a value that holds quotes or spaces and `#` in quotes"
+            raise ConfigError([Sources().diagnostic("bad-dotenv", message, Mark(source, line, 1), hint=hint)])
+        position = match.end()
+    return variables
+
+
+def _value(match: re.Match[str]) -> str:
+    if match["single"] is not None:
+        return match["single"]
+    if match["double"] is not None:
+        return re.sub(
+            r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), match["double"], flags=re.DOTALL
+        )
+    return match["bare"].rstrip()

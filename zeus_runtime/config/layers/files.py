@@ -1,0 +1,392 @@
+"""The layers of a config, read from disk: a file, what it extends, its overlay."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from zeus_runtime.config.layers.merge import RefPlaces, merge
+from zeus_runtime.config.layers.plugin_home import (
+    PREFIX,
+    PluginHome,
+    PluginHomes,
+    plugin_named,
+    presets_of,
+    rules_of,
+    split_preset,
+)
+from zeus_runtime.config.layers.upgrade import upgrade
+from zeus_runtime.config.layers.user_paths import expanded
+from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic, did_you_mean, listing
+from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
+from zeus_runtime.config.yaml.sources import Sources
+from zeus_runtime.config.yaml.tree import Mark, Node
+
+DISCOVERED: Final = "zeus.yaml"
+_ENV_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@dataclass
+class Layers:
+    """Reads files into one tree and remembers what it read.
+
+    Args:
+        directory: the working directory, which relative paths on the command line start from.
+        homes: Home folders, nearest first, where presets are found.
+        refs: where Refs are in the tree.
+        plugin_homes: gives the plugins' Homes; asked only for a preset that no other Home has, or that names a plugin.
+        stronger: layers that are laid over the files, strongest first, as far as they can be read beforehand: their
+            `plugins` says whose Homes may be asked.
+        sources: the texts read so far.
+        folders: the folder of each source, which paths written in it start from.
+        files: the file of each source that is one.
+        notices: what upgrades changed.
+        problems: errors that do not keep the rest from being read.
+        read: the files' own trees, strongest first.
+    """
+
+    directory: Path
+    homes: Sequence[Path]
+    refs: RefPlaces
+    plugin_homes: PluginHomes = lambda rules: ()
+    stronger: Callable[[], Iterable[Node]] = tuple
+    sources: Sources = field(default_factory=Sources)
+    folders: dict[str, Path] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)
+    notices: list[Diagnostic] = field(default_factory=list)
+    problems: list[Diagnostic] = field(default_factory=list)
+    read: list[Node] = field(default_factory=list)
+    _asked: Sequence[PluginHome] | None = None
+
+    def shown(self, path: Path) -> str:
+        """A path as messages show it: relative to the working directory where it is inside."""
+        try:
+            return path.relative_to(self.directory).as_posix()
+        except ValueError:
+            return str(path)
+
+    def locate(self, source: str | Path | None) -> Path:
+        """The file a source names: a preset of a Home, a path, or ``zeus.yaml`` in the working directory for None.
+
+        A preset goes before a file of its name: an agent could write that file, and is not to change its next config.
+
+        Raises:
+            ConfigError: there is no such file; the message says what was looked for.
+        """
+        if source is None:
+            return self._discover()
+        if source == "":
+            raise _lost(
+                "file-not-found", "the config's name is empty", "name a file, a preset, or leave it out"
+            )
+        path = self.directory / expanded(source)
+        preset = self.preset(source) if isinstance(source, str) else None
+        if preset is not None:
+            if os.path.lexists(path):
+                self.notices.append(self._hides(str(source), preset))
+            self._tell_of_the_projects(str(source), preset)
+            return preset
+        try:
+            if path.is_dir():
+                path = path / DISCOVERED
+            if path.exists():
+                return path
+            dangles = path.is_symlink()
+        except OSError as error:
+            message = f"{str(source)[:200]!r} names no file: {error.strerror}"
+            raise _lost("file-not-found", message, "correct the name") from None
+        if dangles:
+            raise _lost(
+                "file-not-found", f"{self.shown(path)} is a link to a file that is not there", "repair it"
+            )
+        if isinstance(source, str) and _is_preset(source):
+            raise self._unknown_preset(source, self.homes, None, also=self.shown(path))
+        raise _lost("file-not-found", f"there is no file {self.shown(path)}", _siblings(path))
+
+    def preset(self, name: str) -> Path | None:
+        """The preset that a word means; None for a path, and where no Home has a preset of this name.
+
+        Raises:
+            ConfigError: several plugins have one.
+        """
+        found = self._found_preset(name, self.homes, None) if _is_preset(name) else None
+        if found is None:
+            # The file that the word means instead has rules for plugins of its own.
+            self._asked = None
+        return found
+
+    def file(self, path: Path) -> Node:
+        """A file's tree, laid over what it extends.
+
+        Raises:
+            ConfigError: a file is missing, unreadable or not sound YAML, or files extend each other in a circle.
+        """
+        return self._file(path, self.homes, (), None)
+
+    def text(self, text: str, name: str, folder: Path) -> Node:
+        """The tree of a text that is no file (standard input), laid over what it extends."""
+        return self._extended(text, name, folder, self.homes, ())
+
+    def is_preset(self, path: Path) -> bool:
+        """Whether a located file is a preset of a Home, and so no file of the user's project."""
+        homes = [*self.homes, *(home.folder for home in self._asked or ())]
+        return any(path.is_relative_to(home / "configs") for home in homes)
+
+    def overlay(self, main: Path, env: str) -> Node:
+        """The tree of the overlay for an environment: ``zeus.prod.yaml`` beside ``zeus.yaml``.
+
+        Raises:
+            ConfigError: the name is no name, or there is no such file.
+        """
+        path = overlay_path(main, env)
+        if not path.exists():
+            present = sorted(other.name for other in main.parent.glob(f"{main.stem}.*{main.suffix}"))
+            hint = f"overlays here: {listing(present)}" if present else "write it, or leave --env out"
+            raise _lost("file-not-found", f"--env {env}: there is no file {self.shown(path)}", hint)
+        return self.file(path)
+
+    def _discover(self) -> Path:
+        path = self.directory / DISCOVERED
+        if path.exists():
+            return path
+        other = self.directory / "zeus.yml"
+        hint = "`zeus init` writes one; or name a file or a preset"
+        if other.exists():
+            hint = f"rename zeus.yml to {DISCOVERED}, or name it"
+        presets = _presets(self.homes)
+        message = f"there is no {DISCOVERED} in the working directory"
+        raise _lost("file-not-found", message, f"{hint}: {listing(presets)}" if presets else hint)
+
+    def _hides(self, name: str, preset: Path) -> Diagnostic:
+        return self.sources.diagnostic(
+            "preset-hides-file",
+            f"{name!r} is a preset ({self.shown(preset)}), so the file ./{name} is not used",
+            None,
+            hint=f"write ./{name} for the file",
+            severity="notice",
+        )
+
+    def _tell_of_the_projects(self, name: str, preset: Path) -> None:
+        """A repository may bring a preset of a name that the user takes for another's."""
+        own = self.directory / ".zeus"
+        others = [home / "configs" / preset.name for home in self.homes if home != own]
+        hidden = next(filter(_is_file, others), None)
+        if hidden is not None and preset.parent.parent == own:
+            self.notices.append(
+                self.sources.diagnostic(
+                    "preset-of-project",
+                    f"{name!r} is this project's {self.shown(preset)}, not {self.shown(hidden)}",
+                    None,
+                    hint="look at it, or name the other file",
+                    severity="notice",
+                )
+            )
+
+    def _preset(self, name: str, homes: Sequence[Path], position: Mark | None) -> Path:
+        found = self._found_preset(name, homes, position)
+        if found is None:
+            raise self._unknown_preset(name, homes, position)
+        return found
+
+    def _found_preset(self, name: str, homes: Sequence[Path], position: Mark | None) -> Path | None:
+        plugin, bare = split_preset(name)
+        for home in () if plugin else homes:
+            if _is_file(path := home / "configs" / f"{bare}.yaml"):
+                return path
+        asked = [home for home in self._of_plugins() if not plugin or plugin in home.names]
+        found = {home.names: home for home in reversed(asked) if _is_file(home.file(bare))}
+        if len(found) == 1:
+            return next(iter(found.values())).file(bare)
+        if found:
+            raise self._no_preset(
+                f"the preset {name!r} is in the Homes of several plugins",
+                f"write {' or '.join(sorted(home.written(bare) for home in found.values()))}",
+                position,
+                name,
+            )
+        return None
+
+    def _unknown_preset(
+        self, name: str, homes: Sequence[Path], position: Mark | None, *, also: str = ""
+    ) -> ConfigError:
+        near = _presets(homes)
+        presets = [*near, *presets_of(self._of_plugins(), near)]
+        close = did_you_mean(name, presets)
+        tail = f"; did you mean {close!r}?" if close else ""
+        message = (
+            f"there is no file {_cut(also)} and no preset {_cut(name)!r}{tail}"
+            if also
+            else f"there is no preset {_cut(name)!r}{tail}"
+        )
+        looked = listing(self.shown(home / "configs") for home in homes) if homes else "no Home"
+        return self._no_preset(message, f"presets: {listing(presets)}; looked in {looked}", position, name)
+
+    def _no_preset(self, message: str, hint: str, position: Mark | None, name: str) -> ConfigError:
+        return ConfigError(
+            [self.sources.diagnostic("unknown-preset", message, position, hint=hint, width=len(name))]
+        )
+
+    def _of_plugins(self) -> Sequence[PluginHome]:
+        if self._asked is None:
+            self._asked = self.plugin_homes(rules_of((*self.stronger(), *self.read)))
+        return self._asked
+
+    def _file(
+        self, path: Path, homes: Sequence[Path], chain: tuple[Path, ...], position: Mark | None
+    ) -> Node:
+        resolved = path.resolve()
+        if resolved in chain:
+            shown = " → ".join(self.shown(Path(link)) for link in (*chain[chain.index(resolved) :], resolved))
+            hint = "remove one of the `extends`"
+            message = f"files extend each other in a circle: {shown}"
+            raise ConfigError([self.sources.diagnostic("extends-cycle", message, position, hint=hint)])
+        name = self.shown(path)
+        text = decode(_bytes(path, name, self.sources, position), name)
+        self.files[name] = path
+        return self._extended(text, name, path.parent, homes, (*chain, resolved))
+
+    def _extended(
+        self, text: str, name: str, folder: Path, homes: Sequence[Path], chain: tuple[Path, ...]
+    ) -> Node:
+        self.sources = self.sources.adding(name, text)
+        self.folders[name] = folder
+        root, upgraded = upgrade(read(text, name), self.sources)
+        self.problems += (each for each in upgraded if each.severity == "error")
+        self.notices += (each for each in upgraded if each.severity != "error")
+        self.read.append(root)
+        extends = root.value.get("extends")
+        own = root._replace(value={key: node for key, node in root.value.items() if key != "extends"})
+        if extends is None or extends.value is None:
+            return own
+        homes = (*self._own_homes(root, folder), *homes)
+        layers = [self._base(entry, folder, homes, chain) for entry in self._names(extends)]
+        merged = layers[0]
+        for layer in (*layers[1:], own):
+            merged = merge(merged, layer, self.refs)
+        return merged
+
+    def _own_homes(self, root: Node, folder: Path) -> Iterator[Path]:
+        """Homes a file names itself, so that it can extend their presets; what is unsound is left to validation."""
+        homes = root.value.get("homes")
+        for entry in homes.value if homes is not None and homes.is_list else ():
+            if not isinstance(entry.value, str) or "$" in entry.value:
+                continue
+            plugin = plugin_named(entry.value)
+            if plugin is None:
+                yield folder / expanded(entry.value)
+            else:
+                yield from (home.folder for home in self._of_plugins() if plugin in home.names)
+
+    def _base(self, entry: Node, folder: Path, homes: Sequence[Path], chain: tuple[Path, ...]) -> Node:
+        name: str = entry.value
+        position = entry.origin.value
+        if _is_preset(name):
+            path = self._preset(name, homes, position)
+        else:
+            path = folder / expanded(name)
+            if not _is_file(path):
+                message, hint = f"there is no file {_cut(self.shown(path))} to extend", _siblings(path)
+                diagnostic = self.sources.diagnostic(
+                    "file-not-found", message, position, path=("extends",), hint=hint
+                )
+                raise ConfigError([diagnostic])
+        return self._file(path, homes, chain, position)
+
+    def _names(self, extends: Node) -> list[Node]:
+        entries = extends.value if extends.is_list else [extends]
+        problems = [
+            self.sources.diagnostic(
+                "wrong-type",
+                "extends names a preset or a file, or lists several",
+                entry.origin.value,
+                path=("extends",),
+                hint="write `extends: default` or `extends: [default, ./base.yaml]`; variables are not filled in here",
+            )
+            for entry in entries
+            if not isinstance(entry.value, str) or not entry.value or "${" in entry.value
+        ]
+        if not entries:
+            problems = [
+                self.sources.diagnostic(
+                    "wrong-length",
+                    "extends lists nothing",
+                    extends.origin.value,
+                    path=("extends",),
+                    hint="remove it",
+                )
+            ]
+        if problems:
+            raise ConfigError(problems)
+        return list(entries)
+
+
+def overlay_path(main: Path, env: str) -> Path:
+    """Where the overlay for an environment is.
+
+    Raises:
+        ConfigError: the name is no name.
+    """
+    if not _ENV_NAME.fullmatch(env):
+        raise _lost("file-not-found", f"--env {env!r} is no name", "use letters, digits, `-` and `_`")
+    return main.with_name(f"{main.stem}.{env}{main.suffix}")
+
+
+def _presets(homes: Sequence[Path]) -> list[str]:
+    found = (path.stem for home in homes for path in (home / "configs").glob("*.yaml"))
+    return sorted({name for name in found if _is_name(name) and name != "profiles"})
+
+
+def _is_name(source: str) -> bool:
+    return bool(re.fullmatch(r"[A-Za-z0-9_-]+", source))
+
+
+def _is_preset(source: str) -> bool:
+    return _is_name(source) or (source.startswith(PREFIX) and _is_name(split_preset(source)[1]))
+
+
+def _bytes(path: Path, name: str, sources: Sources, position: Mark | None) -> bytes:
+    try:
+        with open(path, "rb", opener=_open_written) as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        message = f"{name} cannot be read: {error.strerror}"
+        hint = "name a readable YAML file"
+        raise ConfigError([sources.diagnostic("unreadable-file", message, position, hint=hint)]) from None
+
+
+def _open_written(path: str, flags: int) -> int:
+    """Opened for reading; of a pipe that nobody writes to there is nothing to wait for."""
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 200 else f"{name[:197]}..."
+
+
+def _siblings(path: Path) -> str:
+    try:
+        present = sorted(other.name for other in path.parent.iterdir() if other.suffix in (".yaml", ".yml"))
+    except OSError:
+        there = os.path.lexists(path.parent)
+        return "the folder cannot be read" if there else "the folder is not there either"
+    near = did_you_mean(path.name, [name for name in present if name != path.name])
+    if near:
+        return f"did you mean {near!r}?"
+    return f"YAML files there: {listing(present)}" if present else "there is no YAML file in that folder"
+
+
+def _lost(code: str, message: str, hint: str) -> ConfigError:
+    return ConfigError([Sources().diagnostic(code, message, None, hint=hint)])

@@ -1,0 +1,221 @@
+"""Loading: from a file, a preset or standard input to a Document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from zeus_runtime.config.document import Document
+from zeus_runtime.config.layers.dotenv import parse_dotenv
+from zeus_runtime.config.layers.files import Layers, overlay_path
+from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
+from zeus_runtime.config.layers.merge import NO_REFS, assign, merge, ref_places
+from zeus_runtime.config.layers.plugin_home import PluginHomes
+from zeus_runtime.config.layers.set_option import parse_setting
+from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic
+from zeus_runtime.config.secret_parts import holds_secret, looks_secret, secrets_in
+from zeus_runtime.config.secrets.masking import HiddenStr, secrets_of_environment
+from zeus_runtime.config.secrets.written import written_secrets
+from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
+from zeus_runtime.config.yaml.sources import Sources
+from zeus_runtime.config.yaml.tree import Node, header_values, hidden, plain, show_path
+from zeus_runtime.config.yaml.tree import Path as NodePath
+
+STDIN = "<stdin>"
+
+
+def load(
+    source: str | Path | None = None,
+    *,
+    env: str | None = None,
+    sets: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+    homes: Sequence[Path] = (),
+    plugin_homes: PluginHomes = lambda rules: (),
+    stdin: BinaryIO | None = None,
+    directory: Path | None = None,
+) -> Document:
+    """Read a config: what it extends, the file, its overlay, ``--set``; then fill in the variables.
+
+    Nothing is validated yet but the YAML itself and what layering needs; ``check`` does that, and also reports the
+    unset variables found here (``Document.problems``).
+
+    Args:
+        source: a file, the name of a preset in a Home, ``-`` for standard input; None for ``zeus.yaml`` in the
+            working directory.
+        env: the overlay's name: ``prod`` for ``zeus.prod.yaml`` beside ``zeus.yaml``.
+        sets: ``a.b=value`` texts, applied in order after the overlay.
+        environ: the process environment; None for this process's. ``.env`` beside the file adds to it and never
+            overrides it; for a preset or standard input, ``.env`` in the working directory.
+        homes: Home folders, nearest first.
+        plugin_homes: gives the Homes of installed plugins, whose presets are found after those of ``homes``.
+        stdin: where ``-`` reads; None for this process's standard input.
+        directory: the working directory; None for this process's.
+
+    Raises:
+        ConfigError: with every problem of the layer that could not be read.
+    """
+    directory = Path.cwd() if directory is None else directory
+    if environ is None:
+        import os
+
+        environ = dict(os.environ)
+    from zeus_runtime.config.model import Config
+
+    layers = Layers(directory, homes, ref_places(Config), plugin_homes)
+    layers.stronger = lambda: _settings_read(sets)
+    if source == "-":
+        path, name, folder = None, STDIN, directory
+        if env is not None:
+            raise _no_overlay()
+        root = layers.text(_standard_input(stdin), STDIN, directory)
+    else:
+        path = layers.locate(source)
+        name = layers.shown(path)
+        if env is not None:
+            layers.stronger = lambda: (*_settings_read(sets), *_overlay_read(path, env))
+        folder = directory if layers.is_preset(path) else path.parent
+        root = layers.file(path)
+        if env is not None:
+            root = merge(root, layers.overlay(path, env), layers.refs)
+    environ = _hidden_environ(_with_dotenv(environ, folder, layers))
+    root = _with_settings(root, sets, layers)
+    root, problems, sources = _filled(root, environ, layers.sources)
+    return Document(
+        source=name,
+        path=path,
+        root=root,
+        sources=sources,
+        folders=layers.folders,
+        files=layers.files,
+        environ=environ,
+        directory=directory,
+        notices=tuple(layers.notices),
+        problems=(*layers.problems, *problems),
+    )
+
+
+def _standard_input(stdin: BinaryIO | None) -> str:
+    if stdin is None:
+        import sys
+
+        stdin = sys.stdin.buffer
+    return decode(stdin.read(MAX_BYTES + 1), STDIN)
+
+
+def _no_overlay() -> ConfigError:
+    hint = "give a file, or pass the changes with --set"
+    message = "--env needs a file: standard input has no overlay beside it"
+    return ConfigError([Sources().diagnostic("file-not-found", message, None, hint=hint)])
+
+
+def _with_dotenv(environ: Mapping[str, str], folder: Path, layers: Layers) -> dict[str, str]:
+    path = folder / ".env"
+    if not path.is_file():
+        return dict(environ)
+    name = layers.shown(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        message = f"{name} cannot be read: {error.strerror}"
+        hint = "make it readable, or remove it"
+        raise ConfigError([Sources().diagnostic("unreadable-file", message, None, hint=hint)]) from None
+    layers.files[name] = path
+    return {**parse_dotenv(decode(data, name), name), **environ}
+
+
+def _hidden_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment with its secrets masked in ``repr``, so that a traceback with locals does not show them."""
+    return {
+        name: HiddenStr(value) if looks_secret(name) or any(secrets_in(name, value)) else value
+        for name, value in environ.items()
+    }
+
+
+def _with_settings(root: Node, sets: Sequence[str], layers: Layers) -> Node:
+    problems: list[Diagnostic] = []
+    for text in sets:
+        try:
+            setting = parse_setting(text)
+        except ConfigError as error:
+            problems += error.diagnostics
+            continue
+        layers.sources = layers.sources.adding(setting.source, setting.text)
+        layers.folders[setting.source] = layers.directory
+        try:
+            layer = assign(root, setting.path, setting.value, layers.refs, setting.origin)
+        except IndexError as error:
+            mark = setting.origin.value
+            hint = "count from 0; the next free number appends"
+            problems.append(layers.sources.diagnostic("bad-set", str(error), mark, hint=hint))
+            continue
+        root = merge(root, layer, layers.refs)
+    if problems:
+        raise ConfigError(problems)
+    return root
+
+
+def _settings_read(sets: Sequence[str]) -> Iterator[Node]:
+    """Each sound ``--set`` as a layer of its own, strongest first."""
+    for text in reversed(sets):
+        try:
+            setting = parse_setting(text)
+        except ConfigError:
+            continue
+        yield assign(Node({}, (setting.origin,)), setting.path, setting.value, NO_REFS, setting.origin)
+
+
+def _overlay_read(main: Path, env: str) -> Iterator[Node]:
+    """The overlay's own tree, if it can be read; when its turn comes, it is read again with its problems told."""
+    try:
+        path = overlay_path(main, env)
+        yield read(decode(path.read_bytes(), path.name), path.name)
+    except (OSError, ConfigError):
+        return
+
+
+def _filled(
+    root: Node, environ: Mapping[str, str], sources: Sources
+) -> tuple[Node, list[Diagnostic], Sources]:
+    """The tree with its variables filled in, what could not be, and the sources that know the secrets in it."""
+    secrets: dict[str, str] = {}
+    failed: list[tuple[NodePath, Node, InterpolationError]] = []
+
+    def fill(node: Node, path: NodePath) -> Node:
+        if path and isinstance(path[0], str) and path[0].startswith("x-"):
+            return node
+        if isinstance(node.value, dict):
+            return node._replace(value={key: fill(child, (*path, key)) for key, child in node.value.items()})
+        if isinstance(node.value, list):
+            return node._replace(
+                value=[fill(child, (*path, index)) for index, child in enumerate(node.value)]
+            )
+        if not isinstance(node.value, str) or "$" not in node.value:
+            return node
+        try:
+            text, variables = interpolate(node.value, environ)
+        except InterpolationError as error:
+            failed.append((path, node, error))
+            return node
+        secrets.update(
+            {environ.get(name, ""): name for name in variables if holds_secret(name, environ.get(name, ""))}
+        )
+        return node._replace(value=text, interpolated=bool(variables))
+
+    filled = fill(root, ())
+    redactor = secrets_of_environment(environ).adding(secrets).adding(written_secrets(plain(filled)))
+    root = hidden(filled, redactor)
+    redacted = Sources(sources.texts, redactor, header_values(root))
+    problems = [
+        redacted.diagnostic(
+            error.code,
+            f"{show_path(path)}: {error.message}",
+            node.origin.value,
+            path=path,
+            width=len(node.value),
+            hint=error.hint,
+        )
+        for path, node, error in failed
+    ]
+    return root, problems, redacted

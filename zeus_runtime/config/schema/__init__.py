@@ -1,0 +1,1 @@
+"""The composed JSON Schema of a config, and the typed values that are made of YAML."""

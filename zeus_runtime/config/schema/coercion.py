@@ -1,0 +1,68 @@
+"""What a model sends for arguments, made to fit the schema where only the notation differs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from zeus_runtime.config.schema.walk import Schema, at, branches, type_name, types
+
+
+def coerce(schema: Schema, value: Any) -> Any:
+    """The value with its notation repaired, nothing guessed: ``"5"`` for an integer becomes 5, JSON text for a list or
+    object is read, ``null`` for an argument that may be left out is left out. What does not fit stays as it is, for
+    validation to explain.
+
+    Args:
+        schema: JSON Schema, local ``$ref`` followed.
+        value: JSON.
+    """
+    return _coerced(branches(schema, schema), value, schema)
+
+
+def _coerced(places: Sequence[Schema], value: Any, root: Schema) -> Any:
+    allowed = types(places)
+    value = _converted(value, allowed)
+    if isinstance(value, Mapping):
+        required = {key for place in places for key in place.get("required", ())}
+        entries = {key: at(places, key, root) for key in value}
+        return {
+            key: _coerced(entries[key], item, root)
+            for key, item in value.items()
+            if not (
+                item is None and entries[key] and key not in required and "null" not in types(entries[key])
+            )
+        }
+    if isinstance(value, list):
+        return [_coerced(at(places, index, root), item, root) for index, item in enumerate(value)]
+    return value
+
+
+def _converted(value: Any, allowed: frozenset[str]) -> Any:
+    if not allowed or type_name(value) in allowed:
+        return value
+    if isinstance(value, float) and value.is_integer() and "integer" in allowed and "number" not in allowed:
+        return int(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and allowed <= {"string", "null"}:
+        return str(value)
+    return _read(value.strip(), allowed, value) if isinstance(value, str) else value
+
+
+def _read(text: str, allowed: frozenset[str], written: str) -> Any:
+    from json import loads
+
+    if text.lower() in ("true", "false") and "boolean" in allowed:
+        return text.lower() == "true"
+    if text.lower() in ("null", "none", "") and "null" in allowed:
+        return None
+    try:
+        value = loads(text, parse_constant=lambda name: written)
+    except ValueError:
+        return written
+    if isinstance(value, float) and value.is_integer() and "number" not in allowed and "integer" in allowed:
+        return int(value)
+    if type_name(value) in allowed or (
+        isinstance(value, int) and "number" in allowed and not isinstance(value, bool)
+    ):
+        return value
+    return written

@@ -1,0 +1,279 @@
+"""A Document against the schema: every problem with its place, or the finished Document."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path as FilePath
+from typing import Any, TypeAlias
+
+from zeus_runtime.config.document import Document, Early
+from zeus_runtime.config.layers.user_paths import expanded
+from zeus_runtime.config.messages.diagnostics import Diagnostic, in_order
+from zeus_runtime.config.schema.acceptance import fits
+from zeus_runtime.config.schema.types import (
+    FILE_RELATIVE,
+    HOLDS_SECRETS,
+    NOT_A_PATH,
+    PLAIN,
+    REF,
+    WORK_RELATIVE,
+    schema_of,
+)
+from zeus_runtime.config.schema.walk import Schema, at, branches, type_name, types, walk_with
+from zeus_runtime.config.secrets.masking import HiddenStr
+from zeus_runtime.config.secrets.written import secrets_of_file
+from zeus_runtime.config.yaml.scalars import NotJsonError, resolve
+from zeus_runtime.config.yaml.sources import Sources
+from zeus_runtime.config.yaml.tree import Node, Path, find, hidden, nearest, plain, show_path
+
+KnownModel: TypeAlias = Callable[[str], Sequence[str] | None]
+"""Says of a model's name whether it is known: None if so, else names that may have been meant, nearest first."""
+
+
+_EARLY = ("plugins", "homes")
+
+
+def check(
+    document: Document,
+    schema: Mapping[str, Any],
+    *,
+    known_model: KnownModel | None = None,
+    unknown_components: bool = False,
+) -> Document:
+    """Validate a document and finish it: numbers from variables converted, paths made absolute, secrets known.
+
+    A text that came from ``${...}`` stays text wherever the schema allows text; where it does not, it is read as a YAML
+    scalar (``"8080"`` becomes 8080). Paths marked FileRelative are resolved against the folder of the file they are
+    written in, those of ``--set`` and standard input against the working directory.
+
+    Args:
+        document: as ``load`` made it.
+        schema: as ``compose`` made it, or the same read from a file.
+        known_model: asked about every plain model name that ``profiles.models`` does not name; a name it does not know
+            is a warning, under ``profiles.strict`` an error.
+        unknown_components: components that the schema does not have are no problem: not every plugin was looked at.
+
+    Raises:
+        ConfigError: with all problems, those of loading too, in order of position.
+    """
+    document = _prepared(document, schema)
+    diagnostics = [*document.problems, *_violations(document, schema, document.value)]
+    diagnostics += _impossible_paths(document, schema)
+    if known_model is not None:
+        diagnostics += _unknown_models(document, schema, known_model)
+    if unknown_components:
+        diagnostics = [each for each in diagnostics if each.code != "unknown-component"]
+    if any(diagnostic.severity == "error" for diagnostic in diagnostics):
+        raise document.error([*diagnostics, *document.notices])
+    notices = in_order([*document.notices, *diagnostics], document.sources.texts)
+    document = replace(document, root=_resolved(document, schema))
+    document = hiding(document, _secrets_of_files(document, schema))
+    return replace(document, notices=notices, problems=(), schema=schema)
+
+
+def read_early(document: Document) -> Early:
+    """What ``Document.early`` gives."""
+    from zeus_runtime.config.model import Config, Plugins
+    from zeus_runtime.config.schema.construct import build
+    from zeus_runtime.config.schema.forms import fields
+
+    part = {key: node for key, node in document.root.value.items() if key in _EARLY}
+    if not part:
+        return Early(Plugins(), ())
+    annotations = {field.key: field.annotation for field in fields(Config) if field.key in _EARLY}
+    schema = {"type": "object", "properties": {key: schema_of(hint) for key, hint in annotations.items()}}
+    document = _prepared(replace(document, root=document.root._replace(value=part)), schema)
+    problems = [problem for problem in document.problems if problem.path and problem.path[0] in _EARLY]
+    problems += _violations(document, schema, document.value)
+    problems += _impossible_paths(document, schema)
+    if problems:
+        raise document.error(problems)
+    value = plain(_resolved(document, schema))
+    plugins: Plugins = build(Plugins, value.get("plugins", {}))
+    return Early(plugins, tuple(value.get("homes", ())))
+
+
+def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> list[Diagnostic]:
+    if fits(schema, value):
+        return []
+    from zeus_runtime.config.messages.wording import problems
+
+    holes = {problem.path for problem in document.problems}
+    return [
+        document.diagnostic(
+            problem.path,
+            problem.code,
+            problem.message,
+            at="key" if problem.at_key else "value",
+            hint=problem.hint,
+        )
+        for problem in problems(schema, value)
+        if not any(hole[: len(problem.path)] == problem.path and find(document.root, hole) for hole in holes)
+    ]
+
+
+def _prepared(document: Document, schema: Mapping[str, Any]) -> Document:
+    """The document with texts from variables converted where they must be, and with the secrets the schema names."""
+    secrets: dict[str, str] = {}
+
+    def prepare(node: Node, places: list[Schema], path: Path, *, secret: bool = False) -> Node:
+        value = node.value
+        secret = secret or any(place.get("writeOnly") is True for place in places)
+        if isinstance(value, dict):
+            entries = {
+                key: prepare(child, at(places, key, schema), (*path, key), secret=secret)
+                for key, child in value.items()
+            }
+            return node._replace(value=entries)
+        if isinstance(value, list):
+            items = [
+                prepare(child, at(places, index, schema), (*path, index), secret=secret)
+                for index, child in enumerate(value)
+            ]
+            return node._replace(value=items)
+        if secret and value is not None and not isinstance(value, bool):
+            secrets.setdefault(str(value), show_path(path))
+        return _converted(node, types(places)) if node.interpolated else node
+
+    root = prepare(document.root, branches(schema, schema), ())
+    return hiding(replace(document, root=root), secrets)
+
+
+def _secrets_of_files(document: Document, schema: Mapping[str, Any]) -> dict[str, str]:
+    """The secrets in the files that the schema says hold some, to their names."""
+    found: dict[str, str] = {}
+    for _, node, places in walk_with(document.root, schema):
+        if isinstance(node.value, str) and any(place.get(HOLDS_SECRETS) for place in places):
+            for secret, name in secrets_of_file(FilePath(node.value), document.environ).items():
+                found.setdefault(secret, name)
+    return found
+
+
+def hiding(document: Document, secrets: Mapping[str, str]) -> Document:
+    """The document with further secrets known."""
+    redactor = document.redactor.adding(secrets)
+    if redactor is document.redactor:
+        return document
+    problems = tuple(_redacted(problem, redactor) for problem in document.problems)
+    sources = Sources(document.sources.texts, redactor, document.sources.headers)
+    return replace(document, root=hidden(document.root, redactor), sources=sources, problems=problems)
+
+
+def _redacted(problem: Diagnostic, redactor: Callable[[str], str]) -> Diagnostic:
+    line = problem.source_line
+    return replace(
+        problem, message=redactor(problem.message), source_line=None if line is None else redactor(line)
+    )
+
+
+def _converted(node: Node, allowed: frozenset[str]) -> Node:
+    if not isinstance(node.value, str) or not allowed or "string" in allowed:
+        return node
+    try:
+        value = resolve(node.value.strip())
+    except NotJsonError:
+        return node
+    name = type_name(value)
+    if name in allowed or (name == "integer" and "number" in allowed):
+        return node._replace(value=value)
+    return node
+
+
+def _resolved(document: Document, schema: Mapping[str, Any]) -> Node:
+    """The tree with its FileRelative paths absolute."""
+
+    def resolved(node: Node, places: list[Schema]) -> Node:
+        value = node.value
+        if isinstance(value, dict):
+            entries = {key: resolved(child, at(places, key, schema)) for key, child in value.items()}
+            return node._replace(value=entries)
+        if isinstance(value, list):
+            items = [resolved(child, at(places, index, schema)) for index, child in enumerate(value)]
+            return node._replace(value=items)
+        if not isinstance(value, str) or not any(_is_path(value, place) for place in places):
+            return node
+        path = str(_absolute(document, node))
+        return node._replace(value=HiddenStr(path) if isinstance(value, HiddenStr) else path)
+
+    return resolved(document.root, branches(schema, schema))
+
+
+def _absolute(document: Document, node: Node) -> FilePath:
+    folder: FilePath = document.folders.get(node.origin.value.source, document.directory)
+    return folder / expanded(str(node.value))
+
+
+def _impossible_paths(document: Document, schema: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """A problem for each path that the system could never open: too long, a NUL, links in a circle."""
+    for path, node, places in walk_with(document.root, schema):
+        if not isinstance(node.value, str):
+            continue
+        if any(_is_path(node.value, place) for place in places):
+            file = _absolute(document, node)
+        elif any(place.get(WORK_RELATIVE) for place in places):
+            file = document.directory / node.value
+        else:
+            continue
+        if (reason := _impossible(file)) is not None:
+            from zeus_runtime.config.messages.wording import shown_value
+
+            shown = shown_value(node.value)
+            yield document.diagnostic(
+                path, "unreadable-file", f"{shown} cannot be a path here: {reason}", hint="correct the path"
+            )
+
+
+def _impossible(file: FilePath) -> str | None:
+    try:
+        file.stat()
+    except ValueError:
+        return "it holds a NUL character or half of a surrogate pair"
+    except OSError as error:
+        return error.strerror if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else None
+    return None
+
+
+def _is_path(value: str, place: Schema) -> bool:
+    return bool(place.get(FILE_RELATIVE)) and not (
+        NOT_A_PATH in place and value.startswith(place[NOT_A_PATH])
+    )
+
+
+def _unknown_models(
+    document: Document, schema: Mapping[str, Any], known_model: KnownModel
+) -> Iterator[Diagnostic]:
+    strict = document.get(("profiles", "strict")) is True
+    own = document.get(("profiles", "models"), {})
+    unfilled = {problem.path for problem in document.problems}
+    for path, name in _model_names(document, schema):
+        if path in unfilled or (isinstance(own, dict) and name in own):
+            continue
+        near = known_model(name)
+        if near is None:
+            continue
+        tail = f"; did you mean {near[0]!r}?" if near else ""
+        yield document.diagnostic(
+            path,
+            "unknown-model",
+            f"no model {name!r} is known{tail}",
+            hint="names are exact; say what it can do under profiles.models, or see `zeus models list`",
+            severity="error" if strict else "warning",
+        )
+
+
+def _model_names(document: Document, schema: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """The places where a model's name is written: plain Refs, and the option that a plain Ref stands for."""
+    for path, node, places in walk_with(document.root, schema):
+        plains = [tuple(place[PLAIN]) for place in places if place.get(REF) == "model" and place.get(PLAIN)]
+        if not plains:
+            continue
+        component, option = plains[0]
+        if isinstance(node.value, str) and node.value:
+            yield path, node.value
+        elif node.is_map:
+            inner = (*path, component, option)
+            named, found = nearest(document.root, inner)
+            if found == inner and isinstance(named.value, str) and named.value:
+                yield inner, named.value

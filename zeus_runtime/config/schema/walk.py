@@ -1,0 +1,135 @@
+"""What a JSON Schema says of the parts of a value: which types and keywords may hold at a place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from zeus_runtime.config.yaml.tree import Node, Path
+
+Schema: TypeAlias = Mapping[str, Any]
+
+ALL_TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+_COMBINED: Final = ("anyOf", "oneOf", "allOf")
+
+
+def resolve(schema: Schema, root: Schema) -> Schema:
+    """The schema a local ``$ref`` stands for, its own keywords beside it kept.
+
+    Raises:
+        KeyError: the reference names nothing in ``root``, or leads back to itself.
+    """
+    followed: set[str] = set()
+    while isinstance(pointer := schema.get("$ref"), str) and pointer.startswith("#"):
+        if pointer in followed:
+            raise KeyError(pointer)
+        followed.add(pointer)
+        target: Any = root
+        for step in pointer.removeprefix("#").split("/")[1:]:
+            target = target[step.replace("~1", "/").replace("~0", "~")]
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = {**target, **beside}
+    return schema
+
+
+def branches(schema: Any, root: Schema) -> list[Schema]:
+    """The schemas that together describe one place: references followed, combinations laid side by side."""
+    found: list[Schema] = []
+    _collect(schema, root, found, ())
+    return found
+
+
+def types(places: Sequence[Schema]) -> frozenset[str]:
+    """The JSON types that may stand at a place; ``number`` includes ``integer``."""
+    named: set[str] = set()
+    for schema in places:
+        stated = schema.get("type")
+        if isinstance(stated, str):
+            named.add(stated)
+        elif isinstance(stated, Sequence):
+            named.update(stated)
+        elif "const" in schema:
+            named.add(type_name(schema["const"]))
+        elif "enum" in schema:
+            named.update(type_name(value) for value in schema["enum"])
+        elif not any(key in schema for key in (*_COMBINED, "not")):
+            return ALL_TYPES
+    return frozenset(named)
+
+
+def at(places: Sequence[Schema], step: str | int, root: Schema) -> list[Schema]:
+    """The schemas for one entry of the value that ``places`` describe."""
+    found: list[Schema] = []
+    for schema in places:
+        for part in _entries(schema, step):
+            _collect(part, root, found, ())
+    return found
+
+
+def walk_with(node: Node, schema: Schema) -> Iterator[tuple[Path, Node, list[Schema]]]:
+    """Every node with its path and the schemas that describe its place, parents first."""
+
+    def visit(part: Node, places: list[Schema], path: Path) -> Iterator[tuple[Path, Node, list[Schema]]]:
+        yield path, part, places
+        entries: Iterator[tuple[Any, Node]] = iter(())
+        if isinstance(part.value, dict):
+            entries = iter(part.value.items())
+        elif isinstance(part.value, list):
+            entries = iter(enumerate(part.value))
+        for step, child in entries:
+            yield from visit(child, at(places, step, schema), (*path, step))
+
+    return visit(node, branches(schema, schema), ())
+
+
+def type_name(value: Any) -> str:
+    """The JSON type of a value: ``integer`` before ``number``."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "object" if isinstance(value, Mapping) else "array"
+
+
+def _collect(schema: Any, root: Schema, found: list[Schema], above: tuple[str, ...]) -> None:
+    if not isinstance(schema, Mapping):
+        return
+    pointer = schema.get("$ref")
+    if isinstance(pointer, str):
+        if pointer in above:
+            return
+        above = (*above, pointer)
+        schema = resolve(schema, root)
+    found.append(schema)
+    for combined in _COMBINED:
+        for part in schema.get(combined, ()):
+            _collect(part, root, found, above)
+
+
+def _entries(schema: Schema, step: str | int) -> Iterator[Any]:
+    if isinstance(step, int):
+        prefix = schema.get("prefixItems", ())
+        if step < len(prefix):
+            yield prefix[step]
+        elif "items" in schema:
+            yield schema["items"]
+        return
+    named = schema.get("properties", {})
+    matched = step in named
+    if matched:
+        yield named[step]
+    if patterns := schema.get("patternProperties"):
+        import re
+
+        for pattern, part in patterns.items():
+            if re.search(pattern, step):
+                matched = True
+                yield part
+    if not matched and "additionalProperties" in schema:
+        yield schema["additionalProperties"]

@@ -1,0 +1,527 @@
+"""Secrets: a type that never prints, and masking known secret values in any text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import field
+from functools import cached_property, lru_cache
+from itertools import count
+from typing import Any, Final, NamedTuple
+
+from zeus_runtime.config.folding import (
+    Folded,
+    folded,
+    folded_with_places,
+    has_escapes,
+    skeleton,
+    unfinished,
+    unfinished_wrap,
+    wraps,
+)
+from zeus_runtime.config.secret_parts import URL_PASSWORD, secret_entry, secrets_in
+from zeus_runtime.config.secrets.placeholders import (
+    PLACEHOLDER,
+    START,
+    form_placeholder,
+    is_searched,
+    placeholder,
+    rest_placeholder,
+    way_placeholder,
+    written_forms,
+)
+from zeus_runtime.frozen import dataclass
+
+MASK: Final = "**********"
+# A name starts where a word starts: tried at each of its characters, a long word would take quadratic time.
+_KEY = r"""(?P<name>(?<![\w.-])(?=[\w.-]*?[A-Za-z_])[\w.-]+)["']?\s*[:=]\s*"""
+_LINE_VALUE = re.compile(rf"""(?P<head>(?:--set\s)?[\s-]*["']?{_KEY})(?P<value>[^\s\[{{|>#].*|[\[{{][^:]*)""")
+_FLOW_VALUE = re.compile(
+    rf"""(?P<head>{_KEY})(?P<value>"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s\[{{|>#,\]}}"'][^,\]}}#]*)"""
+)
+_HARMLESS = re.compile(r"""(null|true|false|~|-?\d+|["']?\$\{[^}]*\}["']?)\s*(#.*)?""")
+
+
+class Secret:
+    """A string that never prints: ``repr``, ``str``, ``format``, ``pickle`` and JSON (``default=str``) give the mask.
+
+    Args:
+        value: the secret text; ``reveal()`` gives it back.
+    """
+
+    __slots__ = ("__value",)
+
+    def __init__(self, value: str) -> None:
+        self.__value = str.__str__(value)
+
+    def reveal(self) -> str:
+        """The secret text itself, for the one call that needs it."""
+        return self.__value
+
+    def __repr__(self) -> str:
+        return f"Secret('{MASK}')"
+
+    def __str__(self) -> str:
+        return MASK
+
+    def __format__(self, spec: str) -> str:
+        return format(MASK, spec)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self.reveal() == other.reveal()
+
+    def __hash__(self) -> int:
+        return hash(self.__value)
+
+    def __bool__(self) -> bool:
+        return bool(self.__value)
+
+    def __len__(self) -> int:
+        return len(self.__value)
+
+    def __reduce__(self) -> tuple[type[Secret], tuple[str]]:
+        return Secret, (MASK,)
+
+    def __copy__(self) -> Secret:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Secret:
+        return self
+
+
+class HiddenStr(str):
+    """An ordinary string that holds a secret (a URL with a password): usable as text, masked in ``repr``."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return repr(MASK)
+
+
+class HeaderValue(HiddenStr):
+    """The value of an HTTP header in a config: masked as a whole wherever the config is shown."""
+
+    __slots__ = ()
+
+
+def mask_line(line: str) -> str:
+    """A source line with URL passwords and the values of secret-looking keys masked; ``${...}`` stays readable."""
+    masked = URL_PASSWORD.sub(rf"\g<scheme>{MASK}", line)
+    whole = _LINE_VALUE.fullmatch(masked)
+    return _masked_value(whole) if whole and _is_secret(whole) else _FLOW_VALUE.sub(_masked_value, masked)
+
+
+def _masked_value(match: re.Match[str]) -> str:
+    if not _is_secret(match) or _HARMLESS.fullmatch(match["value"]):
+        return match[0]
+    return match["head"] + MASK
+
+
+def _is_secret(match: re.Match[str]) -> bool:
+    return secret_entry(match["name"], re.sub(r"\s+#.*", "", match["value"]).strip().strip("\"'"))
+
+
+class Learned:
+    """Secrets that a process gets while it runs, such as an account's tokens; it only grows."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+
+    def add(self, secret: str, name: str) -> None:
+        """Know ``secret`` from now on."""
+        if secret not in self.names:
+            self.names[secret] = _free(name, set(map(placeholder, self.names.values())))
+
+
+@dataclass(frozen=True)
+class Redactor:
+    """Replaces every known secret in text or JSON by a placeholder that is the same in every run; a value.
+
+    ``masked`` is for what a model reads, the log keeps and a person approves: only known secrets are replaced, so that
+    ``restored`` can put them back, and the arguments that a person reads are those that the model wrote. A call and
+    ``json`` are for everything else that a person reads: short secrets that are a whole value, and any password in a
+    URL, are masked too.
+
+    Args:
+        names: secret text to the name in its placeholder, the first known first.
+        learned: those that are known later, by every redactor that has the same.
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    learned: tuple[Learned, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Redactor({len(self.names)} secrets)"
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The known secret texts."""
+        return frozenset(self._now.names)
+
+    def __call__(self, text: str) -> str:
+        """``text`` with every known secret, and every password in a URL, masked."""
+        text = self._known(text)
+        return URL_PASSWORD.sub(rf"\g<scheme>{MASK}", text) if "://" in text else text
+
+    def json(self, value: Any) -> Any:
+        """A JSON value with every string in it, keys too, masked by the same rule."""
+        return _each(value, self)
+
+    def _known(self, text: str) -> str:
+        name = self._now.names.get(text)
+        return self.text(text) if name is None else placeholder(name)
+
+    def text(self, text: str) -> str:
+        """``text`` with every known secret that is searched for in running text replaced by its placeholder."""
+        parts: list[str] = []
+        done = 0
+        for group in self._found(text):
+            for start, end, shown in group:
+                parts += [text[done:start], shown]
+                done = end
+        return "".join([*parts, text[done:]]) if parts else text
+
+    def masked(self, value: Any) -> Any:
+        """A text or JSON value with known secrets replaced, as ``text`` does."""
+        return _each(value, self.text) if self._forms else value
+
+    def settled(self, text: str) -> tuple[str, str]:
+        """The part of a growing text that nothing after it can change, masked, and the rest as it is.
+
+        The rest may be the beginning of a secret, or a secret that another one may overlap.
+        """
+        end = self._open_end(text)
+        parts: list[str] = []
+        done = 0
+        for group in self._found(text):
+            if group[-1].end > end:
+                end = min(group[0].start, end)
+                break
+            for start, after, shown in group:
+                parts += [text[done:start], shown]
+                done = after
+        return "".join([*parts, text[done:end]]), text[end:]
+
+    def restored(self, text: str, held: str) -> str:
+        """``text`` with those placeholders replaced that stand for a secret, written in that way, in ``held``.
+
+        Raises:
+            ValueError: ``held`` has a placeholder as text and its secret too, so what is meant cannot be told.
+        """
+        if START not in text:
+            return text
+        meant: dict[str, set[str]] = {}
+        for start, end, shown in (each for group in self._found(held) for each in group):
+            meant.setdefault(shown, set()).add(held[start:end])
+
+        def real(match: re.Match[str]) -> str:
+            written = meant.get(match[0])
+            if not written:
+                return match[0]
+            if len(written) > 1 or match[0] in held:
+                raise ValueError(match[0])
+            return next(iter(written))
+
+        return PLACEHOLDER.sub(real, text)
+
+    def placeholders_in(self, text: str) -> Sequence[str]:
+        """The placeholders of known secrets that ``text`` holds, each once."""
+        return list(dict.fromkeys(each for each in PLACEHOLDER.findall(text) if self._stands(each)))
+
+    def adding(self, values: Iterable[str] | Mapping[str, str]) -> Redactor:
+        """A redactor that knows ``values`` too; empty ones are ignored.
+
+        Args:
+            values: secret texts, or secret text to name; without a name a secret is numbered.
+        """
+        # A set has another order in every process, and the numbers must not.
+        listed = sorted(values) if isinstance(values, Set) else values
+        named = values if isinstance(values, Mapping) else dict.fromkeys(listed, "")
+        names = dict(self.names)
+        taken = set(map(placeholder, names.values()))
+        for value, name in named.items():
+            text = str.__str__(value)
+            if not text.strip() or text in names or PLACEHOLDER.fullmatch(text):
+                continue
+            free = _free(name, taken)
+            names[text] = free
+            taken.add(placeholder(free))
+        return self if len(names) == len(self.names) else Redactor(names, self.learned)
+
+    def joined(self, other: Redactor) -> Redactor:
+        """A redactor that knows what both know, now and later."""
+        known = self.adding(other.names)
+        return Redactor(known.names, tuple(dict.fromkeys((*self.learned, *other.learned))))
+
+    def learn(self, secret: str, name: str) -> None:
+        """Mask a secret that was got just now, here and in every redactor made from this one."""
+        for each in self.learned[:1]:
+            each.add(secret, name)
+
+    def learn_all(self, other: Redactor) -> None:
+        """Mask what ``other`` knows too, here and in every redactor made from this one."""
+        for secret, name in other.names.items():
+            if secret not in self.names:
+                self.learn(secret, name)
+
+    @property
+    def learned_count(self) -> int:
+        """How many secrets were learned; what was masked at another count may hold one that is known now."""
+        return sum(len(each.names) for each in self.learned)
+
+    def hides(self, text: str) -> bool:
+        """Whether ``text`` holds something that would be masked."""
+        return self(text) != text
+
+    @property
+    def forms(self) -> Sequence[str]:
+        """Every text that is searched for."""
+        return tuple(self._forms)
+
+    def _open_end(self, text: str) -> int:
+        """Where the longest end of ``text`` begins that a secret may go on from."""
+        if not self._forms:
+            return len(text)
+        escape = unfinished(text)
+        ends = [escape, _open_start(text, self._searches.plain), self._open_folded(text)]
+        if (whole := min(escape, unfinished_wrap(text))) < len(text):
+            # What is open before an unfinished escape or wrap goes on behind it.
+            before = self._open_folded(text[:whole])
+            ends += [before] if before < whole else []
+        return min(ends)
+
+    def _open_folded(self, text: str) -> int:
+        search, quotes = self._searches.folded, self._searches.quotes
+        meant = folded(text, quotes=quotes)
+        escape = unfinished(meant)
+        at = min(escape, _open_start(meant, search), _open_start(meant[:escape], search))
+        if at == len(meant):
+            return len(text)
+        return at if meant == text else folded_with_places(text, quotes=quotes).starts[at]
+
+    def _found(self, text: str) -> Iterator[list[_Place]]:
+        """Where known secrets stand, and what is shown instead; those that overlap are one group."""
+        group: list[_Place] = []
+        for start, end, shown in sorted(self._matches(text), key=lambda each: (each.start, -each.end)):
+            places = self._places(text[start:end], start, shown)
+            if group and start < group[-1].end:
+                done = group[-1].end
+                for place in places:
+                    if place.end > done:
+                        skipped = max(0, done - place.start)
+                        rest = rest_placeholder(place.shown, skipped) if skipped else place.shown
+                        group.append(_Place(place.start + skipped, place.end, rest))
+            else:
+                if group:
+                    yield group
+                group = places
+        if group:
+            yield group
+
+    def _matches(self, text: str) -> Iterator[_Place]:
+        """Every known secret in ``text``: as it is, then as it means."""
+        searches = self._searches
+        if len(text) < searches.least:
+            return
+        # Without an escape what stands in a text as it is stands in it folded too.
+        yield from self._scanned(text, searches.plain if has_escapes(text) else searches.unfolded)
+        meant = folded(text, quotes=searches.quotes)
+        found: Folded | None = None
+        for start, end, shown in self._scanned(meant, searches.folded):
+            found = found or folded_with_places(text, quotes=searches.quotes)
+            yield _Place(found.starts[start], found.ends[end - 1], shown)
+
+    def _scanned(self, text: str, search: _Search) -> Iterator[_Place]:
+        forms = search.held_by(text)
+        if not forms:
+            return
+        pattern, at = _pattern(forms), 0
+        while match := pattern.search(text, at):
+            at = match.start() + 1
+            form = match[0]
+            if form in search.forms:
+                yield _Place(match.start(), match.end(), search.forms[form])
+            else:
+                # Of another config, or written by somebody: what stands behind its start may be the secret itself.
+                at = match.end() if self._stands(form) else match.start() + len(START)
+
+    def _places(self, written: str, start: int, shown: str) -> list[_Place]:
+        """A found secret, each of its lines by itself, so that masked text has the same lines."""
+        forms = self._forms
+        breaks = wraps(written) if "\n" in written else []
+        if not breaks:
+            return [
+                _Place(start, start + len(written), forms.get(written) or _way(shown, "escaped", written))
+            ]
+        starts, ends = [0, *(end for _, end in breaks)], [*(at for at, _ in breaks), len(written)]
+        places: list[_Place] = []
+        for number, (first, after) in enumerate(zip(starts, ends, strict=True)):
+            if piece := written[first:after]:
+                # Two pieces may begin at the same character where an escaped backslash means nothing.
+                place = f"{number}-{len(folded(written[:first]))}"
+                named = forms.get(piece) or _way(shown, "part", piece, place)
+                places.append(_Place(start + first, start + after, named))
+        return places
+
+    def _stands(self, shown: str) -> bool:
+        """Whether a placeholder stands for a known secret."""
+        return form_placeholder(shown) in self._searches.shown
+
+    @property
+    def _now(self) -> Redactor:
+        """A redactor of all that is known now."""
+        count = self.learned_count
+        if not count:
+            return self
+        kept: tuple[int, Redactor] | None = self.__dict__.get("_kept")
+        if kept is None or kept[0] != count:
+            known = Redactor(self.names)
+            for each in self.learned:
+                known = known.adding(each.names)
+            kept = self.__dict__["_kept"] = count, known
+        return kept[1]
+
+    @property
+    def _forms(self) -> Mapping[str, str]:
+        """Text that is searched for to its placeholder."""
+        return self._searches.plain.forms
+
+    @property
+    def _searches(self) -> _Searches:
+        return self._now._own_searches
+
+    @cached_property
+    def _own_searches(self) -> _Searches:
+        plain: dict[str, str] = {}
+        meant: dict[str, str] = {}
+        for secret, name in self.names.items():
+            if is_searched(secret):
+                for text, shown in written_forms(secret, name):
+                    plain.setdefault(text, shown)
+        for text, shown in plain.items():
+            if is_searched(key := folded(text)):
+                meant.setdefault(key, shown)
+        unfolded = {
+            text: shown
+            for text, shown in plain.items()
+            if folded(text) not in meant or re.match(r"\s|[0-9]+\t", text)
+        }
+        return _Searches(
+            _Search(plain),
+            _Search(unfolded),
+            _Search(meant),
+            frozenset(plain.values()),
+            any("'" in text for text in meant),
+            min(map(len, (*plain, *meant)), default=0),
+        )
+
+
+class _Place(NamedTuple):
+    """Where a secret stands in a text, and what is shown instead."""
+
+    start: int
+    end: int
+    shown: str
+
+
+class _Search:
+    """Texts that are searched for.
+
+    Args:
+        forms: text to placeholder.
+    """
+
+    def __init__(self, forms: Mapping[str, str]) -> None:
+        self.forms = forms
+        self.longest = max(map(len, forms), default=0)
+        self.by_first: dict[str, list[str]] = {}
+        for form in forms:
+            self.by_first.setdefault(form[0], []).append(form)
+        self._plain = [form for form in forms if form.isascii()]
+        self._other = [form for form in forms if not form.isascii()]
+
+    def held_by(self, text: str) -> tuple[str, ...]:
+        """Those that ``text`` holds."""
+        found = [form for form in self._plain if form in text]
+        return (*found, *(() if text.isascii() else (form for form in self._other if form in text)))
+
+
+class _Searches(NamedTuple):
+    """What a redactor searches for.
+
+    Args:
+        plain: in a text as it is.
+        unfolded: those of them that a folded text may have lost.
+        folded: in a folded text.
+        shown: the placeholders of all.
+        quotes: a secret has one.
+        least: the characters of the shortest; a text is not longer when it is folded.
+    """
+
+    plain: _Search
+    unfolded: _Search
+    folded: _Search
+    shown: frozenset[str]
+    quotes: bool
+    least: int
+
+
+def _open_start(text: str, search: _Search) -> int:
+    for start in range(max(0, len(text) - search.longest + 1), len(text)):
+        for form in search.by_first.get(text[start], ()):
+            if len(form) > len(text) - start and form.startswith(text[start:]):
+                return start
+    return len(text)
+
+
+def _way(shown: str, kind: str, written: str, place: str = "") -> str:
+    """The placeholder of a form that is written in its own way, by what the way is and not by what is written."""
+    from zlib import crc32
+
+    return way_placeholder(shown, f"{kind}-{crc32(f'{place} {skeleton(written)}'.encode()):08x}")
+
+
+def _each(value: Any, masked: Callable[[str], str]) -> Any:
+    if isinstance(value, HeaderValue | Secret):
+        return MASK
+    if isinstance(value, str):
+        return masked(value)
+    if isinstance(value, Mapping):
+        shown: dict[Any, Any] = {}
+        for key, item in value.items():
+            name = masked(key) if isinstance(key, str) else key
+            if name != key and name in (taken := {*shown, *value}):
+                name = next(free for number in count(2) if (free := f"{name} ({number})") not in taken)
+            shown[name] = _each(item, masked)
+        return shown
+    if isinstance(value, list | tuple):
+        return [_each(item, masked) for item in value]
+    return value
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """``name``, with a number where another secret has it."""
+    numbers = count(2 if name else 1)
+    free = name or str(next(numbers))
+    while placeholder(free) in taken:
+        free = f"{name}-{next(numbers)}" if name else str(next(numbers))
+    return free
+
+
+@lru_cache(maxsize=256)
+def _pattern(forms: tuple[str, ...]) -> re.Pattern[str]:
+    """The placeholders that are there already, then the longest form first."""
+    ordered = sorted(forms, key=lambda form: (-len(form), form))
+    return re.compile("|".join([PLACEHOLDER.pattern, *map(re.escape, ordered)]))
+
+
+def secrets_of_environment(environ: Mapping[str, str]) -> Redactor:
+    """A redactor for every variable that holds a secret, used in the YAML or not (a provider's key is read from the
+    environment without a word in the YAML)."""
+    return Redactor(learned=(Learned(),)).adding(
+        {
+            secret: name
+            for name, value in sorted(environ.items(), reverse=True)
+            for secret in secrets_in(name, value)
+        }
+    )

@@ -1,0 +1,149 @@
+"""The tree a YAML file is read into: JSON values that know where they were written, and what they overrode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+from zeus_runtime.config.secret_parts import holds_headers
+from zeus_runtime.config.secrets.masking import HeaderValue, HiddenStr, Redactor
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Where a value is in the tree: keys and list indexes from the root."""
+
+
+class Mark(NamedTuple):
+    """A place in a source: its name, and line and column counted from 1 (in characters)."""
+
+    source: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        if self.source.startswith("--set "):
+            return self.source
+        return f"{self.source}:{self.line}:{self.column}"
+
+    @property
+    def short(self) -> str:
+        """Source and line only."""
+        return self.source if self.source.startswith("--set ") else f"{self.source}:{self.line}"
+
+
+class Origin(NamedTuple):
+    """Where a value was written.
+
+    Args:
+        value: the place of the value.
+        key: the place of its key; None for list entries and the root.
+        implied: the value was not written itself, only something inside it (``a`` in ``--set a.b=c``).
+    """
+
+    value: Mark
+    key: Mark | None = None
+    implied: bool = False
+
+
+class Node(NamedTuple):
+    """A value with its origins.
+
+    Args:
+        value: a JSON scalar, a dict of str to Node or a list of Node.
+        origins: the newest first; the others are what it overrode.
+        cuts: it replaced what was before it, so nothing older shows through if it is merged over something else.
+        interpolated: its text came, wholly or partly, from ``${...}``.
+    """
+
+    value: Any
+    origins: tuple[Origin, ...]
+    cuts: bool = False
+    interpolated: bool = False
+
+    @property
+    def origin(self) -> Origin:
+        """Where it was really written: the newest origin that is not implied, if there is one."""
+        return next((origin for origin in self.origins if not origin.implied), self.origins[0])
+
+    @property
+    def is_map(self) -> bool:
+        return isinstance(self.value, dict)
+
+    @property
+    def is_list(self) -> bool:
+        return isinstance(self.value, list)
+
+
+def plain(node: Node) -> Any:
+    """The JSON value without its origins."""
+    if isinstance(node.value, dict):
+        return {key: plain(child) for key, child in node.value.items()}
+    if isinstance(node.value, list):
+        return [plain(child) for child in node.value]
+    return node.value
+
+
+def find(node: Node, path: Path) -> Node | None:
+    """The node at ``path``, or None."""
+    for step in path:
+        value = node.value
+        inside = (
+            step in value
+            if isinstance(value, dict)
+            else isinstance(value, list) and step in range(len(value))
+        )
+        if not inside:
+            return None
+        node = value[step]
+    return node
+
+
+def nearest(node: Node, path: Path) -> tuple[Node, Path]:
+    """The deepest node that exists on the way to ``path``, and its own path."""
+    length = len(path)
+    while (found := find(node, path[:length])) is None:
+        length -= 1
+    return found, path[:length]
+
+
+def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
+    """Every node with its path, parents first, in order of writing."""
+    yield path, node
+    if isinstance(node.value, dict):
+        for key, child in node.value.items():
+            yield from walk(child, (*path, key))
+    elif isinstance(node.value, list):
+        for index, child in enumerate(node.value):
+            yield from walk(child, (*path, index))
+
+
+def hidden(node: Node, redactor: Redactor, *, is_header: bool = False) -> Node:
+    """The tree with every string that holds a secret as a ``HiddenStr``, and all below ``headers`` as
+    ``HeaderValue``."""
+    value = node.value
+    if isinstance(value, dict):
+        entries = {
+            key: hidden(child, redactor, is_header=is_header or holds_headers(key))
+            for key, child in value.items()
+        }
+        return node._replace(value=entries)
+    if isinstance(value, list):
+        return node._replace(value=[hidden(child, redactor, is_header=is_header) for child in value])
+    if not isinstance(value, str):
+        return node
+    if is_header:
+        return node._replace(value=HeaderValue(value))
+    return node._replace(value=HiddenStr(value)) if redactor.hides(value) else node
+
+
+def header_values(root: Node) -> frozenset[str]:
+    """The values of headers in a tree that ``hidden`` made."""
+    return frozenset(str.__str__(node.value) for _, node in walk(root) if isinstance(node.value, HeaderValue))
+
+
+def show_path(path: Path) -> str:
+    """A path as ``--set`` writes it: ``profiles.models."gpt-5.2".max_input_tokens``; the root is ``the file``."""
+    if not path:
+        return "the file"
+    return ".".join(
+        f'"{step}"' if isinstance(step, str) and ("." in step or not step) else str(step) for step in path
+    )

@@ -1,0 +1,1 @@
+"""Stored requests played again: the provider simulator and recordings, for backtests."""

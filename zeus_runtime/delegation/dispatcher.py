@@ -1,0 +1,224 @@
+"""Giving work to a sub-agent: a session of its own, which is found again and run until it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.context.ledger import Step
+from zeus_runtime.delegation.result import task_result
+from zeus_runtime.delegation.task import handed_down, with_handles
+from zeus_runtime.errors import UsageError
+from zeus_runtime.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    Event,
+    RunCompleted,
+    RunFailed,
+    SubAgentEvent,
+)
+from zeus_runtime.plan.redaction import masked_for, redacted
+from zeus_runtime.run.approvals import ApprovalBroker
+from zeus_runtime.run.assembly import run_resources
+from zeus_runtime.run.task import DelegatedTask
+from zeus_runtime.run.turn import Session
+from zeus_runtime.tools import ToolResult
+from zeus_runtime.tools.approval import ApprovalPending
+from zeus_runtime.tools.paths import WorkspaceError
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.model import SubAgent
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.subagents import PlannedAgent
+    from zeus_runtime.run.connections import Connections
+    from zeus_runtime.run.resources import RunResources
+    from zeus_runtime.store.threads import Thread
+
+
+@dataclass(frozen=True)
+class Dispatcher:
+    """Gives a run's tasks to its sub-agents.
+
+    Args:
+        connections: shared by the agent and its sub-agents.
+        plan: of the run.
+        session: of the run.
+        broker: how its user is asked.
+    """
+
+    connections: Connections
+    plan: Plan
+    session: str
+    broker: ApprovalBroker
+
+    async def resources(self) -> RunResources:
+        """What a run on the session works with, for agents and sub-agents alike."""
+        connections, plan = self.connections, self.plan
+        return run_resources(
+            plan,
+            connections.model_of(plan),
+            self.session,
+            self.broker,
+            self,
+            await connections.toolsets_of(plan).opened(),
+            masked_for(plan, connections.redactor),
+        )
+
+    async def __call__(self, task: DelegatedTask) -> ToolResult:
+        """What the sub-agent answered; its failure is an error result.
+
+        Raises:
+            ApprovalPending: it waits for a decision.
+        """
+        from zeus_runtime.store.session_tree import open_child
+
+        planned = self.plan.agents.get(task.agent)
+        if planned is None:
+            names = ", ".join(self.plan.agents)
+            why = f"The agents are: {names}." if names else "You have none: do the work yourself."
+            return ToolResult(f"There is no agent {task.agent!r} here. {why}", is_error=True)
+        if not task.prompt.strip():
+            return ToolResult("The prompt is empty: say what the agent is to do.", is_error=True)
+        if task.handles and planned.spec.context != "slice":
+            return ToolResult(
+                f"The agent {planned.name} takes no handles: write into its prompt what it must know, or which files"
+                " to read.",
+                is_error=True,
+            )
+        log, limits = self.connections.log, self.plan.config.limits
+        parent = await log.find(self.session)
+        thread = await open_child(
+            log,
+            parent,
+            task.run_id,
+            task.place,
+            agent=f"{self.plan.config.name}/{planned.name}",
+            title=masked_for(planned.plan, self.connections.redactor).text(task.description or task.prompt),
+            at_most=limits.max_subagents,
+        )
+        if thread is None:
+            return ToolResult(
+                f"This run has started {limits.max_subagents} agents, which is the most it may"
+                " (limits.max_subagents). Go on without further ones.",
+                is_error=True,
+            )
+        try:
+            give_back = await self.connections.database.claim(thread.session)
+        except UsageError as error:
+            return ToolResult(f"The agent {planned.name} cannot work now: {error.message}.", is_error=True)
+        try:
+            return await self._worked(planned, task, thread)
+        finally:
+            give_back()
+
+    async def _worked(self, planned: PlannedAgent, task: DelegatedTask, thread: Thread) -> ToolResult:
+        from zeus_runtime.store.approvals import open_approvals
+
+        log = self.connections.log
+        state = (await log.info(thread)).state
+        ending: Event | None = None
+        prompt: str | None = None
+        if not state:
+            try:
+                prompt, left = with_handles(task, self.plan, planned.spec.budget_tokens)
+            except WorkspaceError as error:
+                return ToolResult(f"A handle cannot be read: {error}", is_error=True)
+            await self._given(planned.spec, task, thread, left)
+        while state != "complete":
+            ending = await self._ran(planned, task, thread, prompt)
+            if not isinstance(ending, RunFailed) or ending.code != "approval_needed":
+                break
+            if pending := await open_approvals(log, thread.session):
+                raise ApprovalPending(pending)
+            prompt = None  # somebody decided meanwhile
+        return await self._told(planned, thread, ending)
+
+    async def _ran(
+        self, planned: PlannedAgent, task: DelegatedTask, thread: Thread, prompt: str | None
+    ) -> RunCompleted | RunFailed:
+        """One run of the sub-agent; its last event."""
+        connections, plan = self.connections, planned.plan
+        endings: list[RunCompleted | RunFailed] = []
+
+        def emit(event: Event) -> None:
+            shown = redacted(event, connections.redactor)
+            if isinstance(shown, RunCompleted | RunFailed):
+                endings.append(shown)
+            if isinstance(shown, ApprovalRequested | ApprovalDecided | SubAgentEvent):
+                task.emit(shown)
+            else:
+                task.emit(SubAgentEvent(thread.session, planned.name, task.call_id, shown.to_wire()))
+
+        secrets = masked_for(plan, connections.redactor)
+        broker = ApprovalBroker(
+            connections.log,
+            user=self.broker.user,
+            redact=connections.redactor.json,
+            known=connections.redactor.masked,
+            secrets=secrets,
+            emit=emit,
+            channel=self.broker.channel,
+            person=self.broker.person,
+            signing=self.broker.signing,
+            clocks=(*self.broker.clocks, task.clock),
+        )
+        resources = await Dispatcher(connections, plan, thread.session, broker).resources()
+        resources.meter.above = task.meter
+        session = Session(thread, connections, maintenance=_nothing)
+        with connections.toolsets_of(plan).telling(emit):
+            await _apart(session.run(prompt, plan.mode, resources, emit))
+        return endings[-1]
+
+    async def _given(
+        self, spec: SubAgent, task: DelegatedTask, thread: Thread, budget_tokens: int | None
+    ) -> None:
+        """Write what a fork or slice knows as the beginning of its log; what a killed process wrote of it stays."""
+        from zeus_runtime.models.messages import to_payload
+
+        if spec.context == "isolated":
+            return
+        log = self.connections.log
+        last = spec.last_messages if spec.context == "slice" else None
+        written = len(await log.read(thread))
+        messages = handed_down(task.view(), last=last, budget_tokens=budget_tokens)
+        for seq, message in enumerate(messages[written:], written + 1):
+            payload = json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
+            await log.append(thread, seq, f"given.{seq}", payload)
+
+    async def _told(self, planned: PlannedAgent, thread: Thread, ending: Event | None) -> ToolResult:
+        """The result of the call, from what the sub-agent's log and ledger say."""
+        from zeus_runtime.models.messages import from_payload
+
+        log = self.connections.log
+        messages = [
+            from_payload(json.loads(entry.payload))
+            for entry in await log.read(thread)
+            if not entry.id.startswith("given.")
+        ]
+        steps = [Step.from_json(entry.payload) for entry in await log.steps(thread)]
+        return task_result(planned, thread.session, ending, messages, steps)
+
+
+async def _nothing() -> None: ...
+
+
+async def _apart(work: Any) -> None:
+    """Await ``work`` as a graph of its own, not as a part of the graph that this call stands in.
+
+    A cancellation reaches it, is waited for, and goes on here.
+    """
+    from contextvars import copy_context
+
+    from langchain_core.runnables.config import var_child_runnable_config
+
+    context = copy_context()
+    context.run(var_child_runnable_config.set, None)
+    task = asyncio.get_running_loop().create_task(work, context=context)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait([task])
+        raise

@@ -1,0 +1,87 @@
+"""What comes back from a sub-agent: its answer, and by what it can be checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.events import Event, RunFailed
+from zeus_runtime.tools import ToolResult
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from zeus_runtime.context.ledger import Step
+    from zeus_runtime.plan.subagents import PlannedAgent
+
+
+def task_result(
+    planned: PlannedAgent,
+    session: str,
+    ending: Event | None,
+    messages: Sequence[BaseMessage],
+    steps: Sequence[Step],
+) -> ToolResult:
+    """The result of the call that gave a sub-agent work.
+
+    Args:
+        planned: the sub-agent.
+        session: its session.
+        ending: how its last run ended; None where an earlier one had finished the work.
+        messages: what it said and did, without what it was given.
+        steps: its ledger.
+    """
+    writing = {each.tool.name for each in planned.plan.tools if each.tool.access == "write"}
+    evidence = {
+        "agent": planned.name,
+        "session": session,
+        "steps": sum(step.usage is not None or not step.error for step in steps),
+        "prompt_tokens": sum(step.usage.input_tokens for step in steps if step.usage is not None),
+        "completion_tokens": sum(step.usage.output_tokens for step in steps if step.usage is not None),
+        "cost_usd": _sum([cost for step in steps for cost in (step.cost_usd, step.policy_cost_usd)]),
+        "files": files_written(messages, writing),
+    }
+    is_answered = bool(messages) and messages[-1].type == "ai"
+    nothing_left = isinstance(ending, RunFailed) and ending.code == "usage" and is_answered
+    if isinstance(ending, RunFailed) and not nothing_left:
+        text = f"The agent {planned.name} did not finish its work ({ending.code}): {ending.message}"
+        return ToolResult(f"{text}\n\n{_line(evidence)}", is_error=True, artifact=evidence)
+    from zeus_runtime.models.content import text_of
+
+    answer = text_of(messages[-1]) if is_answered else ""
+    return ToolResult(f"{answer or '(it gave no answer)'}\n\n{_line(evidence)}", artifact=evidence)
+
+
+def files_written(messages: Sequence[BaseMessage], writing: set[str]) -> list[str]:
+    """The paths that successful calls of tools that write were given, each once, in order."""
+    from zeus_runtime.models.content import calls_of
+
+    failed = {
+        getattr(message, "tool_call_id", "")
+        for message in messages
+        if message.type == "tool" and getattr(message, "status", "") == "error"
+    }
+    found = [
+        value
+        for message in messages
+        if message.type == "ai"
+        for call in calls_of(message)
+        if call["name"] in writing and call["id"] not in failed and isinstance(call["args"], dict)
+        for name, value in call["args"].items()
+        if name in ("path", "file_path") and isinstance(value, str)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _line(evidence: Mapping[str, Any]) -> str:
+    """``[researcher · session_… · 3 steps · $0.0120 · wrote /notes.md]``."""
+    steps, cost, files = evidence["steps"], evidence["cost_usd"], evidence["files"]
+    parts = [evidence["agent"], evidence["session"], f"{steps} {'step' if steps == 1 else 'steps'}"]
+    parts += [f"${cost:.4f}"] if cost is not None else []
+    parts += [f"wrote {', '.join(files)}"] if files else []
+    return f"[{' · '.join(parts)}]"
+
+
+def _sum(costs: Sequence[float | None]) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None

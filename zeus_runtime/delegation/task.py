@@ -1,0 +1,61 @@
+"""What a call gives a sub-agent to do, and what it lets it know of the conversation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from zeus_runtime.context import View
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.run.task import DelegatedTask
+
+
+_LARGEST_HANDLE: Final = 4_000_000
+"""Bytes of one handle."""
+
+
+def with_handles(task: DelegatedTask, plan: Plan, budget_tokens: int | None) -> tuple[str, int | None]:
+    """The prompt with the text of each handle, as long as that fits the budget, and what of that is left.
+
+    Raises:
+        WorkspaceError: one cannot be read.
+    """
+    parts, left = [task.prompt], budget_tokens
+    for handle in task.handles:
+        data = plan.build.workspace.read(handle, max_bytes=_LARGEST_HANDLE)
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            parts.append(f"({handle} is no UTF-8 text: look at it yourself.)")
+            continue
+        tokens = plan.token_counter.text(text)
+        if left is not None and tokens > left:
+            parts.append(
+                f"({handle} is {tokens:,} tokens, which is more than you can be given: read it yourself.)"
+            )
+            continue
+        left = None if left is None else left - tokens
+        text = text.replace("</file>", "<\\/file>")
+        parts.append(f'<file path="{handle}">\n{text}\n</file>')
+    return "\n\n".join(parts), left
+
+
+def handed_down(view: View, *, last: int | None, budget_tokens: int | None) -> list[BaseMessage]:
+    """The newest messages of a view that fit, beginning with one that is no result of a call that is missing.
+
+    Args:
+        last: how many at most; None for all.
+        budget_tokens: what they may take together; None for whatever they take.
+    """
+    items = list(view.items())
+    start, tokens = len(items), 0
+    while start > 0 and (last is None or len(items) - start < last):
+        tokens += items[start - 1].tokens
+        if budget_tokens is not None and tokens > budget_tokens:
+            break
+        start -= 1
+    while start < len(items) and items[start].message.type == "tool":
+        start += 1
+    return [item.message for item in items[start:]]

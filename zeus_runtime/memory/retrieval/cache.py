@@ -1,0 +1,295 @@
+"""What is kept in memory of a place's items: their figures, and where the words that were asked for stand.
+
+Brought up to date by the place's count of changes, which any process raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from sqlalchemy import bindparam, select
+
+from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, MemoryItem
+from zeus_runtime.memory.permissions import Grant
+from zeus_runtime.memory.records.columns import ms_or_none
+from zeus_runtime.memory.records.reading import searchable
+from zeus_runtime.memory.retrieval.entries import Entries, WordEntries
+from zeus_runtime.memory.retrieval.growing import grown
+from zeus_runtime.memory.retrieval.lengths import Lengths
+from zeus_runtime.memory.retrieval.packed_items import ALWAYS_MS, Columns, packed_items
+from zeus_runtime.memory.retrieval.slots import Slots
+from zeus_runtime.memory.retrieval.view import View
+from zeus_runtime.memory.retrieval.words import indexed_words
+from zeus_runtime.store.compiled_statements import Prepared
+from zeus_runtime.store.memory_tables import GONE, ITEM
+from zeus_runtime.store.word_entries import Way
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+    from sqlalchemy import Connection
+
+_STALE: Final = 4_000
+"""Changes after which a place is read anew; fewer than those for which removals are remembered."""
+_GONE_KEPT: Final = 1_000
+"""Slots of items that are gone which are not worth reading a place anew, beside half of all."""
+_SMALL: Final = 4_000
+"""Items of a place whose words are read with it: about 8 ms for each 1,000, where one word takes 0.06 to 0.15."""
+
+_FIGURES: Final = {
+    "confidence": np.float64,
+    "words": np.float64,
+    "valid_from": np.int64,
+    "valid_until": np.int64,
+    "owner": np.int32,
+    "visibility": np.int8,
+    "memory_type": np.int8,
+    "there": np.bool_,
+}
+_COLUMNS: Final = (
+    ITEM.c.key,
+    ITEM.c.id,
+    ITEM.c.confidence,
+    ITEM.c.word_count,
+    ITEM.c.valid_from_ms,
+    ITEM.c.valid_until_ms,
+    ITEM.c.created_by,
+    ITEM.c.visibility,
+    ITEM.c.memory_type,
+)
+
+
+class Shelf:
+    """The figures of a place's items that can be found, by slot, and the entries of words that were asked for."""
+
+    def __init__(self, way: Way = "of the place") -> None:
+        self._way = way
+        self._clear()
+
+    def _clear(self) -> None:
+        self.reading: object = object()
+        """Another one each time it is read anew: slots of before mean nothing then."""
+        self._place: int | None = None
+        self._changes = -1
+        self._figures: dict[str, NDArray[Any]] = {name: np.zeros(0, kind) for name, kind in _FIGURES.items()}
+        self._views: dict[tuple[tuple[Grant, ...], str], View] = {}
+        self._slots = Slots()
+        self._timed = 0
+        self._owners: dict[str, int] = {}
+        self._entries = WordEntries(None, self._slots, self._way)
+        self._lengths = Lengths(np.zeros(0), 0.0)
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def figure(self, name: str) -> NDArray[Any]:
+        """One of confidence, words, owner, visibility, memory_type, by slot."""
+        return self._figures[name][: len(self)]
+
+    def lengths(self, mean: float) -> Lengths:
+        """The texts' lengths beside a mean of so many words; kept until one of the two is another."""
+        if self._lengths.mean != mean or len(self._lengths.words) != len(self):
+            self._lengths = Lengths(self.figure("words"), mean)
+        return self._lengths
+
+    def id(self, slot: int) -> str:
+        """The item of a slot."""
+        return self._slots.id(slot)
+
+    def ids(self, start: int) -> Sequence[str]:
+        """The items of the slots from ``start`` on."""
+        return self._slots.ids(start)
+
+    def slot(self, item_id: str) -> int | None:
+        """Where an item stands now."""
+        return self._slots.now(item_id)
+
+    def refresh(self, connection: Connection, now: tuple[int, int] | None) -> None:
+        """Bring it up to date. Not after writing in the same transaction: what is rolled back would stay here.
+
+        Args:
+            now: the place's key and count of changes; None if it has no row.
+        """
+        if now is None:
+            self._clear()
+            return
+        place, changes = now
+        if place == self._place and changes == self._changes:
+            return
+        fresh = place != self._place or not self._changes <= changes <= self._changes + _STALE
+        if fresh or self._is_worn:
+            self._read(connection, place)
+        else:
+            self._catch_up(connection)
+        self._place, self._changes = place, changes
+
+    @property
+    def _is_worn(self) -> bool:
+        """Whether so many slots are of items that are gone that it is better read anew."""
+        return self._slots.gone > len(self) // 2 + _GONE_KEPT
+
+    def _read(self, connection: Connection, place: int) -> None:
+        self._clear()
+        self._entries = WordEntries(place, self._slots, self._way)
+        if connection.dialect.name == "postgresql":
+            self._append_columns(packed_items(connection, place))
+            return
+        self._append(_FOUND.rows(connection, {"place": place}))
+        if len(self) <= _SMALL:
+            self._entries.read_all(connection)
+
+    def _catch_up(self, connection: Connection) -> None:
+        since = {"place": self._place, "since": self._changes}
+        rows = _CHANGED.rows(connection, since)
+        for row in (*_GONE.rows(connection, since), *rows):
+            self._take_away(row[0])
+        found = [tuple(row) for row in rows if row[-2]]
+        first = len(self)
+        self._append([row[: len(_COLUMNS)] for row in found])
+        self._entries.add(first, [row[-1] for row in found])
+
+    def follow(self, before: tuple[int, int], gone: Iterable[str], key: int, item: MemoryItem) -> None:
+        """Take in, without reading it, the change that this process writes in the transaction at hand.
+
+        If that is rolled back, the shelf is of no use any more.
+
+        Args:
+            before: the place's key and its count of changes before this one; nothing is done if they are others here,
+                or if the place is to be read anew anyway.
+            gone: ids of what can be found no more.
+            key: of the item that can be found now.
+        """
+        if before != (self._place, self._changes) or self._is_worn:
+            return
+        for slot in [slot for each in gone if (slot := self._slots.now(each)) is not None]:
+            self._take_away(self._slots.key(slot))
+        slot = len(self)
+        self._append_item(key, item)
+        self._entries.add(slot, [item.content])
+        self._changes += 1
+
+    def _append_item(self, key: int, item: MemoryItem) -> None:
+        """As ``_append`` does, for one: what is made for many takes three times as long."""
+        slot, words = len(self), len(indexed_words(item.content))
+        self._make_room(slot + 1)
+        valid = _valid(ms_or_none(item.valid_from), ms_or_none(item.valid_until))
+        owner = self._owners.setdefault(item.created_by, len(self._owners))
+        kinds = (_VISIBILITY[item.visibility], TYPE_NUMBERS[item.memory_type])
+        figures = (item.confidence, words, *valid, owner, *kinds, True)
+        for column, figure in zip(self._figures.values(), figures, strict=True):
+            column[slot] = figure
+        self._timed += sum(time != always for time, always in zip(valid, _ALWAYS, strict=True))
+        self._slots.add_one(key, item.id)
+        for (grants, user_id), view in self._views.items():
+            own = item.created_by == user_id
+            view.add_one(any(grant.covers(item.visibility, own=own) for grant in grants), words)
+
+    def _take_away(self, key: int) -> None:
+        slot = self._slots.take_away(key)
+        if slot is not None:
+            self._figures["there"][slot] = False
+            for view in self._views.values():
+                view.take_away(slot, self._figures["words"][slot])
+
+    def _append(self, rows: Sequence[Sequence[Any]]) -> None:
+        if not rows:
+            return
+        keys, ids, confidences, words, froms, untils, owners, visibilities, types = zip(*rows, strict=True)
+        self._append_columns(
+            Columns(
+                keys,
+                ids,
+                confidences,
+                words,
+                [_ALWAYS[0] if time is None else time for time in froms],
+                [_ALWAYS[1] if time is None else time for time in untils],
+                owners,
+                list(map(_VISIBILITY.__getitem__, visibilities)),
+                list(map(TYPE_NUMBERS.__getitem__, types)),
+            )
+        )
+
+    def _append_columns(self, new: Columns) -> None:
+        if not len(new.ids):
+            return
+        start, end = len(self), len(self) + len(new.ids)
+        self._make_room(end)
+        column = self._figures
+        column["confidence"][start:end] = new.confidences
+        column["words"][start:end] = new.words
+        column["valid_from"][start:end] = new.valid_from
+        column["valid_until"][start:end] = new.valid_until
+        for owner in dict.fromkeys(new.owners):
+            self._owners.setdefault(owner, len(self._owners))
+        column["owner"][start:end] = list(map(self._owners.__getitem__, new.owners))
+        column["visibility"][start:end] = new.visibilities
+        column["memory_type"][start:end] = new.types
+        column["there"][start:end] = True
+        self._timed += int(
+            np.count_nonzero(column["valid_from"][start:end] != _ALWAYS[0])
+            + np.count_nonzero(column["valid_until"][start:end] != _ALWAYS[1])
+        )
+        self._slots.add(new.keys, new.ids)
+        for (grants, user_id), view in self._views.items():
+            view.add(self._covered(grants, user_id, start), self._figures["words"][start:end])
+
+    def _make_room(self, end: int) -> None:
+        room = len(self._figures["there"])
+        if end > room:
+            room = max(end, room * 3 // 2 + 64) if len(self) else end
+            self._figures = {name: grown(column, len(self), room) for name, column in self._figures.items()}
+
+    def visible(self, grants: tuple[Grant, ...], user_id: str, now_ms: int) -> View:
+        """The slots that the grants cover and that are valid now."""
+        key = (grants, user_id)
+        view = self._views.get(key)
+        if view is None:
+            view = View()
+            view.add(self._covered(grants, user_id, 0), self.figure("words"))
+            self._views[key] = view
+        if not self._timed:
+            return view
+        valid = (self.figure("valid_from") <= now_ms) & (now_ms < self.figure("valid_until"))
+        now = View()
+        now.add(view.slots & valid, self.figure("words"))
+        return now
+
+    def _covered(self, grants: tuple[Grant, ...], user_id: str, start: int) -> NDArray[np.bool_]:
+        allowed = np.zeros(len(self) - start, np.bool_)
+        owner = self._owners.get(user_id, -1)
+        for grant in grants:
+            granted = np.zeros(len(_VISIBILITY), np.bool_)
+            granted[[_VISIBILITY[each] for each in grant.visibilities]] = True
+            covered = granted[self.figure("visibility")[start:]]
+            if grant.own:
+                covered &= self.figure("owner")[start:] == owner
+            allowed |= covered
+        return np.asarray(allowed & self.figure("there")[start:])
+
+    def entries(self, connection: Connection, words: Sequence[str]) -> list[Entries]:
+        """Of each word the slots that have it; some may be of items that are gone."""
+        return self._entries.of(connection, words)
+
+
+def _valid(since: int | None, until: int | None) -> tuple[int, int]:
+    """When an item is valid, in milliseconds since 1970."""
+    return (_ALWAYS[0] if since is None else since, _ALWAYS[1] if until is None else until)
+
+
+_FOUND: Final = Prepared(
+    select(*_COLUMNS).where(ITEM.c.place == bindparam("place"), searchable()).order_by(ITEM.c.key)
+)
+_CHANGED: Final = Prepared(
+    select(*_COLUMNS, searchable(), ITEM.c.content)
+    .where(ITEM.c.place == bindparam("place"), ITEM.c.changed > bindparam("since"))
+    .order_by(ITEM.c.key)
+)
+_GONE: Final = Prepared(
+    select(GONE.c.item).where(GONE.c.place == bindparam("place"), GONE.c.changed > bindparam("since"))
+)
+_ALWAYS: Final = (-ALWAYS_MS, ALWAYS_MS)
+_VISIBILITY: Final = {name: number for number, name in enumerate(VISIBILITIES)}
+TYPE_NUMBERS: Final = {name: number for number, name in enumerate(MEMORY_TYPES)}

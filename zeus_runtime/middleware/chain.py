@@ -1,0 +1,89 @@
+"""The onion: middlewares around a model call, a tool call or a run; the first one outermost."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from zeus_runtime.errors import RunError, ZeusError
+from zeus_runtime.middleware.protocol import Middleware
+from zeus_runtime.tools.gate import calling
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
+class MiddlewareError(RunError):
+    """A middleware raised something of its own; the message names it."""
+
+    code = "middleware_failed"
+
+
+def chain(
+    middlewares: Sequence[tuple[str, Middleware]],
+    method: str,
+    core: Callable[[Q], Awaitable[A]],
+    gives: type[A] | None = None,
+) -> Callable[[Q], Awaitable[A]]:
+    """``core`` wrapped by ``method`` of each (name, middleware) that overrides it.
+
+    Args:
+        middlewares: in YAML order; the first is outermost.
+        method: one of ``wrap_run``, ``wrap_model_call``, ``wrap_tool_call``.
+        core: what the innermost ``call_next`` calls.
+        gives: what each must return; None where nobody reads it.
+    """
+    call = core
+    for name, middleware in reversed(middlewares):
+        if overrides(middleware, method):
+            call = _wrapped(name, getattr(middleware, method), call, gives)
+    return call
+
+
+def overrides(middleware: Middleware, method: str) -> bool:
+    """Whether ``middleware`` has its own ``method``, and it does something."""
+    if method in middleware.idle:
+        return False
+    return getattr(type(middleware), method) is not getattr(Middleware, method)
+
+
+def _wrapped(
+    name: str,
+    method: Callable[[Q, Callable[[Q], Awaitable[A]]], Awaitable[A]],
+    call_next: Callable[[Q], Awaitable[A]],
+    gives: type[A] | None,
+) -> Callable[[Q], Awaitable[A]]:
+    async def call(request: Q) -> A:
+        inner: list[BaseException] = []
+
+        async def next_call(changed: Q) -> A:
+            if not isinstance(changed, type(request)):
+                raise TypeError(f"call_next takes a {type(request).__name__}, not {type(changed).__name__}")
+            try:
+                return await call_next(changed)
+            except Exception as error:
+                inner.append(error)
+                raise
+
+        try:
+            with calling(None):
+                given = await method(request, next_call)
+            if gives is not None and not isinstance(given, gives):
+                raise TypeError(f"{method.__name__} returned {type(given).__name__}, not a {gives.__name__}")
+            return given
+        except ZeusError:
+            raise
+        except Exception as error:
+            if error in inner:
+                raise
+            raise blamed(name, error) from error
+
+    return call
+
+
+def blamed(name: str, error: Exception) -> MiddlewareError:
+    """``error`` as the fault of the middleware ``name``."""
+    return MiddlewareError(
+        f"the middleware {name!r} failed: {type(error).__name__}: {error}",
+        remedy="Take it out of `middlewares:` or repair its plugin; the run can be taken up again with --continue.",
+    )

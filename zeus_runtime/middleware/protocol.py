@@ -1,0 +1,122 @@
+"""Middleware: the six places where a run can be changed. Nothing else transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from zeus_runtime.frozen import dataclass
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.model import Mode
+    from zeus_runtime.context import Budget, Edit, Refusal, View
+    from zeus_runtime.models import ModelRequest, ModelResponse
+    from zeus_runtime.prompt import Section
+    from zeus_runtime.tools import Tool, ToolCall, ToolResult
+    from zeus_runtime.tools.attachments import Reference
+
+Sources: TypeAlias = "Sequence[Mapping[str, Any]]"
+"""What a section was made from (``SourcedText``), as the ledger keeps it: one JSON object for each thing."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a middleware may know of the run it is in.
+
+    Args:
+        session: the thread's id, ``session_{12 hex}``.
+        run_id: this run's id.
+        mode: ``agent``, ``ask`` or ``plan``.
+        step: model calls made in this run before this one, 0 at the start.
+        prompt: the user's text that began the run; empty when a run is resumed.
+        user_text: the user's last message, also when a run is resumed.
+        references: the files that the user's messages brought along, oldest first (``agent.references``).
+        sources: what the sections of the thread's last step before this run were made from, by section.
+    """
+
+    session: str
+    run_id: str
+    mode: Mode
+    step: int = 0
+    prompt: str = ""
+    user_text: str = ""
+    sources: Mapping[str, Sources] = field(default_factory=dict, repr=False)
+    references: Sequence[Reference] = field(default=(), repr=False)
+
+    def override(self, **changes: Any) -> Turn:
+        return replace(self, **changes)
+
+
+METHODS: Final = ("tools", "sections", "edits", "wrap_run", "wrap_model_call", "wrap_tool_call")
+"""What a middleware may override."""
+_HOOKS: Final = ("wrap_", "before_", "after_")
+"""What such methods begin with, here and elsewhere."""
+
+CallRun: TypeAlias = "Callable[[Turn], Awaitable[None]]"
+CallModel: TypeAlias = "Callable[[ModelRequest], Awaitable[ModelResponse]]"
+CallTool: TypeAlias = "Callable[[ToolCall], Awaitable[ToolResult]]"
+
+
+class Middleware:
+    """Override what you need; the first YAML line is outermost. One instance serves one session at a time.
+
+    ``sections`` may fill sections 7 to 15 (1 to 6 are byte-identical within a thread); a ``SourcedText`` among them
+    says what it was made from. ``edits`` proposes; the
+    planner admits. The ``wrap_*`` methods must await ``call_next`` at most as often as they mean to repeat the call.
+    An exception from any method ends the run with that middleware's name.
+
+    Attributes:
+        idle: methods that are overridden and do nothing, for one that is made from something else.
+        proposes: the kinds of edit that its ``edits`` makes, such as ``(Evict,)``; the plan warns of orders that harm.
+        finishes_request: its ``wrap_model_call`` depends on the request as it is sent (cache points), so that nothing
+            below it should change the request.
+    """
+
+    idle: Collection[str] = ()
+    proposes: Collection[type[Edit]] = ()
+    finishes_request: bool = False
+
+    def tools(self) -> Sequence[Tool]:
+        """What it gives the model."""
+        return ()
+
+    async def sections(self, turn: Turn) -> Mapping[Section, str]:
+        """What it adds to the prompt."""
+        return {}
+
+    async def edits(self, view: View, budget: Budget) -> Sequence[Edit | Refusal]:
+        """What it proposes to shed from what the model sees.
+
+        A ``Refusal`` among them says what its own limits forbid: it is told the user and kept in the ledger.
+        """
+        return ()
+
+    async def wrap_run(self, turn: Turn, call_next: CallRun) -> None:
+        """Once per run."""
+        await call_next(turn)
+
+    async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
+        """Each model call."""
+        return await call_next(request)
+
+    async def wrap_tool_call(self, call: ToolCall, call_next: CallTool) -> ToolResult:
+        """Each tool call."""
+        return await call_next(call)
+
+
+def misnamed(middleware: type[Middleware]) -> str | None:
+    """A public method of its own that is named like one of ``METHODS`` and is none, so that nothing would call it."""
+    for cls in middleware.__mro__[: middleware.__mro__.index(Middleware)]:
+        for name, value in vars(cls).items():
+            if not callable(value) or name.startswith("_") or name in METHODS:
+                continue
+            if name.startswith(_HOOKS) or _is_near(name):
+                return name
+    return None
+
+
+def _is_near(name: str) -> bool:
+    from difflib import get_close_matches
+
+    return bool(get_close_matches(name, METHODS, n=1, cutoff=0.8))

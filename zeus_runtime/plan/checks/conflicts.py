@@ -1,0 +1,103 @@
+"""What a schema cannot say of a config as a whole: parts that are valid each and do not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from zeus_runtime.config import ConfigError
+from zeus_runtime.plan.checks.asking_order import approvals_unused, changed_after_asking
+from zeus_runtime.plan.checks.misfits import misfits
+from zeus_runtime.tools import check_tools
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Config, Diagnostic
+    from zeus_runtime.models.profiles import ModelProfile
+    from zeus_runtime.plan.build import Build
+    from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.plan.tools import PlannedTools
+    from zeus_runtime.plan.validated import Checked
+
+
+def refuse_conflicts(
+    checked: Checked,
+    build: Build,
+    components: Sequence[PlannedComponent],
+    given: PlannedTools,
+    *,
+    is_part: bool = False,
+) -> None:
+    """See to it that the parts of a plan go together.
+
+    Args:
+        checked: the config.
+        build: what the components are created with.
+        components: all of them.
+        given: what they give.
+        is_part: it is a sub-agent's plan, whose config may be one that it shares and does not use all of.
+
+    Raises:
+        ConfigError: with every problem, not the first.
+    """
+    problems = [
+        *_tools_twice(checked, given),
+        *_middlewares_twice(checked),
+        *_knowledge_unused(checked),
+        *misfits(checked, components, build, given),
+        *changed_after_asking(checked, given.middlewares),
+        *(() if is_part else approvals_unused(checked, components)),
+        *_price_unknown(checked, build.profile),
+    ]
+    if problems:
+        raise ConfigError(problems)
+
+
+def _tools_twice(checked: Checked, given: PlannedTools) -> Iterator[Diagnostic]:
+    for message in check_tools(given.bare):
+        yield checked.diagnostic("tool-conflict", message, ("tools",))
+    for _, name in _again([planned.name for planned, _ in given.opens]):
+        message = f"the component {name!r} is listed twice"
+        yield checked.diagnostic("tool-conflict", message, ("tools",), hint="keep one of the two")
+
+
+def _middlewares_twice(checked: Checked) -> Iterator[Diagnostic]:
+    for index, name in _again([ref.name for ref in checked.config.middlewares]):
+        yield checked.diagnostic(
+            "middleware-twice",
+            f"the middleware {name!r} is listed twice",
+            ("middlewares", index),
+            hint="keep one of the two lines",
+        )
+
+
+def _again(names: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Each name that stands before already, and where it stands again."""
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            yield index, name
+
+
+def _knowledge_unused(checked: Checked) -> Iterator[Diagnostic]:
+    if checked.config.knowledge and not searches_knowledge(checked.config):
+        yield checked.diagnostic(
+            "knowledge-unused",
+            "knowledge bases are linked, but nothing gives the model the tools to search them",
+            ("knowledge",),
+            hint="add `- knowledge` to tools, or drop this key",
+        )
+
+
+def searches_knowledge(config: Config) -> bool:
+    """Whether the model gets the tools that search the linked knowledge bases."""
+    return any(ref.name == "knowledge" for ref in config.tools)
+
+
+def _price_unknown(checked: Checked, profile: ModelProfile) -> Iterator[Diagnostic]:
+    prices = (profile.input_cost_per_token, profile.output_cost_per_token)
+    if checked.config.limits.max_cost_usd is not None and None in prices:
+        yield checked.diagnostic(
+            "unknown-price",
+            f"limits.max_cost_usd cannot be kept: no price is known for {profile.name!r}",
+            ("limits", "max_cost_usd"),
+            hint="give input_cost_per_token and output_cost_per_token under profiles.models, or drop the limit",
+        )

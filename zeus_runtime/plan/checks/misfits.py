@@ -1,0 +1,175 @@
+"""What a schema cannot say of a component's options: whether they fit the model, the tools and each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.config.messages.diagnostics import did_you_mean
+from zeus_runtime.errors import OptionsError
+from zeus_runtime.frozen import dataclass
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Config, Diagnostic
+    from zeus_runtime.context.size import Size
+    from zeus_runtime.models.profiles import ModelProfile
+    from zeus_runtime.plan.build import Build
+    from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.plan.tools import PlannedTools
+    from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.tools import Tool
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """One thing that is wrong with a component's options.
+
+    Args:
+        path: where in the options: ``("exclude", 2)``.
+        message: what is wrong.
+        hint: what to do.
+        code: the diagnostic's code.
+    """
+
+    path: tuple[str | int, ...]
+    message: str
+    hint: str | None = None
+    code: str = "misfit"
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What options are checked against.
+
+    Args:
+        profile: the model's limits and prices.
+        tools: every tool of the agent, by name.
+        written: the options as the YAML has them, without defaults.
+        directory: the working directory, which relative paths start at.
+        memory: whether the agent has long-term memory (the key ``memory``).
+        sandbox: whether any tool component works with a sandbox, be it one that is not available here.
+        may_have: whether a tool of a name may join when the agent runs.
+        may_have_like: whether a tool may join then whose name fits a glob pattern.
+    """
+
+    profile: ModelProfile
+    tools: Mapping[str, Tool]
+    written: Mapping[str, Any]
+    directory: Path
+    memory: bool = False
+    sandbox: bool = False
+    may_have: Callable[[str], bool] = lambda name: False
+    may_have_like: Callable[[str], bool] = lambda pattern: False
+
+    def without_memory(self) -> Iterator[Misfit]:
+        """A misfit if the agent has no long-term memory."""
+        if not self.memory:
+            yield Misfit(
+                (),
+                "this agent has no long-term memory",
+                "add the key `memory:`, such as `memory: {user: ann}`, or remove this line",
+                "no-memory",
+            )
+
+    def without_sandbox(self) -> Iterator[Misfit]:
+        """A misfit if no tool of the agent works with a sandbox."""
+        if not self.sandbox:
+            yield Misfit(
+                (), "this agent has no sandbox", "add `- sandbox` to tools, or remove this line", "no-sandbox"
+            )
+
+    def missing_file(
+        self, file: str, path: tuple[str | int, ...], hint: str = "A relative path starts at this YAML file"
+    ) -> Iterator[Misfit]:
+        """A misfit if the option at ``path`` names a ``file`` that is none."""
+        found = self.directory / file
+        if not found.is_file():
+            what = "is no file" if found.exists() else "does not exist"
+            yield Misfit(path, f"{file} {what}", hint, "missing-file")
+
+    def unknown_tools(
+        self, names: Iterable[str], path: tuple[str | int, ...], *, also: Sequence[str] = ()
+    ) -> Iterator[Misfit]:
+        """A misfit for each of ``names`` that is no tool of the agent.
+
+        Args:
+            names: a list of tools, or a mapping's keys.
+            path: where in the options they stand.
+            also: names that are right even when the agent has no such tool, since a default lists them.
+        """
+        known = [*self.tools, *also]
+        is_mapping = isinstance(names, Mapping)
+        for index, name in enumerate(names):
+            if name not in known and not self.may_have(name):
+                likely = did_you_mean(name, known)
+                yield Misfit(
+                    (*path, name if is_mapping else index),
+                    f"{name!r} is no tool of this agent",
+                    f"did you mean {likely!r}?"
+                    if likely
+                    else f"its tools: {', '.join(self.tools) or 'none'}",
+                    "unknown-tool",
+                )
+
+    def above_window(self, tokens: int | None, path: tuple[str | int, ...]) -> Iterator[Misfit]:
+        """A misfit if the YAML itself sets the option at ``path`` to more tokens than the input limit.
+
+        A default is never one: with a small window it just never applies.
+        """
+        if tokens is None or path[0] not in self.written or tokens <= self.profile.max_input_tokens:
+            return
+        yield Misfit(
+            path,
+            f"{tokens:,} tokens are more than the input limit of {self.profile.name}"
+            f" ({self.profile.max_input_tokens:,}), so nothing could ever reach them",
+            "write less",
+            "above-window",
+        )
+
+    def sizes(self, *, trigger: Size | None = None, keep: Size | None = None) -> Iterator[Misfit]:
+        """A misfit if the options ``trigger`` and ``keep`` cannot work with the model (``check_sizes``)."""
+        from zeus_runtime.context.size import check_sizes
+
+        try:
+            check_sizes(self.profile, trigger=trigger, keep=keep)
+        except OptionsError as error:
+            yield Misfit((error.where,) if error.where else (), error.message, error.remedy, "wrong-size")
+
+
+def misfits(
+    checked: Checked,
+    components: Sequence[PlannedComponent],
+    build: Build,
+    given: PlannedTools,
+) -> Iterator[Diagnostic]:
+    """What the options of ``components`` say of themselves: those with a method ``misfits(surroundings)`` give one
+    Misfit for each thing that is wrong."""
+    by_name = {tool.name: tool for tool in given.bare}
+    for planned in components:
+        find = getattr(planned.value, "misfits", None)
+        if find is None:
+            continue
+        written = _written(checked.config, planned.path)
+        around = Surroundings(
+            build.profile,
+            by_name,
+            written,
+            checked.directory,
+            memory=checked.config.memory is not None,
+            sandbox=build.sandboxes is not None and bool(build.sandboxes.opened),
+            may_have=given.may_have,
+            may_have_like=given.may_have_like,
+        )
+        with planned.blamed("misfits"):
+            found = list(find(around))
+        for each in found:
+            where = (*planned.path, planned.name, *each.path)
+            yield checked.diagnostic(each.code, f"{planned.name}: {each.message}", where, hint=each.hint)
+
+
+def _written(config: Config, path: Sequence[str | int]) -> Mapping[str, Any]:
+    place: Any = config
+    for step in path:
+        place = place[step] if isinstance(step, int) else getattr(place, step)
+    return {} if place is None else place.options

@@ -1,0 +1,246 @@
+"""Components as a config names them: their options typed, ready to be created."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import field, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.config import ConfigError
+from zeus_runtime.config.ref import Ref
+from zeus_runtime.errors import MissingError, OptionsError, ZeusError
+from zeus_runtime.frozen import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from zeus_runtime.config import Diagnostic
+    from zeus_runtime.config.yaml.tree import Path
+    from zeus_runtime.plan.build import Build
+    from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.registry import Kind, Plugin, Registered
+    from zeus_runtime.tools import Tool
+
+
+@dataclass(frozen=True)
+class PlannedComponent:
+    """One component as it will be created.
+
+    Args:
+        kind: what it is.
+        name: its name in YAML.
+        path: where in the config it stands.
+        options: its options as JSON, defaults filled in; secrets do not print.
+        plugin: who brings it.
+        registered: the component itself.
+        value: the typed options.
+        diagnostic: gives what is wrong with it a place in the YAML; None where it does not stand there.
+    """
+
+    kind: Kind
+    name: str
+    path: Path
+    options: Mapping[str, Any]
+    plugin: Plugin
+    registered: Registered = field(repr=False)
+    value: Any = field(repr=False, default=None)
+    diagnostic: Callable[..., Diagnostic] | None = field(repr=False, compare=False, default=None)
+
+    def create(self, build: Build) -> Any:
+        """Call the component's ``create``.
+
+        Raises:
+            ConfigError: its options do not fit, with the place of the option, or of the Ref where none is named.
+            OptionsError: the same, of a component that does not stand in the YAML.
+            MissingError: its code fails, or gives something else than its kind.
+        """
+        from zeus_runtime.registry import load_create
+
+        create = load_create(self.registered)
+        try:
+            with self.blamed("create"):
+                return self._as_kind(create(self.value, build))
+        except MissingError as error:
+            error.where = error.where or self._where()
+            raise
+        except OptionsError as error:
+            if self.diagnostic is None:
+                raise
+            inner, said = self._place(error)
+            place = (*self.path, self.name, *inner)
+            raise ConfigError([self.diagnostic(error.code, said, place, hint=error.remedy)]) from error
+
+    @contextmanager
+    def blamed(self, what: str) -> Iterator[None]:
+        """What the component's own code raises inside is told as its plugin's fault, with its place in the YAML.
+
+        Args:
+            what: of its code is called.
+
+        Raises:
+            MissingError: it raised; what is said to the user (``ZeusError``) and the system's errors go through.
+        """
+        from zeus_runtime.registry.importing import FAILURES, brief
+
+        try:
+            yield
+        except (ZeusError, OSError):
+            raise
+        except FAILURES as error:
+            said = f"gave {error}" if isinstance(error, _OtherKindError) else f"raised {brief(error)}"
+            raise MissingError(
+                f"the {self.kind.replace('_', ' ')} {self.name!r} of plugin {self.plugin}: {what} {said}",
+                remedy=self.plugin.remedy,
+                where=self._where(),
+            ) from error
+
+    def _where(self) -> str | None:
+        place = None if self.diagnostic is None else self.diagnostic("plugin", "", self.path).position
+        return None if place is None else str(place)
+
+    def _as_kind(self, made: Any) -> Any:
+        """What ``create`` gave, where it is what a run will call it."""
+        if self.kind == "tool":
+            from zeus_runtime.tools import Toolset
+
+            return made if isinstance(made, Toolset) else tools_of(made)
+        if self.kind == "middleware":
+            from zeus_runtime.middleware.protocol import METHODS, Middleware, misnamed
+
+            if not isinstance(made, Middleware):
+                raise _OtherKindError(f"{type(made).__name__}, not a Middleware")
+            if name := misnamed(type(made)):
+                raise _OtherKindError(
+                    f"a Middleware whose method {name} nothing calls; it may have {', '.join(METHODS)}"
+                )
+        return made
+
+    def _place(self, error: OptionsError) -> tuple[Path, str]:
+        """Where in the options the error is, and its message with any place that is not in them."""
+        inner: list[str | int] = []
+        options: Mapping[str, Any] = self.options
+        if isinstance(error, InnerOptionsError):
+            key = next((key for key, value in vars(self.value).items() if value == error.ref), None)
+            if key is None:
+                return (), error.message
+            inner, options = [key, error.ref.name], error.ref.options
+        if error.where is None:
+            return tuple(inner), error.message
+        if error.where.partition(".")[0] in options:
+            steps = (int(step) if step.isdigit() else step for step in error.where.split("."))
+            return (*inner, *steps), error.message
+        return tuple(inner), f"{error.where}: {error.message}"
+
+
+def tools_of(given: Any) -> tuple[Tool, ...]:
+    """What a component gives as tools.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    from zeus_runtime.tools import Tool
+
+    if not isinstance(given, Iterable):
+        raise _OtherKindError(f"{type(given).__name__}, not a list of Tool")
+    found = tuple(given)
+    for each in found:
+        if not isinstance(each, Tool):
+            raise _OtherKindError(f"{type(each).__name__} among its tools, not a Tool")
+    return found
+
+
+class _OtherKindError(TypeError):
+    """A component gives something else than its kind; the message names the two."""
+
+
+class InnerOptionsError(OptionsError):
+    """Options of a component that an option of another one names do not fit.
+
+    Args:
+        error: what is wrong.
+        ref: how the option names it.
+    """
+
+    def __init__(self, error: OptionsError, ref: Ref) -> None:
+        super().__init__(error.message, remedy=error.remedy, where=error.where)
+        self.code = error.code
+        self.ref = ref
+
+
+def inner_component(checked: Checked, kind: Kind, ref: Ref, build: Build) -> Any:
+    """What ``ref``, an option of another component, names.
+
+    Raises:
+        InnerOptionsError: its options do not fit; whoever has the option knows its place.
+        MissingError: no plugin registers it.
+    """
+    planned = planned_component(checked, kind, ref, ("tools",))
+    try:
+        return replace(planned, diagnostic=None).create(build)
+    except OptionsError as error:
+        raise InnerOptionsError(error, ref) from error
+
+
+def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> PlannedComponent:
+    """The component that ``ref`` at ``path`` names, with its options typed and defaults filled in."""
+    from zeus_runtime.config.schema.construct import BuildError, build
+    from zeus_runtime.registry import load_options
+
+    if (kind, ref.name) not in checked.registry.components and checked.document.get(path) is None:
+        raise _default_missing(checked, kind, ref.name, path)
+    registered = checked.registry.get(kind, ref.name)
+    options_type = load_options(registered)
+    if options_type is None:
+        return PlannedComponent(
+            kind, ref.name, path, {}, registered.plugin, registered, diagnostic=checked.diagnostic
+        )
+    try:
+        value = build(options_type, dict(ref.options))
+    except BuildError as error:
+        where = (*path, ref.name, *error.path)
+        raise ConfigError([checked.diagnostic("wrong-value", error.message, where)]) from None
+    shown = checked.document.redactor.json(as_json(value))
+    return PlannedComponent(
+        kind, ref.name, path, shown, registered.plugin, registered, value, checked.diagnostic
+    )
+
+
+def _default_missing(checked: Checked, kind: Kind, name: str, path: Path) -> MissingError:
+    """The error for a component that a config needs by default, and whose plugin did not load."""
+    label, key = kind.replace("_", " "), ".".join(map(str, path))
+    message = f"the default {label} {name!r} is not available"
+    bundled = [each for each in checked.registry.plugins if each.is_bundled]
+    plugin = next((each for each in bundled if each.source.endswith(f".{kind}s.{name}")), None)
+    if plugin is None or plugin.status != "blocked":
+        return MissingError(message, remedy=f"install Zeus again, or set `{key}`")
+    rule = plugin.reason.partition(" ")[0]
+    change = f"add '{plugin.name}' to" if "not list" in plugin.reason else f"remove '{plugin.name}' from"
+    position = checked.document.position(tuple(rule.split("."))) if rule.startswith("plugins.") else None
+    return MissingError(
+        f"{message}: {plugin.reason}",
+        remedy=f"{change} {rule}, or set `{key}`",
+        where=None if position is None else str(position),
+    )
+
+
+def as_json(value: Any) -> Any:
+    """Typed values as JSON, components as the YAML names them; what is none of it, as its text."""
+    if isinstance(value, Ref):
+        return {value.name: as_json(value.options)} if value.options else value.name
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: as_json(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): as_json(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [as_json(each) for each in value]
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def planned_components(
+    checked: Checked, kind: Kind, refs: Sequence[Ref], key: str
+) -> tuple[PlannedComponent, ...]:
+    """Those that the list under ``key`` names, in its order."""
+    return tuple(planned_component(checked, kind, ref, (key, index)) for index, ref in enumerate(refs))

@@ -1,0 +1,433 @@
+"""What of a config needs permission: what it executes, where it sends data, and what it reads from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from glob import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
+from zeus_runtime.config.schema.types import DESTINATION, EXECUTES, PLAIN, REF
+from zeus_runtime.config.schema.walk import Schema, branches, walk_with
+from zeus_runtime.config.yaml.tree import show_path, walk
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.frozen import dataclass
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Config, Document
+    from zeus_runtime.config.mcp import McpServer
+    from zeus_runtime.config.yaml.tree import Path as ConfigPath
+    from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.registry import Registry
+    from zeus_runtime.trust.decision import Trust
+    from zeus_runtime.trust.parts import Command, Mask, Part, Project, Remote
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What the parts of one config are found from.
+
+    Args:
+        document: checked, its paths absolute.
+        config: the same, typed.
+        registry: the plugins, and the plugin files that the config names.
+        trust: decides about them.
+    """
+
+    document: Document
+    config: Config
+    registry: Registry
+    trust: Trust
+
+
+def executing(ground: Ground) -> tuple[Part, ...]:
+    """Every part of one config that needs permission, without those of its sub-agents.
+
+    Most configs have none. So the module that makes parts is imported only where one is found.
+
+    What runs hooks or commands in a later version belongs here: yield a part for it, and permit it where it starts.
+    """
+    return (
+        *_plugin_files(ground),
+        *_options(ground),
+        *_destinations(ground),
+        *_layers(ground),
+        *_files(ground),
+        *_databases(ground),
+        *_servers(ground),
+        *_folders(ground),
+    )
+
+
+def all_parts(checked: Checked) -> tuple[Part, ...]:
+    """The parts of a config and of its sub-agents, at any depth, each once."""
+    found = {part.digest: part for part in checked.parts}
+    for part in _below(checked, (), checked.config.limits.max_subagent_depth):
+        found.setdefault(part.digest, part)
+    return tuple(found.values())
+
+
+def project_of(document: Document, config: Config, trust: Trust) -> Project:
+    """The folders that a config's programs may lie in."""
+    from zeus_runtime.trust.parts import Project
+
+    directory = document.directory
+    workspace = config.workspace
+    places = [".", workspace.root, *workspace.routes.values(), *map(str, document.folders.values())]
+    folders = tuple(dict.fromkeys(directory / each for each in places))
+    place = str(directory.resolve()) if trust.is_own(Path(trust.file)) else ""
+    return Project(directory, folders, document.environ.get("PATH", ""), place)
+
+
+def used_server(name: str, server: McpServer) -> Command | Remote | None:
+    """What a server is; None for one that is disabled."""
+    from zeus_runtime.trust.parts import Command, Remote
+
+    if server.disabled:
+        return None
+    if server.command is not None:
+        words = (server.command, *server.args)
+        return Command(name, words, dict(server.env), server.cwd or ".", server.data)
+    return None if server.address is None else Remote(name, server.address, dict(server.headers))
+
+
+def permit(checked: Checked, server: Command | Remote) -> None:
+    """Raise unless a process may be started, or an address called, as it would be at this moment.
+
+    Raises:
+        UntrustedError: the user did not allow it, or it changed since.
+    """
+    part = _server_part(server, checked.document, checked.config, checked.trust)
+    if part is None or any(each.own and each.digest == part.digest for each in checked.parts):
+        return
+    checked.trust.require([part])
+
+
+def _below(checked: Checked, above: tuple[Path, ...], depth: int) -> Iterator[Part]:
+    """The parts of the agents under ``agents``. One whose config is not valid is skipped: the planner reports it."""
+    if depth <= 0 or not checked.config.agents:
+        return
+    from zeus_runtime.plan.subagents import own_document
+    from zeus_runtime.plan.validated import examine
+
+    path = checked.document.path
+    above = above if path is None else (*above, path.resolve())
+    for name, spec in checked.config.agents.items():
+        try:
+            document = own_document(checked, name, spec)
+            if spec.config is not None and document.path is not None and document.path.resolve() in above:
+                continue
+            below = examine(
+                document, directory=checked.directory, environ=checked.given_environ, trust=checked.trust
+            )
+        except ZeusError:
+            continue
+        yield from below.parts
+        if spec.config is not None:
+            yield from _below(below, above, depth - 1)
+
+
+def _plugin_files(ground: Ground) -> Iterator[Part]:
+    names = [Path(name).name for name in ground.config.plugins.files]
+    for part in ground.registry.executes:
+        from dataclasses import replace
+
+        position = ground.document.position(("plugins", "files", names.index(part.name)))
+        yield replace(part, where=str(position))
+
+
+def _servers(ground: Ground) -> Iterator[Part]:
+    document = ground.document
+    for name, server in ground.config.mcp_servers.items():
+        yield from _server(ground, name, server, ("mcpServers", name))
+    connectors = ground.config.connectors
+    if connectors != Connectors() and connectors.browser is not None and connectors.browser.server is None:
+        yield from _server(ground, "browser", BROWSER_SERVER, ("connectors", "browser"))
+    for path, file in _marked(ground, "servers"):
+        from zeus_runtime.config.layers.mcp_files import servers_in_file
+
+        try:
+            servers = servers_in_file(Path(file), document.environ)
+        except (ZeusError, ValueError):
+            continue  # the component that reads the file says what is wrong with it
+        for name, server in servers.items():
+            yield from _server(ground, name, server, path)
+
+
+def _server(ground: Ground, name: str, server: McpServer, path: ConfigPath) -> Iterator[Part]:
+    used = used_server(name, server)
+    if used is None:
+        return
+    part = _server_part(used, ground.document, ground.config, ground.trust, path)
+    if part is not None:
+        yield part if _runs_in_project(ground, used) else _with_owner(ground, part)
+
+
+def _runs_in_project(ground: Ground, server: Command | Remote) -> bool:
+    """Whether a process runs in a folder of the project, where programs such as ``npx`` look for code."""
+    from zeus_runtime.trust.parts import Command
+
+    if not isinstance(server, Command):
+        return False
+    cwd = (ground.document.directory / server.cwd).resolve()
+    project = project_of(ground.document, ground.config, ground.trust)
+    return project.has(cwd) and not any(cwd.is_relative_to(home) for home in _own_folders(ground))
+
+
+def _server_part(
+    server: Command | Remote, document: Document, config: Config, trust: Trust, path: ConfigPath | None = None
+) -> Part | None:
+    """The part that a server is; None for an address that needs no permission."""
+    from zeus_runtime.trust.parts import Command, command_part, remote_part
+
+    mask = _mask(document)
+    where = "" if path is None else str(document.position(path, "key"))
+    if isinstance(server, Command):
+        return command_part(server, project_of(document, config, trust), mask=mask, where=where)
+    if server.address in PRESETS.values() or _is_free(server.address, document, trust):
+        return None
+    return remote_part(server, mask=mask, where=where)
+
+
+def _options(ground: Ground) -> Iterator[Part]:
+    for path, value in _marked(ground, "value"):
+        from zeus_runtime.trust.parts import option_part
+
+        document = ground.document
+        project = project_of(document, ground.config, ground.trust)
+        name = ".".join([each for each in path if isinstance(each, str)][-2:])
+        where = str(document.position(path))
+        part = option_part(name, show_path(path), value, project, mask=_mask(document), where=where)
+        yield _with_owner(ground, part)
+
+
+def _destinations(ground: Ground) -> Iterator[Part]:
+    document = ground.document
+    if document.schema is None:
+        return
+    found: dict[ConfigPath, str] = {}
+    for path, node, places in walk_with(document.root, document.schema):
+        plain = _plain_options(places, document.schema) if isinstance(node.value, str) else ()
+        for place in (*places, *plain):
+            if DESTINATION in place and place.get("default") != node.value:
+                texts = ((at, each.value) for at, each in walk(node, path) if isinstance(each.value, str))
+                found.update(
+                    (at, text)
+                    for at, text in texts
+                    # A provider's library takes addresses, and more files to read, from a file that is named.
+                    if _sends(text, place[DESTINATION]) or _is_file(document.directory / text)
+                )
+    for at, text in found.items():
+        yield from _destination(ground, at, text)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a text that is no path, such as one that is too long
+        return False
+
+
+def _plain_options(places: Sequence[Schema], schema: Schema) -> Iterator[Schema]:
+    """The options that a plain string means, as ``model: gpt-5.2`` is the option ``model`` of ``litellm``."""
+    for place in places:
+        if PLAIN in place:
+            component, option = place[PLAIN]
+            options = schema.get("$defs", {}).get(f"{place[REF]}.{component}", {})
+            yield from branches(options.get("properties", {}).get(option, {}), schema)
+
+
+def _sends(value: str, signs: Sequence[str]) -> bool:
+    return not signs or any(sign in value for sign in signs)
+
+
+def _destination(ground: Ground, path: ConfigPath, value: str) -> Iterator[Part]:
+    document = ground.document
+    is_file = path == ("storage", "url") and value.startswith("sqlite")
+    if is_file or _is_free(value, document, ground.trust):
+        return
+    from zeus_runtime.trust.parts import destination_part
+
+    name = ".".join([each for each in path if isinstance(each, str)][-2:])
+    where = str(document.position(path))
+    file = document.directory / value
+    part = destination_part(
+        name, show_path(path), value, file=file if _is_file(file) else None, mask=_mask(document), where=where
+    )
+    yield _with_owner(ground, part)
+
+
+def _layers(ground: Ground) -> Iterator[Part]:
+    """The files elsewhere that a config itself was read from: what it extends, an overlay behind a link, ``.env``."""
+    document = ground.document
+    for name, file in document.files.items():
+        if _is_elsewhere(ground, file.resolve()) and not _is_named_in_own_home(ground, file):
+            from zeus_runtime.trust.parts import file_part
+
+            where = "" if name == document.source else document.source
+            part = file_part(name, file.resolve(), document.directory, where=where)
+            yield _with_owner(ground, part)
+
+
+def _files(ground: Ground) -> Iterator[Part]:
+    """What a config reads from elsewhere, such as a prompt; a plugin file has a part of its own."""
+    for named in ground.document.named_files():
+        is_plugin = named.path[:2] == ("plugins", "files")
+        # Such as `plugin:NAME`, which is no path.
+        is_path = named.file.is_absolute() and named.file.exists()
+        if is_path and not is_plugin:
+            yield from _elsewhere(ground, named.path, named.file.resolve())
+
+
+def _databases(ground: Ground) -> Iterator[Part]:
+    """The databases that this user's Zeus did not make, and those of another project."""
+    from zeus_runtime.trust.databases import database_part, is_made
+
+    document = ground.document
+    for path, named in _database_files(ground):
+        file = named.resolve()
+        where = str(document.position(path))
+        if not is_made(ground.trust.records, file):
+            yield database_part(file, _shown(file, document.directory), where=where)
+        if file.exists():
+            yield from _elsewhere(ground, path, file)
+
+
+def _database_files(ground: Ground) -> Iterator[tuple[ConfigPath, Path]]:
+    """SQLite databases that a config names, and those of vector stores: in folders beside whose names begin with the
+    database's, and in folders of ``.zeus``."""
+    from zeus_runtime.trust.databases import is_database
+
+    document = ground.document
+    places = [(named.path, named.file) for named in document.protected_files()]
+    places += [(("storage", "url"), each) for each in (document.directory / ".zeus").glob("*/")]
+    file = database_file(ground.config.storage.url, document.directory)
+    if file is not None:
+        yield ("storage", "url"), file
+        places += [(("storage", "url"), each) for each in file.parent.glob(f"{escape(file.name)}-*")]
+    for place, path in {place: path for path, place in places}.items():
+        inside = place.glob("*.sqlite3") if place.is_dir() else [place]
+        yield from ((path, each) for each in inside if is_database(each))
+
+
+def _elsewhere(ground: Ground, path: ConfigPath, file: Path) -> Iterator[Part]:
+    """A part for a file that ``_is_elsewhere``."""
+    if not _is_elsewhere(ground, file):
+        return
+    from zeus_runtime.trust.parts import file_part
+
+    document = ground.document
+    part = file_part(show_path(path), file, document.directory, where=str(document.position(path)))
+    yield _with_owner(ground, part)
+
+
+def _is_elsewhere(ground: Ground, file: Path) -> bool:
+    """Whether a real path is outside the working directory, the outermost config's folder and the user's own Homes.
+
+    The folders of other layers do not count: a config chooses what it extends.
+    """
+    return not any(file.is_relative_to(each) for each in (*_inside(ground), *_own_folders(ground)))
+
+
+def _inside(ground: Ground) -> tuple[Path, Path]:
+    return ground.document.directory.resolve(), Path(ground.trust.folder)
+
+
+def _is_named_in_own_home(ground: Ground, file: Path) -> bool:
+    """Whether a path leads through one of the user's own Homes, whose links the user made."""
+    return ".." not in file.parts and any(each.resolve() in _own_folders(ground) for each in file.parents)
+
+
+def _shown(file: Path, directory: Path) -> str:
+    folder = directory.resolve()
+    return str(file.relative_to(folder) if file.is_relative_to(folder) else file)
+
+
+def database_file(url: str, directory: Path) -> Path | None:
+    """The file of a SQLite URL, without the cost of importing SQLAlchemy; None for a server or a database in memory."""
+    if not url.startswith("sqlite"):
+        return None
+    database = url.partition("://")[2].partition("?")[0].partition("/")[2]
+    return directory / database if database not in ("", ":memory:") else None
+
+
+def _is_free(address: str, document: Document, trust: Trust) -> bool:
+    """Whether an address needs no permission: this machine's own, and the value of a variable of the process itself,
+    which whoever starts it chose."""
+    from zeus_runtime.trust.parts import is_here
+
+    environ = document.environ
+    return is_here(address) or any(environ.get(name) == address for name in trust.variables)
+
+
+def _folders(ground: Ground) -> Iterator[Part]:
+    """The folders of the workspace outside the working directory and the folder of the outermost config."""
+    document, workspace = ground.document, ground.config.workspace
+    routes = ((("workspace", "routes", prefix), target) for prefix, target in workspace.routes.items())
+    for path, written in ((("workspace", "root"), workspace.root), *routes):
+        folder = (document.directory / written).resolve()
+        if any(folder.is_relative_to(each) for each in _inside(ground)):
+            continue
+        from zeus_runtime.trust.parts import folder_part
+
+        part = folder_part(show_path(path), folder, where=str(document.position(path)))
+        yield _with_owner(ground, part)
+
+
+def _marked(ground: Ground, what: str) -> Iterator[tuple[ConfigPath, str]]:
+    """The strings that are marked ``Executes`` and are not what they would be anyway."""
+    document = ground.document
+    if document.schema is None:
+        return
+    for path, node, places in walk_with(document.root, document.schema):
+        if isinstance(node.value, str) and any(
+            place.get(EXECUTES) == what and place.get("default") != node.value for place in places
+        ):
+            yield path, node.value
+
+
+def _with_owner(ground: Ground, part: Part) -> Part:
+    """The part, saying whether it is the user's own."""
+    from dataclasses import replace
+
+    return replace(part, own=_is_own(ground, part))
+
+
+def _is_own(ground: Ground, part: Part) -> bool:
+    """Whether nothing in a part comes from elsewhere than the user's Home, an installed distribution, or the process.
+
+    A ``.env`` that adds variables lies in the project, and so may whatever they are filled in for.
+    """
+    document, trust = ground.document, ground.trust
+    places = (*document.folders.values(), *part.files)
+    has_own_variables = document.environ.keys() <= trust.variables
+    return has_own_variables and all(
+        any(place.resolve().is_relative_to(home) for home in _own_folders(ground)) for place in places
+    )
+
+
+def _own_folders(ground: Ground) -> tuple[Path, ...]:
+    installed = [home.resolve() for plugin, home in ground.registry.homes if plugin.distribution is not None]
+    return (*ground.trust.homes, *installed)
+
+
+_MAY_RUN: Final = re.compile(r"[^\w.,:=@%+/~-]", re.ASCII)
+"""Characters with a meaning to a shell, such as those of ``$(curl${IFS}host|sh)``, and white space."""
+
+
+def _mask(document: Document) -> Mask:
+    """Masks secrets in what a person reads, except those that a shell may run: a config names its secrets itself."""
+    from zeus_runtime.config.secret_parts import url_passwords
+    from zeus_runtime.config.secrets.masking import Redactor
+
+    known = document.redactor.names
+    redactor = Redactor({text: name for text, name in known.items() if not _MAY_RUN.search(text)})
+
+    def masked(text: str) -> str:
+        if any(_MAY_RUN.search(each) for each in url_passwords(text)):
+            return str(redactor.masked(text))
+        return redactor(text)
+
+    return masked

@@ -1,0 +1,52 @@
+"""A Plan's digest: two plans with the same one run the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+from zeus_runtime.plan.components import as_json
+
+if TYPE_CHECKING:
+    from zeus_runtime.plan.plan import Plan
+
+
+def plan_digest(plan: Plan) -> str:
+    """SHA-256 of all that decides what the model sees and what may run."""
+    parts = {
+        "model": [plan.model.name, plan.model.options],
+        "counter": plan.counter and [plan.counter.name, plan.counter.options],
+        "memory": plan.memory
+        and [
+            [plan.memory.embeddings.name, plan.memory.embeddings.options],
+            [plan.memory.vector_store.name, plan.memory.vector_store.options],
+            as_json(plan.config.memory),
+        ],
+        "mode": plan.mode,
+        "mcp": [as_json(plan.config.mcp_servers), as_json(plan.config.connectors)],
+        "opens": [[each.name, each.options] for each in plan.opens],
+        "tools": [
+            [tool.tool.name, tool.tool.description, tool.tool.parameters, tool.showing] for tool in plan.tools
+        ],
+        "middlewares": [[each.name, each.options] for each in plan.middlewares],
+        "stable": plan.stable,
+        "prompt": as_json(plan.config.prompt),
+        **({"knowledge": list(plan.config.knowledge)} if plan.config.knowledge else {}),
+        **(
+            {"project_instructions": as_json(plan.config.project_instructions)}
+            if plan.config.project_instructions
+            else {}
+        ),
+        "workspace": as_json(plan.config.workspace),
+        "limits": as_json(plan.config.limits),
+        "retry": as_json(plan.config.retry),
+        "window": plan.profile.max_input_tokens,
+        **(
+            {"agents": {name: [each.plan.digest, as_json(each.spec)] for name, each in plan.agents.items()}}
+            if plan.agents
+            else {}
+        ),
+    }
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()

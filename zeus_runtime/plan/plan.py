@@ -1,0 +1,217 @@
+"""The Plan: exactly what will run, frozen before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from zeus_runtime.frozen import dataclass
+from zeus_runtime.models.profiles import ModelProfile, lookup, notices, written_profile
+from zeus_runtime.plan.build import Build
+from zeus_runtime.plan.checks.asking_order import with_approvals
+from zeus_runtime.plan.checks.conflicts import refuse_conflicts
+from zeus_runtime.plan.checks.middleware_order import harmful_orders
+from zeus_runtime.plan.components import PlannedComponent, planned_component, planned_components
+from zeus_runtime.plan.fingerprint import plan_digest
+from zeus_runtime.plan.servers import implied_component
+from zeus_runtime.plan.services import PlannedMemory, equipped, planned_memory
+from zeus_runtime.plan.tools import PlannedOff, PlannedTool, PlannedTools, planned_tools
+from zeus_runtime.plan.workspace import planned_workspace
+from zeus_runtime.prompt import Section, stable_sections
+from zeus_runtime.tools import Tool, visible
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Config, Diagnostic
+    from zeus_runtime.config.model import Mode
+    from zeus_runtime.context.prompt_cost import ToolCounts
+    from zeus_runtime.context.tokens import Counter
+    from zeus_runtime.notice import Notice
+    from zeus_runtime.plan.subagents import Above, PlannedAgent
+    from zeus_runtime.plan.validated import Checked
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Exactly what will run.
+
+    Args:
+        config: the typed Config.
+        mode: the mode it runs in.
+        profile: the model's limits and prices.
+        model, counter, middlewares, checkpointer: components with their options; no counter means the profile's.
+        memory: what long-term memory works with; None without it.
+        toolsets: the tool components.
+        opens: those of them whose tools are known only when the agent runs.
+        tools: every tool, in the order the model sees them.
+        stable: sections 1 to 6.
+        stable_with: sections 1 to 6 with other tools than the plan's.
+        off: tool components that cannot work here.
+        build: what components are created with.
+        agents: whom it may give work to, by name.
+        notices: what the user should know before the run.
+        warnings: those of them that have a place in the config.
+        digest: SHA-256 of all that decides what the model sees and what may run.
+    """
+
+    config: Config
+    mode: Mode
+    profile: ModelProfile
+    model: PlannedComponent
+    counter: PlannedComponent | None
+    memory: PlannedMemory | None
+    toolsets: tuple[PlannedComponent, ...]
+    middlewares: tuple[PlannedComponent, ...]
+    checkpointer: PlannedComponent
+    tools: tuple[PlannedTool, ...]
+    stable: Mapping[Section, str]
+    build: Build = field(repr=False)
+    stable_with: Callable[[Sequence[Tool]], Mapping[Section, str]] = field(repr=False)
+    opens: tuple[PlannedComponent, ...] = ()
+    agents: Mapping[str, PlannedAgent] = field(default_factory=dict)
+    off: tuple[PlannedOff, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
+    digest: str = ""
+
+    @cached_property
+    def token_counter(self) -> Counter:
+        """Counts tokens as the model's provider does."""
+        from zeus_runtime.context.tokens import counter_for
+
+        if self.counter is None:
+            return counter_for(self.profile)
+        made: Counter = self.counter.create(self.build)
+        return made
+
+    @cached_property
+    def tool_counts(self) -> ToolCounts:
+        """What the tools take, counted once for all runs."""
+        from zeus_runtime.context.prompt_cost import ToolCounts
+
+        return ToolCounts(self.token_counter)
+
+
+def make_plan(
+    checked: Checked, *, mode: Mode | None = None, above: Above | None = None, leaf: bool = False
+) -> Plan:
+    """What ``checked`` will run, in ``mode`` or the config's own.
+
+    Args:
+        above: what it is part of, where it is a sub-agent's.
+        leaf: its own ``agents`` are shown and not planned.
+
+    Raises:
+        ConfigError: the parts do not fit together: a tool twice, a money limit without a price, a missing file.
+        MissingError: a component, its plugin or its dependency is not there.
+    """
+    config = checked.config if mode is None else replace(checked.config, mode=mode)
+    model = planned_component(checked, "model", config.model, ("model",))
+    memory = planned_memory(checked)
+    toolsets = (*implied_component(checked), *planned_components(checked, "tool", config.tools, "tools"))
+    middlewares = with_approvals(
+        checked, planned_components(checked, "middleware", config.middlewares, "middlewares")
+    )
+    files = planned_workspace(
+        checked, config.mode, (*toolsets, *middlewares), None if above is None else above.gate
+    )
+    build = equipped(checked, config, _profile(model, checked), files, memory)
+    counter = planned_component(checked, "counter", config.counter, ("counter",)) if config.counter else None
+    checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))
+    given = planned_tools(toolsets, middlewares, build)
+    if not config.agents and (leaf or agents_left(config, above) == 0):
+        given = given.without_agents()
+    if leaf and above is not None:
+        given = replace(given, above=above.tools)
+    kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
+    single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
+    refuse_conflicts(checked, build, [*single, *toolsets, *middlewares], given, is_part=above is not None)
+    stable_with = _stable(checked, config)
+    warnings = tuple(harmful_orders(checked, given.middlewares))
+    plan = Plan(
+        config=config,
+        mode=config.mode,
+        profile=build.profile,
+        model=model,
+        counter=counter,
+        memory=memory,
+        toolsets=toolsets,
+        middlewares=middlewares,
+        checkpointer=checkpointer,
+        tools=given.tools,
+        stable=stable_with(given.bare),
+        stable_with=stable_with,
+        opens=tuple(planned for planned, _ in given.opens),
+        build=build,
+        off=given.off,
+        notices=(
+            *checked.notices,
+            *(each for each in notices(build.profile) if each.code != "unknown-model"),
+            *map(_off_notice, given.off),
+            *map(_warning_notice, warnings),
+        ),
+        warnings=warnings,
+    )
+    if (config.agents or given.agents) and not leaf:
+        plan = _with_agents(checked, plan, given, above)
+    return replace(plan, digest=plan_digest(plan))
+
+
+def agents_left(config: Config, above: Above | None) -> int:
+    """How deep the agents of a plan may go: by its own limit, or what the plans above it leave."""
+    given = None if above is None else above.depth_left
+    return config.limits.max_subagent_depth if given is None else given
+
+
+def _with_agents(checked: Checked, plan: Plan, given: PlannedTools, above: Above | None) -> Plan:
+    from zeus_runtime.plan.subagents import Above, planned_agents
+
+    agents = planned_agents(checked, plan, given, above or Above())
+    told = [notice for each in agents.values() for notice in each.notices] if above is None else []
+    return replace(plan, agents=agents, notices=(*plan.notices, *told))
+
+
+def _stable(checked: Checked, config: Config) -> Callable[[Sequence[Tool]], Mapping[Section, str]]:
+    """Sections 1 to 6 as a function of the tools.
+
+    Raises:
+        ConfigError: the instructions are empty, or their file cannot be read.
+    """
+    from zeus_runtime.prompt.instructions import instructions_text
+
+    instructions = instructions_text(config.instructions, diagnostic=checked.diagnostic)
+
+    def stable_with(given: Sequence[Tool]) -> Mapping[Section, str]:
+        return stable_sections(
+            config.prompt,
+            mode=config.mode,
+            agent_name=config.name,
+            workspace="/",
+            tools=visible(given, config.mode),
+            homes=checked.homes,
+            instructions=instructions,
+            position=checked.document.position,
+        )
+
+    return stable_with
+
+
+def _off_notice(off: PlannedOff) -> Notice:
+    from zeus_runtime.notice import Notice
+
+    return Notice("tools_off", f"The tools of {off.component} are off: {off.reason}")
+
+
+def _warning_notice(warning: Diagnostic) -> Notice:
+    from zeus_runtime.notice import Notice
+
+    return Notice(warning.code, str(warning))
+
+
+def _profile(model: PlannedComponent, checked: Checked) -> ModelProfile:
+    name = model.options.get("model")
+    if not isinstance(name, str):
+        return written_profile(model.name, overrides=checked.config.profiles, homes=checked.homes)
+    table = checked.model_table()
+    return lookup(name, overrides=checked.config.profiles, homes=checked.homes, table=table)

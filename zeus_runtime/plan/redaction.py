@@ -1,0 +1,74 @@
+"""The known secrets of an agent and its sub-agents, and masking them in events and for models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from zeus_runtime.config.secrets.masking import Redactor
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Config
+    from zeus_runtime.events import Event
+    from zeus_runtime.memory.embedding import Embedder
+    from zeus_runtime.models.interface import Model
+    from zeus_runtime.plan.build import Build
+    from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.validated import Checked
+
+
+def masked_for(plan: Plan, redactor: Redactor) -> Redactor:
+    """The secrets that are masked for a plan's model and in its log."""
+    return masked_by(plan.config, redactor)
+
+
+def masked_by(config: Config, redactor: Redactor) -> Redactor:
+    """The secrets that are masked for a config's model and in its log: none where the config allows them."""
+    return Redactor() if config.secrets.to_model == "allow" else redactor
+
+
+def behind_mask(model: Model, secrets: Redactor) -> Model:
+    """``model`` behind a point where ``secrets`` are masked."""
+    if not _may_know(secrets):
+        return model
+    from zeus_runtime.context import View
+    from zeus_runtime.models.masking import Masked
+
+    return Masked(model, secrets, View)
+
+
+def _may_know(secrets: Redactor) -> bool:
+    """Whether any secret is known, or may be learned while the agent runs."""
+    return bool(secrets.forms or secrets.learned)
+
+
+def opened_embedder(checked: Checked, planned: PlannedComponent, build: Build) -> Embedder:
+    """An embedding model behind a point where the secrets of the config and its family are masked.
+
+    Raises:
+        MissingError: its key or a package of it is missing.
+        OptionsError: its options do not fit.
+    """
+    made: Embedder = planned.create(build)
+    secrets = masked_by(checked.config, checked.secrets)
+    if not _may_know(secrets):
+        return made
+    from zeus_runtime.memory.embedding import MaskedEmbedder
+
+    return MaskedEmbedder(made, secrets)
+
+
+def redacted(event: Event, redactor: Redactor) -> Event:
+    """``event`` with every known secret masked, however deep it stands; what is approved, with no more than these."""
+    from zeus_runtime.events import ApprovalDecided, ApprovalRequested, RunFailed  # a plan needs none of them
+
+    mask = redactor.masked if isinstance(event, ApprovalRequested | ApprovalDecided) else redactor.json
+    changes = {
+        name: mask(value)
+        for name, value in vars(event).items()
+        if value and not isinstance(value, bool | int | float)
+    }
+    if isinstance(event, RunFailed) and "pending" in event.details:
+        changes["details"]["pending"] = redactor.masked(event.details["pending"])
+    return replace(event, **changes)

@@ -1,0 +1,112 @@
+"""A config's MCP servers and connectors: what is wrong with them, and the tool component that they bring along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.config import ConfigError
+from zeus_runtime.config.mcp import Connectors, server_problems
+from zeus_runtime.plan.components import planned_component
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Diagnostic
+    from zeus_runtime.config.mcp import Connector
+    from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.plan.validated import Checked
+
+IMPLIED: Final = "mcp"
+"""The tool component that ``mcpServers`` and ``connectors`` bring along."""
+
+
+def implied_component(checked: Checked) -> tuple[PlannedComponent, ...]:
+    """The component of the MCP servers, where there are some and ``tools`` does not place it.
+
+    Raises:
+        ConfigError: something is wrong with the servers.
+    """
+    from zeus_runtime.config import Ref
+
+    config = checked.config
+    if not (config.mcp_servers or config.connectors != Connectors()):
+        return ()
+    _refuse_servers(checked)
+    if any(ref.name == IMPLIED for ref in config.tools):
+        return ()
+    return (planned_component(checked, "tool", Ref(IMPLIED), ("mcpServers",)),)
+
+
+def _named(connectors: Connectors) -> tuple[tuple[str, Connector | None], ...]:
+    return (("browser", connectors.browser), ("desktop", connectors.desktop))
+
+
+def _unreadable_prompts(checked: Checked) -> Iterator[Diagnostic]:
+    """A problem for each file of a connector's instructions that is none, or no text."""
+    for kind, connector in _named(checked.config.connectors):
+        if connector is None or connector.prompt is None:
+            continue
+        path, place = Path(connector.prompt), ("connectors", kind, "prompt")
+        hint = "write it, or remove the key to use the bundled instructions"
+        if not path.is_file():
+            what = "is no file" if path.exists() else "is not there"
+            yield checked.diagnostic("missing-file", f"{path} {what}", place, hint=hint)
+            continue
+        try:
+            path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            yield checked.diagnostic("not-utf8", f"{path} is not UTF-8", place, hint="save it as UTF-8")
+        except OSError as error:
+            message = f"{path} cannot be read: {error.strerror}"
+            yield checked.diagnostic("unreadable-file", message, place, hint="make it readable")
+
+
+def _started_data(checked: Checked) -> Iterator[Diagnostic]:
+    """A problem for each file under ``data`` that its server's command starts."""
+    if not any(server.data for server in checked.config.mcp_servers.values()):
+        return
+    from zeus_runtime.plan.executed_parts import project_of, used_server
+    from zeus_runtime.trust.parts import Command, program_data
+
+    for name, server in checked.config.mcp_servers.items():
+        used = used_server(name, server) if server.data else None
+        if not isinstance(used, Command):
+            continue
+        for entry in program_data(used, project_of(checked.document, checked.config, checked.trust)):
+            yield checked.diagnostic(
+                "mcp-server",
+                f"{entry!r} under data is, or holds, what the command starts: the program, or the first file among"
+                " the arguments",
+                ("mcpServers", name, "data", server.data.index(entry)),
+                hint="remove it; if it is no program, name it in one word with its option (--db-path=data.db) or"
+                " under env",
+            )
+
+
+def _refuse_servers(checked: Checked) -> None:
+    config = checked.config
+    problems = [
+        checked.diagnostic(
+            "mcp-server",
+            each.message,
+            ("mcpServers", name, *([each.key] if each.key else [])),
+            hint=each.hint,
+        )
+        for name, server in config.mcp_servers.items()
+        for each in server_problems(name, server)
+    ]
+    problems += _started_data(checked)
+    for kind, connector in _named(config.connectors):
+        if connector is None:
+            continue
+        known = ", ".join(config.mcp_servers) or "there are none"
+        if connector.server is None and kind == "desktop":
+            message, hint = "no server is known that drives a desktop", f"name one of mcpServers: {known}"
+        elif connector.server is not None and connector.server not in config.mcp_servers:
+            message, hint = f"{connector.server!r} is none of mcpServers", f"its servers: {known}"
+        else:
+            continue
+        problems.append(checked.diagnostic("mcp-server", message, ("connectors", kind, "server"), hint=hint))
+    problems += _unreadable_prompts(checked)
+    if problems:
+        raise ConfigError(problems)

@@ -1,0 +1,194 @@
+"""What components share while they are created: memory, knowledge bases, further models, sandboxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from zeus_runtime.config import ConfigError
+from zeus_runtime.frozen import dataclass
+from zeus_runtime.models.profiles import lookup
+from zeus_runtime.plan.build import Build
+from zeus_runtime.plan.components import PlannedComponent, inner_component, planned_component
+from zeus_runtime.plan.executed_parts import permit
+from zeus_runtime.plan.redaction import masked_by, opened_embedder
+from zeus_runtime.plan.sandboxes import Sandboxes
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Config, Ref
+    from zeus_runtime.knowledge.service import KnowledgeService
+    from zeus_runtime.memory.embedding import Embedder
+    from zeus_runtime.memory.service import MemoryService
+    from zeus_runtime.models.interface import Model
+    from zeus_runtime.models.profiles import ModelProfile
+    from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.tools import WorkspaceFiles
+    from zeus_runtime.tools.sandbox import SandboxBackend
+
+
+@dataclass(frozen=True)
+class PlannedMemory:
+    """What long-term memory works with."""
+
+    embeddings: PlannedComponent
+    vector_store: PlannedComponent
+
+
+def equipped(
+    checked: Checked,
+    config: Config,
+    profile: ModelProfile,
+    workspace: WorkspaceFiles,
+    memory: PlannedMemory | None,
+) -> Build:
+    """What the components of a plan are created with.
+
+    Args:
+        checked: what the plan is made of.
+        config: its config, in the mode it runs in.
+        profile: the model's limits and prices.
+        workspace: the agent's files.
+        memory: what long-term memory works with.
+
+    Raises:
+        ConfigError: a threshold of the memory does not fit.
+    """
+    bare = Build(
+        config=config,
+        directory=checked.directory,
+        homes=checked.homes,
+        environ=checked.environ,
+        process_environ=checked.process_environ,
+        profile=profile,
+        workspace=workspace,
+        profile_of=lambda name: lookup(
+            name, overrides=config.profiles, homes=checked.homes, table=checked.model_table()
+        ),
+        permit=lambda command: permit(checked, command),
+        learn=checked.secrets.learn,
+    )
+    return replace(
+        bare,
+        open_model=lambda ref: _model(checked, bare, ref),
+        memory=None if memory is None else _memory_service(checked, memory, bare),
+        open_component=lambda kind, ref: inner_component(checked, kind, ref, bare),
+        sandboxes=Sandboxes(lambda ref: _sandbox_backend(checked, bare, ref)),
+        knowledge=knowledge_service(checked, bare) if config.knowledge else None,
+    )
+
+
+def planned_memory(checked: Checked) -> PlannedMemory | None:
+    """What long-term memory works with, as the config says; None where it has none."""
+    config = checked.config.memory
+    if config is None:
+        return None
+    from zeus_runtime.config import Ref
+    from zeus_runtime.memory.choice import create_embeddings
+
+    chosen = create_embeddings(config.user, choices={}, configured=config.embeddings)
+    return PlannedMemory(
+        planned_component(checked, "embedding", chosen, ("memory", "embeddings")),
+        planned_component(
+            checked,
+            "vector_store",
+            config.vector_store or Ref(_vectors_beside(checked.config.storage.url)),
+            ("memory", "vector_store"),
+        ),
+    )
+
+
+def _vectors_beside(url: str) -> str:
+    """The vector store that writes in the transactions of this database."""
+    return "pgvector" if url.startswith("postgres") else "sqlite"
+
+
+def _memory_service(checked: Checked, planned: PlannedMemory, build: Build) -> MemoryService:
+    """Long-term memory on behalf of the config's user and project; it opens itself at first use."""
+    from zeus_runtime.memory.items import Caller, MemorySettingError, MemorySettings
+    from zeus_runtime.memory.opened import MemorySource
+    from zeus_runtime.memory.service import MemoryService
+
+    def open_chosen(user: str, choice: Ref) -> Embedder:
+        from zeus_runtime.plan.chosen_embeddings import chosen_embedder
+
+        return chosen_embedder(checked, user, choice, build)
+
+    config = checked.config
+    assert config.memory is not None
+    try:
+        settings = MemorySettings(**vars(config.memory.thresholds))
+    except MemorySettingError as error:
+        where = ("memory", "thresholds", error.where or "")
+        raise ConfigError([checked.diagnostic(error.code, error.message, where, hint=error.remedy)]) from None
+    source = MemorySource(
+        config.storage.url,
+        checked.directory,
+        open_vectors=lambda: planned.vector_store.create(build),
+        open_embedder=lambda: opened_embedder(checked, planned.embeddings, build),
+        open_chosen=open_chosen,
+        open_offline=next(iter(_offline(checked, build)), None),
+        settings=settings.overridden(checked.environ),
+        secrets=checked.secrets,
+    )
+    project = config.memory.project
+    return MemoryService(source, Caller(config.memory.user, project, config.memory.role if project else None))
+
+
+def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
+    """The knowledge bases of the config's user and project; a new one is embedded as a memory would be."""
+    from zeus_runtime.config.model import Memory
+    from zeus_runtime.knowledge.service import KnowledgeService
+    from zeus_runtime.memory.choice import create_embeddings
+    from zeus_runtime.memory.items import Caller
+
+    def open_chosen(user: str, choice: Ref) -> Embedder:
+        from zeus_runtime.plan.chosen_embeddings import chosen_embedder
+
+        return chosen_embedder(checked, user, choice, build)
+
+    config = checked.config
+    memory = config.memory or Memory()
+    ref = create_embeddings(memory.user, choices={}, configured=memory.embeddings)
+    planned = planned_component(checked, "embedding", ref, ("memory", "embeddings"))
+    return KnowledgeService(
+        config.storage.url,
+        checked.directory,
+        open_embedder=lambda: opened_embedder(checked, planned, build),
+        open_chosen=open_chosen,
+        open_offline=_offline(checked, build),
+        caller=Caller(memory.user, memory.project, memory.role if memory.project else None),
+        linked=config.knowledge,
+        secrets=masked_by(config, checked.secrets),
+        refusal_of=build.workspace.refusal_of,
+    )
+
+
+def _offline(checked: Checked, build: Build) -> Sequence[Callable[[], Embedder]]:
+    """What makes the embedding model that needs neither a key nor a network; nothing where its plugin is off."""
+    from zeus_runtime.config import Ref
+
+    if ("embedding", "static") not in checked.registry.components:
+        return ()
+
+    def made() -> Embedder:
+        planned = planned_component(checked, "embedding", Ref("static"), ("memory", "embeddings"))
+        return opened_embedder(checked, planned, build)
+
+    return (made,)
+
+
+def _model(checked: Checked, build: Build, ref: str | Ref) -> Model:
+    """Another model from its name or Ref, with retry around it."""
+    from zeus_runtime.config import Ref
+    from zeus_runtime.models.retry import with_retry
+
+    chosen = Ref("litellm", {"model": ref}) if isinstance(ref, str) else ref
+    model: Model = planned_component(checked, "model", chosen, ("middlewares",)).create(build)
+    return with_retry(model, build.config.retry)
+
+
+def _sandbox_backend(checked: Checked, build: Build, ref: Ref) -> SandboxBackend:
+    """The sandbox backend that a tool's option names."""
+    made: SandboxBackend = inner_component(checked, "sandbox", ref, build)
+    return made

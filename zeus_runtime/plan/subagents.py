@@ -1,0 +1,306 @@
+"""The agents that an agent may give work to, planned: each a config of its own, or this one changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.config import ConfigError
+from zeus_runtime.config.yaml.tree import find
+from zeus_runtime.frozen import dataclass
+from zeus_runtime.plan.checks.asking_order import asks_user
+from zeus_runtime.plan.checks.conflicts import searches_knowledge
+from zeus_runtime.plan.validated import check_loaded
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Config, Document
+    from zeus_runtime.config.layers.plugin_home import PluginHome
+    from zeus_runtime.config.model import Mode, SubAgent
+    from zeus_runtime.events import Notice
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.tools import PlannedTools
+    from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.tools.gate import Gate
+
+
+@dataclass(frozen=True)
+class PlannedAgent:
+    """One agent under ``agents``.
+
+    Args:
+        name: its name there.
+        spec: what the YAML says of it.
+        checked: its config.
+        plan: exactly what it runs.
+        notices: what of its config is not used, and of those of its own agents.
+    """
+
+    name: str
+    spec: SubAgent
+    checked: Checked = field(repr=False)
+    plan: Plan
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class Above:
+    """What a plan is part of.
+
+    Args:
+        files: the configs above it, the outermost first; None for standard input.
+        depth_left: how deep agents may still have agents.
+        priced: whether an agent above it has a money limit.
+        asked: whether an agent above it asks the user before tools run.
+        outermost: the config whose database all of them share; None for itself.
+        tools: of the agent right above it.
+        gate: what the agent right above it may do with files.
+    """
+
+    files: tuple[Path | None, ...] = ()
+    depth_left: int | None = None
+    priced: bool = False
+    asked: bool = False
+    outermost: Config | None = None
+    tools: PlannedTools | None = None
+    gate: Gate | None = None
+
+
+def planned_agents(
+    checked: Checked, plan: Plan, given: PlannedTools, above: Above
+) -> Mapping[str, PlannedAgent]:
+    """Every agent under ``agents``, those that tools bring, and theirs.
+
+    Raises:
+        ConfigError: their configs are not valid, go round in a circle or too deep, or no tool can reach them.
+    """
+    from zeus_runtime.plan.plan import agents_left
+
+    agents = {**given.agents, **checked.config.agents}
+    limits = checked.config.limits
+    left = agents_left(checked.config, above)
+    if not any(planned.tool.starts_agents for planned in plan.tools):
+        raise _refused(
+            checked, "agents-unused", "no tool gives these agents work", (), "add `subagents` to `tools`"
+        )
+    if left <= 0:
+        raise _refused(
+            checked,
+            "agents-too-deep",
+            "agents are nested deeper than limits.max_subagent_depth of the outermost one allows",
+            (),
+            "raise it there, or let these agents work without agents of their own",
+        )
+    below = Above(
+        (*above.files, _file(checked.document)),
+        left - 1,
+        priced=above.priced or limits.max_cost_usd is not None,
+        asked=above.asked or asks_user(plan.middlewares),
+        outermost=above.outermost or plan.config,
+        tools=given,
+        gate=plan.build.workspace.gate,
+    )
+    return {name: _planned(checked, name, spec, plan.mode, below) for name, spec in agents.items()}
+
+
+def _planned(checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Above) -> PlannedAgent:
+    from zeus_runtime.plan.plan import make_plan
+
+    own = _own(checked, name, spec, above).working_for(checked)
+    # A parent that may only read has no agent that writes; one that was switched switches what is a part of it.
+    has_mode = spec.config is not None or "mode" in (spec.overrides or {})
+    planned_mode = own.config.mode if mode == "agent" and has_mode else mode
+    try:
+        plan = make_plan(own, mode=planned_mode, above=above, leaf=spec.config is None)
+    except ConfigError as error:
+        raise _blamed(checked, name, error) from None
+    prices = (plan.profile.input_cost_per_token, plan.profile.output_cost_per_token)
+    if above.priced and None in prices:
+        raise _refused(
+            checked,
+            "unknown-price",
+            f"limits.max_cost_usd cannot be kept: no price is known for {plan.profile.name!r}",
+            (name,),
+            "give its prices under profiles.models of that agent, or drop the limit",
+        )
+    if above.asked and _may_write(plan) and not asks_user(plan.middlewares):
+        raise _refused(
+            checked,
+            "agents-unasked",
+            f"{name} may have tools that write and asks nobody, though this agent lists a middleware that does",
+            (name,),
+            "list that middleware in its config too; {approve: {mode: run_everything}} says that it runs unasked",
+        )
+    unused = _unused(name, own, above) if spec.config is not None else ()
+    told = (*unused, *(each for below in plan.agents.values() for each in below.notices))
+    return PlannedAgent(name, spec, own, plan, told)
+
+
+def _may_write(plan: Plan) -> bool:
+    """Whether it has tools that write, or servers: what those offer is known when they run."""
+    writes = any(each.tool.access == "write" and each.showing == "callable" for each in plan.tools)
+    return writes or (plan.mode == "agent" and bool(plan.opens))
+
+
+_DEPTH: Final = ("limits", "max_subagent_depth")
+
+_OUTERMOST: Final[Mapping[tuple[str, ...], str]] = {
+    ("storage",): "its sessions are kept and put away with those of the outermost agent",
+    ("checkpointer",): "its sessions are kept and put away with those of the outermost agent",
+    ("retention",): "its sessions are kept and put away with those of the outermost agent",
+    _DEPTH: "the outermost agent's limit holds for all below it",
+}
+"""Keys that only the outermost agent's config decides, and why."""
+
+_AGENTS: Final[tuple[tuple[str, ...], ...]] = (("agents",), ("limits", "max_subagents"), _DEPTH)
+"""Keys without a meaning for an agent that has none of its own."""
+
+
+def _unused(name: str, own: Checked, above: Above) -> Iterator[Notice]:
+    """What the config of a sub-agent says otherwise than the outermost one, which counts."""
+    from zeus_runtime.events import Notice
+
+    document, outermost = own.document, above.outermost
+    for key, reason in _OUTERMOST.items():
+        value = attrgetter(".".join(key))
+        if document.get(key) is not None and value(own.config) != value(outermost):
+            yield Notice(
+                "agents-unused-key",
+                f"{document.position(key)}: {'.'.join(key)} is not used while {name} works as a sub-agent: {reason}.",
+            )
+
+
+def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
+    """The config of an agent, checked."""
+    if spec.config is None and not spec.overrides and spec.instructions is None:
+        return _leaf(checked, spec)
+    try:
+        document = own_document(checked, name, spec)
+        if spec.config is not None and (file := _file(document)) in above.files:
+            again = (*above.files[above.files.index(file) :], file)
+            circle = " → ".join(path.name for path in again if path is not None)
+            raise _refused(
+                checked, "agents-circle", f"agents go round in a circle: {circle}", (name, "config")
+            )
+        for key in _AGENTS if spec.config is None else ():
+            if _laid_over(checked, name, key):
+                raise _refused(
+                    checked,
+                    "agents-unused-key",
+                    "a sub-agent that shares this config has no agents of its own",
+                    (name, "overrides", *key),
+                    f"remove it here, or write the agents in a file of their own and name it at agents.{name}.config",
+                )
+        for key, reason in _OUTERMOST.items():
+            if _laid_over(checked, name, key):
+                raise _refused(
+                    checked,
+                    "agents-unused-key",
+                    f"a sub-agent has no {'.'.join(key)} of its own: {reason}",
+                    (name, "overrides", *key),
+                    "remove it here, or write it at the top level",
+                )
+        document = _instructed(checked, name, spec, document)
+        own = check_loaded(
+            document, directory=checked.directory, environ=checked.given_environ, trust=checked.trust
+        )
+    except ConfigError as error:
+        raise _blamed(checked, name, error) from None
+    return own if spec.config is not None else _leaf(own, spec)
+
+
+def _laid_over(checked: Checked, name: str, key: tuple[str, ...]) -> bool:
+    return find(checked.document.root, ("agents", name, "overrides", *key)) is not None
+
+
+def _leaf(own: Checked, spec: SubAgent) -> Checked:
+    """A config shared with the agent above, without its agents and without linked knowledge that it cannot search."""
+    config = own.config
+    if spec.context != "fork":
+        # A fork keeps the tool that lists the agents: that is part of the prefix which the provider has cached.
+        config = replace(config, agents={})
+    if "knowledge" not in (spec.overrides or {}) and not searches_knowledge(config):
+        config = replace(config, knowledge=())
+    return replace(own, config=config)
+
+
+def _instructed(checked: Checked, name: str, spec: SubAgent, document: Document) -> Document:
+    """The agent's config with the instructions that ``agents`` gives it instead of its own."""
+    written = find(checked.document.root, ("agents", name, "instructions"))
+    if spec.instructions is None or written is None:
+        return document
+    if "instructions" in spec.overrides:
+        raise _refused(
+            checked,
+            "agents-twice",
+            f"the agent {name!r} has instructions in two places",
+            (name, "overrides", "instructions"),
+            f"keep agents.{name}.instructions, and remove this key",
+        )
+    sections = {**document.root.value, "instructions": written}
+    return replace(document, root=document.root._replace(value=sections))
+
+
+def _blamed(checked: Checked, name: str, error: ConfigError) -> ConfigError:
+    """The same problems, after one that says whose config has them."""
+    if any(each.code.startswith("agents-") for each in error.diagnostics):
+        return error
+    told = checked.diagnostic(
+        "agents-invalid", f"the config of the agent {name!r} is not valid", ("agents", name)
+    )
+    return ConfigError([told, *error.diagnostics])
+
+
+def own_document(checked: Checked, name: str, spec: SubAgent) -> Document:
+    """The config of an agent under ``agents``, as it was read, with what the YAML lays over it."""
+    from zeus_runtime.config.layers.merge import merge, ref_places
+    from zeus_runtime.config.model import Config
+    from zeus_runtime.config.yaml.tree import find
+
+    document = checked.document if spec.config is None else _loaded(checked, spec.config)
+    overrides = find(checked.document.root, ("agents", name, "overrides"))
+    if overrides is None or not spec.overrides:
+        return document
+    return replace(
+        document,
+        root=merge(document.root, overrides, ref_places(Config)),
+        folders={**checked.document.folders, **document.folders},
+    )
+
+
+def _loaded(checked: Checked, config: str) -> Document:
+    from zeus_runtime.config import load
+    from zeus_runtime.config.layers.files import Layers
+    from zeus_runtime.config.layers.merge import ref_places
+    from zeus_runtime.config.model import Config
+    from zeus_runtime.registry import installed_homes
+
+    def plugin_homes(rules: object) -> Sequence[PluginHome]:
+        return installed_homes(rules, checked.given_environ)
+
+    folder = checked.directory if checked.document.path is None else checked.document.path.parent
+    file = folder / config
+    is_file = "/" in config or config.endswith((".yaml", ".yml"))
+    if not is_file and file.exists():
+        is_file = (
+            Layers(checked.directory, checked.homes, ref_places(Config), plugin_homes).preset(config) is None
+        )
+    return load(
+        file if is_file else config,
+        environ=checked.environ,
+        homes=checked.homes,
+        plugin_homes=plugin_homes,
+        directory=checked.directory,
+    )
+
+
+def _file(document: Document) -> Path | None:
+    return None if document.path is None else document.path.resolve()
+
+
+def _refused(
+    checked: Checked, code: str, message: str, path: tuple[str, ...], hint: str | None = None
+) -> ConfigError:
+    return ConfigError([checked.diagnostic(code, message, ("agents", *path), hint=hint)])

@@ -1,0 +1,303 @@
+"""From a YAML file to a checked config: load, discover, validate. Light; nothing runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from zeus_runtime.config import ConfigError, load
+from zeus_runtime.config import check as check_document
+from zeus_runtime.config.schema.validate import hiding
+from zeus_runtime.config.secrets.written import secrets_of_repository
+from zeus_runtime.config.unloaded import unloaded_secrets
+from zeus_runtime.errors import MissingError, masking_errors
+from zeus_runtime.frozen import dataclass
+from zeus_runtime.models.profile_tables import litellm_table
+from zeus_runtime.plan.executed_parts import Ground, executing
+from zeus_runtime.registry import discover, installed_homes, installed_schema, own_homes, search_path
+from zeus_runtime.trust.decision import recorded_trust
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Config, Diagnostic, Document
+    from zeus_runtime.config.secrets.masking import Redactor
+    from zeus_runtime.config.yaml.tree import Path as ConfigPath
+    from zeus_runtime.models.profile_tables import Table
+    from zeus_runtime.notice import Notice
+    from zeus_runtime.registry import PluginProblem, Registry
+    from zeus_runtime.trust.decision import Trust
+    from zeus_runtime.trust.parts import Part
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A config that is valid, with all that it was checked against.
+
+    Args:
+        document: values, positions, origins, redactor.
+        registry: the plugins and what they register.
+        homes: the Home folders, nearest first.
+        config: the typed Config.
+        directory: the working directory.
+        given_environ: the environment that the config was checked with, without ``.env``.
+        environ: the same with ``.env`` beneath it.
+        trust: what of it may be executed.
+        parts: what it would execute, without what its sub-agents would.
+        notices: what the user should know before a run.
+        family: the secrets of the outermost agent, where this is the config of an agent that works for it.
+        model_table: what is known of models; 3 MB that are read once.
+    """
+
+    document: Document
+    registry: Registry
+    homes: tuple[Path, ...]
+    config: Config
+    directory: Path
+    given_environ: Mapping[str, str]
+    environ: Mapping[str, str]
+    trust: Trust
+    parts: tuple[Part, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    family: Redactor | None = field(default=None, repr=False, compare=False)
+    model_table: Callable[[], Table] = field(default=litellm_table, repr=False, compare=False)
+
+    @property
+    def process_environ(self) -> Mapping[str, str]:
+        """The environment of the process itself: what ``check`` is given may be a project's."""
+        return dict(os.environ)
+
+    @property
+    def secrets(self) -> Redactor:
+        """The secrets of an agent and of all agents that are planned with it: each may read the others' files."""
+        return self.document.redactor if self.family is None else self.family
+
+    def working_for(self, above: Checked) -> Checked:
+        """The same config as that of an agent under ``above``: from now on, each masks the other's secrets."""
+        above.secrets.learn_all(self.document.redactor)
+        return replace(self, family=above.secrets)
+
+    def diagnostic(self, code: str, message: str, path: ConfigPath, *, hint: str | None = None) -> Diagnostic:
+        """A problem with the value at ``path``, with its place."""
+        return self.document.diagnostic(path, code, message, hint=hint)
+
+
+def check(
+    config: str | Path | None,
+    *,
+    env: str | None = None,
+    sets: Sequence[str] = (),
+    directory: Path,
+    environ: Mapping[str, str],
+    stdin: BinaryIO | None = None,
+    trust: Trust | None = None,
+) -> Checked:
+    """Read a config and check everything that can be checked without running it.
+
+    Nothing that is not trusted is executed (docs/trust.md).
+
+    Args:
+        config: a file, a preset's name, ``-`` for standard input, or None for ``zeus.yaml`` in ``directory``.
+        env: the overlay's name.
+        sets: ``a.b=value`` overrides.
+        directory: the working directory.
+        environ: the process environment.
+        stdin: where ``-`` reads.
+        trust: what may be executed; None for what this process's user has allowed.
+
+    Raises:
+        ConfigError: every problem, with positions.
+        MissingError: a plugin the config asks for is not there, or two register what it names.
+        UntrustedError: a plugin file or an option would be executed, and the user has not allowed it.
+    """
+    found = examine_config(
+        config, env=env, sets=sets, directory=directory, environ=environ, stdin=stdin, trust=trust
+    )
+    return _refusing(found)
+
+
+def examine_config(
+    config: str | Path | None,
+    *,
+    env: str | None = None,
+    sets: Sequence[str] = (),
+    directory: Path,
+    environ: Mapping[str, str],
+    stdin: BinaryIO | None = None,
+    trust: Trust | None = None,
+) -> Checked:
+    """What ``check`` does, also where the config would execute what is not trusted.
+
+    The components of an untrusted plugin file are unknown, so this may be looked at and not be planned.
+    """
+    near = search_path(directory=directory, environ=environ)
+    document = load(
+        config,
+        env=env,
+        sets=sets,
+        environ=environ,
+        homes=near,
+        plugin_homes=lambda rules: installed_homes(rules, environ),
+        stdin=stdin,
+        directory=directory,
+    )
+    words = [document.source if config is None else str(config)]
+    words += ["--env", env] if env else []
+    words += [word for each in sets for word in ("--set", each)]
+    trust = trust_of(document, words, environ=environ, trust=trust)
+    return examine(document, directory=directory, environ=environ, trust=trust)
+
+
+def trust_of(
+    document: Document, words: Sequence[str], *, environ: Mapping[str, str], trust: Trust | None = None
+) -> Trust:
+    """What a config may execute.
+
+    Args:
+        words: the config as a command line names it.
+        environ: the environment without the config's ``.env``.
+        trust: None for what this process's user has allowed.
+    """
+    # Here and below the process's own environment: the one that is given may be a project's.
+    if trust is None:
+        trust = recorded_trust(os.environ)
+    path = document.directory / document.source if document.path is None else document.path
+    homes = tuple(home.resolve() for home in own_homes(os.environ))
+    variables = frozenset(name for name, value in environ.items() if os.environ.get(name) == value)
+    return replace(
+        trust,
+        file=str(path if document.path is None else path.resolve()),
+        folder=str(path.parent.resolve()),
+        words=tuple(words),
+        homes=homes,
+        variables=variables,
+    )
+
+
+def check_loaded(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
+    """What ``check`` does with a config once it is read."""
+    return _refusing(examine(document, directory=directory, environ=environ, trust=trust))
+
+
+def _refusing(found: Checked) -> Checked:
+    """``found``, if nothing that its check needs would execute what is not trusted."""
+    needed = [part for part in found.parts if part.is_needed_to_check and not found.trust.allows(part)]
+    if not needed:
+        return found
+    if not any(part.kind in ("plugin", "option") for part in needed):
+        raise found.trust.refusal(needed)
+    whose = "its" if len(needed) == 1 else "their"
+    raise found.trust.refusal(needed, f"so {whose} components were not checked")
+
+
+def examine(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
+    """What ``examine_config`` does with a config once it is read; its errors are masked."""
+    with masking_errors(document.redactor):
+        return _examined(document, directory=directory, environ=environ, trust=trust)
+
+
+def _examined(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
+    near = search_path(directory=directory, environ=environ)
+    early = document.early()
+    folder = document.path.parent if document.path is not None else directory
+    registry = discover(early.plugins, environ=document.environ, directory=folder, homes=near, trust=trust)
+    registry.require_plugins(document.position)
+    homes = search_path(
+        directory=directory,
+        environ=environ,
+        homes=early.homes,
+        homes_of=registry.homes_of,
+        position=document.position,
+    )
+    installed = installed_schema(registry)
+    model_table = cache(litellm_table)
+    try:
+        document = check_document(
+            document,
+            installed.schema,
+            known_model=lambda name: _suggestions(name, homes, registry, model_table()),
+            unknown_components=any(plugin.status == "untrusted" for plugin in registry.plugins),
+        )
+    except ConfigError as error:
+        raise _with_plugins(error, document, registry) from None
+    config = document.config()
+    document = hiding(document, {**_secrets_of_repositories(document, config), **unloaded_secrets(document)})
+    return Checked(
+        document=document,
+        registry=registry,
+        homes=homes,
+        config=config,
+        trust=trust,
+        parts=executing(Ground(document, config, registry, trust)),
+        directory=directory,
+        given_environ=environ,
+        environ=document.environ,
+        notices=tuple(_notices(document, (*registry.problems, *installed.problems))),
+        model_table=model_table,
+    )
+
+
+def _secrets_of_repositories(document: Document, config: Config) -> dict[str, str]:
+    """The secrets that Git keeps in the folders of the workspace, whose files tools read."""
+    folders = (".", config.workspace.root, *config.workspace.routes.values())
+    return {
+        secret: name
+        for folder in dict.fromkeys(document.directory / each for each in folders)
+        for secret, name in secrets_of_repository(folder).items()
+    }
+
+
+def _with_plugins(error: ConfigError, document: Document, registry: Registry) -> ConfigError | MissingError:
+    """``error``, saying of each component that is not there which plugins may have it, or cannot agree on it."""
+    told: list[Diagnostic] = []
+    collided: list[MissingError] = []
+    for each in error.diagnostics:
+        if each.code != "unknown-component":
+            told.append(each)
+            continue
+        value = document.get(each.path)
+        name = value if isinstance(value, str) else str(each.path[-1])
+        for problem in registry.collisions(name):
+            where = None if each.position is None else str(each.position)
+            collided.append(MissingError(problem.message, remedy=problem.remedy, where=where))
+            each = replace(each, message=problem.message, hint=problem.remedy)
+        suspects = registry.suspects(name)
+        if len(suspects) <= _FEW:
+            why = tuple((f"plugin {plugin} is {plugin.status}: {plugin.reason}", None) for plugin in suspects)
+            each = replace(each, related=(*each.related, *why))
+        told.append(each)
+    told += [
+        document.diagnostic(
+            problem.path, problem.code, problem.message, hint=problem.remedy, severity="warning"
+        )
+        for problem in registry.problems
+        if problem.code == "plugin-untrusted"
+    ]
+    if len(collided) == sum(each.severity == "error" for each in told):
+        return MissingError("\n".join(map(str, collided))) if len(collided) > 1 else collided[0]
+    return ConfigError(told)
+
+
+_FEW: Final = 3
+"""More plugins than these that do not load were kept from it together, which says nothing of one component."""
+
+
+def _notices(document: Document, problems: Sequence[PluginProblem]) -> list[Notice]:
+    if not document.notices and not problems:
+        return []
+    from zeus_runtime.notice import Notice
+
+    told = [Notice(each.code, str(each)) for each in document.notices]
+    return [*told, *(problem.notice() for problem in problems if not problem.is_harmless)]
+
+
+def _suggestions(name: str, homes: Sequence[Path], registry: Registry, table: Table) -> Sequence[str] | None:
+    """None for a model that a table knows, else what may have been meant: a component, or names that look alike."""
+    from zeus_runtime.models.profiles import lookup
+
+    if name in registry.names("model"):
+        return (f"{{{name}: {{}}}}",)
+    profile = lookup(name, homes=homes, table=table)
+    return None if profile.known else profile.suggestions

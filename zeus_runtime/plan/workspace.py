@@ -1,0 +1,125 @@
+"""An agent's files: the workspace, its routes, what tools may do there, and where what leaves the window is kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.config import ConfigError
+from zeus_runtime.plan.protected_files import add_deciding
+from zeus_runtime.tools import WorkspaceFiles
+from zeus_runtime.tools.access import AccessLayer, AccessPolicy, AccessRule, AccessRules, Deciding, Floor
+from zeus_runtime.tools.gate import Gate
+from zeus_runtime.tools.mounts import Mounts
+from zeus_runtime.tools.own_folders import ARCHIVES, STATE
+from zeus_runtime.tools.patterns import compile_glob
+from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Diagnostic
+    from zeus_runtime.config.model import Mode
+    from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.plan.validated import Checked
+
+ARCHIVE_ROUTES: Final = {f"/{name}/": f"{STATE}/{name}" for name in ARCHIVES}
+"""Where originals and what a message brings along go unless ``workspace.routes`` says otherwise: the workspace itself
+stays clean."""
+
+
+def planned_workspace(
+    checked: Checked, mode: Mode, components: Iterable[PlannedComponent], above: Gate | None
+) -> WorkspaceFiles:
+    """The workspace as the config says.
+
+    Args:
+        mode: the agent runs in.
+        components: whose options may give rules for files (``access_layer``).
+        above: of the agent that this one works for, which may do no more than that one.
+
+    Raises:
+        ConfigError: its root or a route is not there, a prefix is none, or a pattern cannot be read.
+    """
+    workspace = checked.config.workspace
+    rules = _rules(checked)
+    deciding = Deciding() if above is None else above.policy.floor.deciding
+    add_deciding(deciding, checked)
+    quiet = frozenset(ARCHIVE_ROUTES) - workspace.routes.keys()
+    root = (checked.directory / workspace.root).absolute()
+    try:
+        routes = routes_of(_routes(checked))
+        policy = AccessPolicy(rules, Floor(deciding, rules), tuple(_layers(components, mode)))
+        mounts = Mounts(root, routes, [f"/{prefix.strip('/')}/" for prefix in workspace.routes])
+        gate = Gate(mounts, policy, workspace.hard_links, above)
+        files = WorkspaceFiles(root, routes, quiet=quiet, gate=gate)
+        files.check()
+    except WorkspaceConfigError as error:
+        written = {f"/{prefix.strip('/')}/": prefix for prefix in workspace.routes}
+        place = ("workspace", *(written.get(step, step) for step in error.key))
+        raise ConfigError([checked.diagnostic(error.code, error.message, place, hint=error.remedy)]) from None
+    return files
+
+
+def _routes(checked: Checked) -> Mapping[str, Path]:
+    routes = checked.config.workspace.routes
+    written = {f"/{prefix.strip('/')}/" for prefix in routes}
+    missing = {prefix: target for prefix, target in ARCHIVE_ROUTES.items() if prefix not in written}
+    for prefix, target in routes.items():
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", target):
+            raise WorkspaceConfigError(
+                f"the route {prefix} leads to {target}, which is no folder of this machine",
+                remedy="name a folder; to keep files elsewhere, mount that place as a folder first",
+                key=("routes", prefix),
+            )
+    return {prefix: checked.directory / target for prefix, target in {**routes, **missing}.items()}
+
+
+def _layers(components: Iterable[PlannedComponent], mode: Mode) -> Iterator[AccessLayer]:
+    for each in components:
+        given = getattr(each.value, "access_layer", None)
+        if given is None:
+            continue
+        with each.blamed("access_layer"):
+            layer: AccessLayer | None = given(mode)
+        if layer is not None:
+            yield layer
+
+
+def _rules(checked: Checked) -> AccessRules:
+    access = checked.config.workspace.access
+    problems = [problem for pattern in access if (problem := _unreadable(checked, pattern)) is not None]
+    if problems:
+        raise ConfigError(problems)
+    return AccessRules(tuple(AccessRule(pattern, right) for pattern, right in access.items()))
+
+
+def _unreadable(checked: Checked, pattern: str) -> Diagnostic | None:
+    parts = AccessRule(pattern, "deny").parts
+    try:
+        compile_glob(pattern)
+    except ValueError as error:
+        return _problem(checked, pattern, str(error), "write several patterns")
+    if not parts:
+        return _problem(checked, pattern, f"the pattern {pattern!r} names nothing", "`**` names every file")
+    if ".." in parts:
+        return _problem(
+            checked,
+            pattern,
+            f"the pattern {pattern!r} has a `..`",
+            "patterns start at the workspace, as in secrets/**",
+        )
+    if "\\" in pattern or re.match(r"[A-Za-z]:|~(/|$)", pattern):
+        return _problem(
+            checked,
+            pattern,
+            f"{pattern!r} is no path of the workspace",
+            "separate parts with /, as in secrets/**",
+        )
+    return None
+
+
+def _problem(checked: Checked, pattern: str, message: str, hint: str) -> Diagnostic:
+    return checked.document.diagnostic(
+        ("workspace", "access", pattern), "access-pattern", message, at="key", hint=hint
+    )

@@ -1,0 +1,47 @@
+"""Plugins: the hooks, how plugins are found and isolated, the registry of components, and the Homes.
+
+``hookspecs`` is the book to read first; ``discovery.discover`` is the way in.
+"""
+
+from zeus_runtime.registry.component import KINDS, Component, Kind
+from zeus_runtime.registry.discovery import discover, installed_homes
+from zeus_runtime.registry.home import (
+    Folder,
+    accounts_folder,
+    bundled_home,
+    find,
+    find_all,
+    own_homes,
+    search_path,
+)
+from zeus_runtime.registry.observers import Observers
+from zeus_runtime.registry.plugin import Plugin, PluginProblem
+from zeus_runtime.registry.reference import load_create, load_options, options_schema, resolve
+from zeus_runtime.registry.registry import Registered, Registry
+from zeus_runtime.registry.schema import bundled_schema, installed_schema
+
+__all__ = [
+    "KINDS",
+    "Component",
+    "Folder",
+    "Kind",
+    "Observers",
+    "Plugin",
+    "PluginProblem",
+    "Registered",
+    "Registry",
+    "bundled_home",
+    "bundled_schema",
+    "discover",
+    "find",
+    "find_all",
+    "installed_homes",
+    "installed_schema",
+    "load_create",
+    "load_options",
+    "options_schema",
+    "accounts_folder",
+    "own_homes",
+    "resolve",
+    "search_path",
+]

@@ -1,0 +1,137 @@
+"""Homes: folders with ``configs/ prompts/ plugins/ skills/``, searched from the nearest to the bundled one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from zeus_runtime.config.layers.plugin_home import plugin_named
+from zeus_runtime.config.layers.user_paths import expanded
+from zeus_runtime.errors import MissingError, UsageError
+
+Position: TypeAlias = Callable[[tuple[str | int, ...]], object]
+Folder: TypeAlias = Literal["configs", "prompts", "plugins", "skills"]
+
+
+def search_path(
+    *,
+    directory: Path,
+    environ: Mapping[str, str],
+    homes: Iterable[str] = (),
+    homes_of: Callable[[str, object], Iterable[Path]] = lambda plugin, place: (),
+    position: Position = lambda path: None,
+) -> tuple[Path, ...]:
+    """The Homes, nearest first: the project's ``.zeus``, the YAML's, ``ZEUS_HOME``, the user's, the bundled.
+
+    Args:
+        directory: the project's folder, which may hold ``.zeus``; relative paths start here.
+        environ: ``ZEUS_HOME`` adds one Home; ``XDG_CONFIG_HOME`` or ``HOME`` say where the user's is.
+        homes: the YAML's ``homes``, in their order: paths, or ``plugin:NAME``.
+        homes_of: the Homes of a plugin that ``homes`` names (``Registry.homes_of``).
+        position: where in the YAML a path of keys is written, for errors.
+
+    Raises:
+        MissingError: a Home that the YAML or ``ZEUS_HOME`` names is not a folder. ``.zeus`` and the user's
+            may be absent.
+    """
+    named: list[Path] = []
+    for index, home in enumerate(homes):
+        place, plugin = position(("homes", index)), plugin_named(home)
+        if plugin is not None:
+            named += homes_of(plugin, place)
+        else:
+            named.append(_existing(directory / expanded(home), "the YAML's 'homes' names", place))
+    added = environ.get("ZEUS_HOME")
+    if added:
+        named.append(_existing(directory / expanded(added), "ZEUS_HOME names"))
+    candidates = [directory / ".zeus", *named, *user_home(environ), bundled_home()]
+    return tuple(dict.fromkeys(home for home in candidates if home.is_dir()))
+
+
+def bundled_home() -> Path:
+    """The Home that Zeus brings: inside the package when installed from a wheel, else the checkout's top
+    level.
+
+    Raises:
+        MissingError: neither is there.
+    """
+    # Found from this file, not through importlib.resources: an editable install leaves stale copies of the
+    # wheel's data in site-packages.
+    package = Path(__file__).resolve().parent.parent
+    for home in (package / "_home", package.parent):
+        if (home / "configs").is_dir():
+            return home
+    raise MissingError(
+        "Zeus's own configs, prompts and schemas are not there",
+        remedy="reinstall zeus-runtime from its wheel",
+    )
+
+
+def own_homes(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """The Homes whose files are trusted: the user's own and the bundled one.
+
+    Args:
+        environ: the environment of the process itself; a project's ``.env`` must not name them.
+    """
+    return (*user_home(environ), bundled_home())
+
+
+def find(homes: Sequence[Path], folder: Folder, name: str) -> Path | None:
+    """The nearest file or folder ``name`` in the Homes' ``folder``, or None.
+
+    Args:
+        homes: nearest first.
+        folder: one of a Home's four folders.
+        name: a file name, with ``/`` for subfolders.
+
+    Raises:
+        UsageError: the name is not a plain relative path: empty, absolute, with ``..``, a backslash or a
+            drive.
+    """
+    return next(find_all(homes, folder, name), None)
+
+
+def find_all(homes: Sequence[Path], folder: Folder, name: str) -> Iterator[Path]:
+    """Every match of ``find``, nearest first: what is used, then what it hides."""
+    _refuse_escape(folder, name)
+    return (path for home in homes if (path := home / folder / name).exists())
+
+
+def _refuse_escape(folder: str, name: str) -> None:
+    parts = name.split("/")
+    if name and not any(part in ("", ".", "..") for part in parts) and not set(name) & set("\\:\0"):
+        return
+    raise UsageError(
+        f"{name!r} cannot name something in a Home's {folder}/",
+        remedy="use a plain name or a relative path without '..', such as 'CORE.md'",
+    )
+
+
+def _existing(home: Path, who: str, place: object = None) -> Path:
+    if not home.is_dir():
+        raise MissingError(
+            f"{who} a Home that is not a folder: {home}",
+            remedy="create the folder, or correct the path",
+            where=None if place is None else str(place),
+        )
+    return home
+
+
+def user_home(environ: Mapping[str, str]) -> list[Path]:
+    """The user's own Home, whether it is there or not; nothing where the user has no folder."""
+    configured = environ.get("XDG_CONFIG_HOME", "")
+    # The XDG specification has a relative path ignored.
+    if configured and Path(configured).is_absolute():
+        return [Path(configured) / "zeus"]
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    return [Path(home) / ".config" / "zeus"] if home else []
+
+
+def accounts_folder(environ: Mapping[str, str]) -> Path | None:
+    """Where accounts at MCP servers and the key that encrypts them are: in the user's own Home.
+
+    Args:
+        environ: the environment of the process itself; a project's ``.env`` must not name it.
+    """
+    return next((home / "accounts" for home in user_home(environ)), None)

@@ -1,0 +1,382 @@
+"""Every hook Zeus has, in the order in which a command meets them.
+
+A plugin is a module (or an object) with functions marked ``@hookimpl``; an entry point in the group
+``zeus.plugins`` names it. A hook *returns* what it registers; Zeus registers it. So a hook is a plain
+function that a test can call without Zeus, and nothing depends on the order in which plugins load.
+
+What holds for every hook:
+
+- **A hook registers or observes. It never changes a run.** What changes a run is a middleware, and its place
+  is its line in the YAML. Therefore ``tryfirst``, ``trylast``, ``wrapper`` and ``hookwrapper`` are refused:
+  there is no order among plugins to bargain for.
+- **A plugin is loaded wholly or not at all.** If its module cannot be imported, a hook raises, or a hook
+  returns something else than is written here, the plugin contributes nothing, is reported by name,
+  distribution and version, and every other plugin goes on. A run that needs it ends with exit code 4 and that
+  report.
+- **Keep the plugin module light.** It is imported by every command that reads a config. Give ``create`` and
+  ``options`` as ``"package.module:attribute"`` strings; what they name is imported when the component runs.
+- Take only the parameters you use: a hook that is given ``cli`` or ``event`` may leave it out.
+- A hook this version of Zeus does not know is an error in the plugin; mark it
+  ``@hookimpl(optionalhook=True)`` when the plugin also serves versions that do.
+
+The chapters: 1 where things are found, 2 what a YAML can name, 3 what the command line can do, 4 what a run tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pluggy import HookimplMarker, HookspecMarker
+
+from zeus_runtime.registry.component import Component
+
+if TYPE_CHECKING:
+    import click
+
+    from zeus_runtime.events import Event
+
+PROJECT = "zeus"
+
+hookspec = HookspecMarker(PROJECT)
+hookimpl = HookimplMarker(PROJECT)
+
+
+# Chapter 1: where things are found
+
+
+@hookspec
+def register_homes() -> Iterable[Path]:
+    """Return the Home folders the plugin brings: any of ``configs/ prompts/ plugins/ skills/``.
+
+    When: while a config is read, after the plugin's module was imported. How often: once per command.
+    Returns: absolute paths of folders that exist. A Home is searched only for configs that name it in their ``homes``
+    (``plugin:NAME``), in that place. ``configs/profiles.yaml`` holds model profiles; ``prompts/`` replaces bundled
+    prompt files by file name. Its presets are found by ``extends`` without that, after those of every other Home.
+    An exception, or a path that is no folder: the plugin contributes nothing and is reported.
+
+    Example::
+
+        from pathlib import Path
+
+        from zeus_runtime import hookimpl
+
+
+        @hookimpl
+        def register_homes():
+            return [Path(__file__).parent / "home"]
+    """
+    raise NotImplementedError
+
+
+# Chapter 2: what a YAML can name
+
+
+@hookspec
+def register_models() -> Iterable[Component]:
+    """Return the model components: what stands under ``model:`` in YAML.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, build)`` gives a ``Model``.
+    An exception, or anything that is not a Component: the plugin contributes nothing and is reported. If two
+    plugins register one name, the bundled component keeps it; every other one is named ``DISTRIBUTION/NAME``.
+
+    Example::
+
+        from zeus_runtime import Component, hookimpl
+
+
+        @hookimpl
+        def register_models():
+            return [Component("echo", create="echo_plugin.model:create", summary="Says it again.")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def register_tools() -> Iterable[Component]:
+    """Return the tool components: what stands in the list ``tools:`` in YAML.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, build)`` gives a sequence of ``Tool`` (one component may give
+    several), or a ``Toolset``: tools that are there only while something outside is open.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from dataclasses import dataclass
+
+        from zeus_runtime import Component, hookimpl, tool
+
+
+        @dataclass(frozen=True)
+        class Options:
+            sides: int = 6
+
+
+        def create(options, build):
+            @tool(name="roll_die", access="read")
+            async def roll_die(seed: int) -> str:
+                \"\"\"Roll the die.
+
+                Args:
+                    seed: Any number; the same number rolls the same side.
+                \"\"\"
+                return str(seed % options.sides + 1)
+
+            return [roll_die]
+
+
+        @hookimpl
+        def register_tools():
+            return [Component("dice", create=create, options=Options, summary="Rolls a die.")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def register_middlewares() -> Iterable[Component]:
+    """Return the middleware components: what stands in the list ``middlewares:`` in YAML.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, build)`` gives a ``Middleware``. Registering one changes no run:
+    it takes effect where a YAML lists it, in the place where it is listed.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from dataclasses import replace
+
+        from zeus_runtime import Component, Middleware, hookimpl
+
+
+        class Shout(Middleware):
+            async def wrap_tool_call(self, call, call_next):
+                result = await call_next(call)
+                return replace(result, content=result.content.upper())
+
+
+        def create(options, build):
+            return Shout()
+
+
+        @hookimpl
+        def register_middlewares():
+            return [Component("shout", create=create, summary="Tool results in capital letters.")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def register_counters() -> Iterable[Component]:
+    """Return the token counters: what stands under ``counter:`` in YAML.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, build)`` gives a ``Counter``: pure, additive, quick. Who only has a
+    tokenizer makes one with ``counter_with(count, build.profile)``, which adds what the provider writes around texts.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from zeus_runtime import Component, counter_with, hookimpl
+
+
+        def create(options, build):
+            return counter_with(lambda text: len(text.split()), build.profile)
+
+
+        @hookimpl
+        def register_counters():
+            return [Component("words", create=create, summary="A token is a word.")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def register_embeddings() -> Iterable[Component]:
+    """Return the embedding models: what stands under ``memory.embeddings:`` in YAML.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, build)`` gives an ``Embedder``.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from zeus_runtime import Calibration, Component, Embedder, hookimpl
+
+
+        class Letters(Embedder):
+            model, dimension, quick = "letters-1", 26, True
+            calibration = Calibration(cosine_zero=0.5, cosine_one=0.99, trust=0.3)
+
+            async def embed(self, texts, *, purpose):
+                import numpy as np
+
+                counts = np.array(
+                    [[text.lower().count(chr(97 + i)) for i in range(26)] for text in texts], dtype=np.float32
+                )
+                return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-9)
+
+
+        def create(options, build):
+            return Letters()
+
+
+        @hookimpl
+        def register_embeddings():
+            return [Component("letters", create=create, summary="Counts letters.")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def register_vector_stores() -> Iterable[Component]:
+    """Return the vector stores: what stands under ``memory.vector_store:`` in YAML.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, build)`` gives a ``VectorStore``;
+    ``zeus_runtime.testing.VectorStoreConformance`` says whether it is one.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from zeus_runtime import Component, hookimpl
+
+
+        @hookimpl
+        def register_vector_stores():
+            return [Component("milvus", create="milvus_plugin.store:create", summary="Vectors in Milvus.")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def register_sandboxes() -> Iterable[Component]:
+    """Return the sandboxes: what stands under ``backend:`` of the tools ``sandbox``.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, build)`` gives a ``SandboxBackend``;
+    ``zeus_runtime.testing.SandboxConformance`` says whether it is one.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from zeus_runtime import Component, hookimpl
+
+
+        @hookimpl
+        def register_sandboxes():
+            return [Component("firecracker", create="fire_plugin.machine:create", options="fire_plugin:Options")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def register_searches() -> Iterable[Component]:
+    """Return the web searches: what stands under ``search:`` of the tools ``web``.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, build)`` gives a ``WebSearch``.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from zeus_runtime import Component, SearchHit, hookimpl
+
+
+        class Handbook:
+            async def search(self, query, *, max_results):
+                return [SearchHit("Handbook", f"https://handbook.example/?q={query}")]
+
+
+        def create(options, build):
+            return Handbook()
+
+
+        @hookimpl
+        def register_searches():
+            return [Component("handbook", create=create, summary="Searches the handbook.")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def register_checkpointers() -> Iterable[Component]:
+    """Return the checkpointer components: what stands under ``checkpointer:`` in YAML.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, build)`` gives an async context manager that yields a LangGraph
+    saver.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from zeus_runtime import Component, hookimpl
+
+
+        @hookimpl
+        def register_checkpointers():
+            return [Component("redis", create="redis_plugin.saver:create", options="redis_plugin:Options")]
+    """
+    raise NotImplementedError
+
+
+# Chapter 3: what the command line can do
+
+
+@hookspec
+def register_commands(cli: click.Group) -> Iterable[click.Command]:
+    """Return further commands of ``zeus``.
+
+    When: only if the first word on the command line is none of Zeus's own commands, and for ``zeus plugins``;
+    never for ``zeus --help``, which imports no plugin. How often: once per command line.
+    Given: ``cli``, the command group, to read (its name, its other commands); what the hook returns is added to
+    it.
+    Returns: ``click.Command`` objects. A name that Zeus or another plugin has taken is reported and left out.
+    An exception: the plugin's commands are left out and it is reported; its components stay.
+
+    Example::
+
+        import click
+
+        from zeus_runtime import hookimpl
+
+
+        @hookimpl
+        def register_commands(cli):
+            @click.command("hello")
+            def hello():
+                click.echo(f"hello from {cli.name}")
+
+            return [hello]
+    """
+    raise NotImplementedError
+
+
+# Chapter 4: what a run tells
+
+
+@hookspec
+def on_event(event: Event) -> None:
+    """Observe one event of a run.
+
+    When: for every event of every run of this process, in the order of the stream, before the reader sees it.
+    How often: once per event; a streamed answer has hundreds, so return at once and hand slow work to a thread.
+    Given: the frozen event; ``event.type`` is its name on the wire, ``event.to_wire()`` its JSON object.
+    Returns: nothing; what it returns is not looked at. A plain function, not ``async def``.
+    An exception: the run goes on; the first one of a run is reported as a ``notice``, naming the plugin.
+
+    Example::
+
+        from zeus_runtime import hookimpl
+
+        seen = []
+
+
+        @hookimpl
+        def on_event(event):
+            if event.type == "tool_call":
+                seen.append(event.tool_name)
+    """
+    raise NotImplementedError

@@ -1,0 +1,119 @@
+"""Importing what a plugin names, and saying what to do when that fails."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from zeus_runtime.errors import MissingError
+from zeus_runtime.registry.plugin import Plugin
+
+# What a plugin's code may raise without taking the command down: `sys.exit()` at import is a plugin's mistake too.
+FAILURES = (Exception, SystemExit)
+
+
+def import_reference(reference: str, plugin: Plugin) -> Any:
+    """What ``package.module`` or ``package.module:attribute`` names, imported now.
+
+    Raises:
+        MissingError: the import fails or the attribute is not there; it names the plugin, the cause and, for
+            an optional dependency, the extra to install.
+    """
+    module_name, _, attributes = reference.partition(":")
+    try:
+        found: Any = import_module(module_name)
+    except FAILURES as error:
+        raise import_error(reference, plugin, error) from error
+    for attribute in attributes.split(".") if attributes else ():
+        try:
+            found = getattr(found, attribute)
+        except FAILURES as error:
+            raise MissingError(
+                f"plugin {plugin} names {reference}, but {module_name} has no '{attributes}' ({brief(error)})",
+                remedy=plugin.remedy,
+            ) from error
+    return found
+
+
+def import_file(plugin: Plugin, code: bytes) -> Any:
+    """A local plugin file as a module under a private name; ``sys.path`` is neither used nor changed.
+
+    Args:
+        code: the file's content as it was looked at: neither the file nor its compiled copy is read again.
+
+    Raises:
+        MissingError: as for ``import_reference``.
+    """
+    from importlib.util import module_from_spec, spec_from_file_location
+    from zlib import crc32
+
+    path = Path(plugin.source)
+    name = f"_zeus_plugin_file_{plugin.name}_{crc32(str(path.resolve()).encode()):08x}"
+    spec = spec_from_file_location(name, path)
+    if spec is None:
+        raise MissingError(f"plugin {plugin} is not a Python file", remedy="plugins.files takes .py files")
+    module = module_from_spec(spec)
+    # Dataclasses and pickling look a class's module up by name.
+    sys.modules[name] = module
+    try:
+        exec(compile(code, plugin.source, "exec", dont_inherit=True), vars(module))
+    except FAILURES as error:
+        del sys.modules[name]
+        raise import_error(plugin.source, plugin, error) from error
+    return module
+
+
+def import_error(reference: str, plugin: Plugin, error: BaseException) -> MissingError:
+    """The error for an import that failed."""
+    what = (
+        f"plugin {plugin} cannot be imported"
+        if reference == plugin.source
+        else f"plugin {plugin} needs {reference}"
+    )
+    return MissingError(f"{what}: {brief(error)}", remedy=_remedy(reference, plugin, error))
+
+
+def brief(error: BaseException) -> str:
+    """An exception in one line: its type, its message and the line of code it came from."""
+    place = ""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    # An ImportError's last frame is the import system's own.
+    if frame is not None and not isinstance(error, (ImportError, SyntaxError)):
+        place = f" ({Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno})"
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}{': ' if text else ''}{text}{place}"
+
+
+def _remedy(reference: str, plugin: Plugin, error: BaseException) -> str:
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return plugin.remedy
+    missing = error.name.partition(".")[0]
+    if missing == reference.partition(":")[0].partition(".")[0]:
+        return f"reinstall {plugin.distribution or plugin.name}: its own module {error.name} is not there"
+    requirement = _requirement(plugin, missing)
+    if requirement is not None:
+        return requirement
+    return f"install the distribution that brings the module '{missing}' into this environment"
+
+
+def _requirement(plugin: Plugin, module: str) -> str | None:
+    """The pip command for a module that the plugin's distribution declares under its own name."""
+    if plugin.distribution is None:
+        return None
+    import re
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        declared = requires(plugin.distribution) or []
+    except PackageNotFoundError:
+        return None
+    for line in declared:
+        head = re.match(r"[A-Za-z0-9._-]+", line)
+        if head and re.sub(r"[-_.]+", "_", head[0]).lower() == module.lower():
+            extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", line)
+            return f"pip install '{plugin.distribution}[{extra[1]}]'" if extra else f"pip install '{head[0]}'"
+    return None

@@ -1,0 +1,151 @@
+"""From a Plan to the live things a run works with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.context import Archive
+from zeus_runtime.models.retry import with_retry
+from zeus_runtime.plan.redaction import behind_mask
+from zeus_runtime.prompt import time_section
+from zeus_runtime.prompt.project import (
+    NO_PROJECT,
+    ProjectSection,
+    names_and_budget,
+    project_files,
+    project_section,
+)
+from zeus_runtime.run.approvals import ApprovalBroker
+from zeus_runtime.run.resources import RunResources
+from zeus_runtime.run.toolbox import Toolbox
+from zeus_runtime.run.usage import Metered, UsageMeter
+from zeus_runtime.tools import Tool
+from zeus_runtime.tools.gate import calling
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Ref
+    from zeus_runtime.middleware.protocol import Middleware
+    from zeus_runtime.models.interface import Model
+    from zeus_runtime.plan.build import Build
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.run.task import Delegate
+    from zeus_runtime.tools import Toolset
+
+
+def open_model(plan: Plan) -> Model:
+    """The plan's model, with retry around it."""
+    model: Model = plan.model.create(plan.build)
+    return with_retry(model, plan.config.retry)
+
+
+def run_resources(
+    plan: Plan,
+    model: Model,
+    session: str,
+    approvals: ApprovalBroker | None = None,
+    delegate: Delegate | None = None,
+    opened: Mapping[str, Toolset] | None = None,
+    secrets: Redactor | None = None,
+) -> RunResources:
+    """What one run on ``session`` works with: shared parts, and middlewares of its own.
+
+    Args:
+        approvals: how its user is asked; None for a simulation.
+        delegate: gives work to the plan's agents; None for a simulation.
+        opened: the open toolsets by component name; without them the run has only the plan's own tools.
+        secrets: what is masked in what models are sent and the log keeps; None for a simulation.
+    """
+    secrets = secrets or Redactor()
+    model = behind_mask(model, secrets)
+    approvals = approvals or ApprovalBroker()
+    counter = plan.token_counter
+    meter = UsageMeter(plan.profile, counter, limit_usd=plan.config.limits.max_cost_usd)
+    toolbox = toolbox_of(plan, opened or {})
+    kept = plan.config.archive
+    archive = Archive(
+        plan.build.workspace.runtime,
+        session,
+        max_age_days=kept.max_age_days,
+        max_megabytes=kept.max_megabytes,
+    )
+    build = replace(
+        plan.build,
+        session=session,
+        model=Metered(model, meter, plan.profile),
+        open_model=lambda ref: _open_metered(plan.build, ref, meter, secrets),
+        last_request=lambda: meter.asked,
+        counter=counter,
+        memory=plan.build.memory and plan.build.memory.for_session(session),
+        archive=archive,
+        approvals=approvals,
+        tools=toolbox.by_name,
+        secrets=secrets,
+    )
+    middlewares: list[tuple[str, Middleware]] = []
+    for planned in plan.middlewares:
+        with calling(None):
+            middleware = planned.create(build)
+            toolbox.add(list(middleware.tools()))
+        middlewares.append((planned.name, middleware))
+    return RunResources(
+        model=model,
+        toolbox=toolbox,
+        middlewares=middlewares,
+        stable=plan.stable_with(toolbox.tools) if opened else plan.stable,
+        clock_section=time_section(datetime.now().astimezone(), plan.config.prompt.time),
+        limits=plan.config.limits,
+        profile=plan.profile,
+        output_reserve_tokens=output_reserve_tokens(plan),
+        meter=meter,
+        counter=counter,
+        tool_counts=plan.tool_counts,
+        archive=archive,
+        approvals=approvals,
+        delegate=delegate,
+        secrets=secrets,
+        project=_project(plan),
+    )
+
+
+def _project(plan: Plan) -> ProjectSection:
+    """The project's instructions as they are now."""
+    setting = names_and_budget(plan.config.project_instructions)
+    if setting is None:
+        return NO_PROJECT
+    files = project_files(plan.build.workspace, setting.files)
+    return project_section(files, setting.max_tokens, plan.token_counter.text)
+
+
+def toolbox_of(plan: Plan, opened: Mapping[str, Toolset]) -> Toolbox:
+    """The tools of ``tools:``, the opened toolsets' among them; middlewares' are added as they are made."""
+    fixed: dict[str, list[Tool]] = {}
+    for planned in plan.tools:
+        if planned.kind == "tool":
+            fixed.setdefault(planned.component, []).append(planned.tool)
+    parts: list[Sequence[Tool] | Toolset] = [
+        opened.get(each.name) or fixed.pop(each.name, []) for each in plan.toolsets
+    ]
+    return Toolbox([*parts, *fixed.values()])
+
+
+def output_reserve_tokens(plan: Plan) -> int:
+    """What of the window the answer needs: the most that its requests ask for, at most half of the window.
+
+    That is ``max_tokens`` of the model's options, else the YAML's ``profiles.models.NAME.max_output_tokens``.
+    """
+    profile = plan.profile
+    asked = plan.model.options.get("max_tokens")
+    if asked is None and profile.sources.get("max_output_tokens", "").startswith("profiles.models"):
+        asked = profile.max_output_tokens
+    return min(asked, profile.max_input_tokens // 2) if isinstance(asked, int) else 0
+
+
+def _open_metered(build: Build, ref: str | Ref, meter: UsageMeter, secrets: Redactor) -> Model:
+    assert build.open_model is not None
+    assert build.profile_of is not None
+    model = behind_mask(build.open_model(ref), secrets)
+    return Metered(model, meter, build.profile_of(model.name))

@@ -1,0 +1,202 @@
+"""Files that a user's message brings along: ``@path`` in its text, and what is attached to it.
+
+They are read once, when the message is said, and kept as they were then under a name made of their content; the message
+in the log says which. So a run that is taken up sees the same bytes, whatever became of the files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.errors import UsageError
+from zeus_runtime.escaping import printable
+from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, picture_of, too_large
+from zeus_runtime.tools.attachments import Kind, Reference, keep
+from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.masked_text import masked_bytes
+from zeus_runtime.tools.paths import WorkspaceError
+
+if TYPE_CHECKING:
+    from zeus_runtime.models.profiles import ModelProfile
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.tools.workspace import WorkspaceFiles
+
+KEY: Final = "references"
+"""Under which a message in the log has them (``additional_kwargs``)."""
+
+COMPONENT: Final = "resources"
+"""The middleware that shows them."""
+
+MAX_BYTES: Final = 50_000_000
+MAX_MATCHES: Final = 50
+"""Files that one pattern with ``*`` or ``?`` means."""
+
+_MENTION: Final = re.compile(r"""(?<![^\s("'\[{<,;:])@(?:"([^"\n]+)"|'([^'\n]+)'|([^\s"'@]+))""")
+_TRAILING: Final = ".,;:!?)]}>'\""
+
+
+def mentions(text: str) -> list[str]:
+    """The paths that a text names with ``@``, each once.
+
+    ``@path`` begins at the start of a word and ends at a space, without closing punctuation; ``@"a path"`` has spaces.
+    ``\\@`` is an @, and what stands within backticks is code.
+    """
+    plain = re.sub(r"```.*?(?:```|\Z)|`[^`\n]*`", " ", text, flags=re.DOTALL).replace("\\@", "\\\\")
+    found: dict[str, None] = {}
+    for match in _MENTION.finditer(plain):
+        path = match[1] or match[2] or match[3].rstrip(_TRAILING)
+        if path:
+            found[path] = None
+    return list(found)
+
+
+def gather(
+    text: str, attachments: Sequence[Path], workspace: WorkspaceFiles, secrets: Redactor | None = None
+) -> list[Reference]:
+    """What a message brings along, kept; known secrets are masked in the copies of text.
+
+    A name after ``@`` that has neither a slash nor a dot and is no file is a word like any other.
+
+    Raises:
+        UsageError: an attachment is no readable file, or larger than ``MAX_BYTES``.
+        WorkspaceError: the copies cannot be written.
+    """
+    kept = secrets or Redactor()
+    with calling(None, approved=True):
+        found = [each for path in mentions(text) for each in _mentioned(path, workspace, kept)]
+        return found + [_attached(path, workspace, kept) for path in attachments]
+
+
+async def brought_along(
+    plan: Plan, prompt: str | None, attachments: Sequence[str | Path], secrets: Redactor | None = None
+) -> Sequence[Reference]:
+    """What a prompt brings along, where a middleware of the plan shows it.
+
+    Args:
+        prompt: None for a run that is taken up.
+        attachments: relative to the working directory.
+        secrets: what is masked in the copies.
+
+    Raises:
+        UsageError: nothing shows attachments, or one cannot be read.
+    """
+    if not any(each.name == COMPONENT for each in plan.middlewares):
+        if attachments:
+            raise UsageError(
+                "nothing shows attachments to this agent's model",
+                remedy=f"List the middleware `{COMPONENT}` in its config.",
+            )
+        return ()
+    if prompt is None or not (attachments or "@" in prompt):
+        return ()
+    import asyncio
+
+    files = [plan.build.directory / each for each in attachments]
+    return await asyncio.to_thread(gather, prompt, files, plan.build.workspace, secrets)
+
+
+def pictures_shown(references: Sequence[Reference]) -> list[Picture]:
+    """Those pictures of a message that a model which sees is shown."""
+    found = {each.copy: each.picture for each in references if each.picture and not too_large(each.picture)}
+    return list(found.values())[:MOST_PICTURES]
+
+
+def pictures_left_out(
+    references: Sequence[Reference], profile: ModelProfile
+) -> Iterator[tuple[Picture, str]]:
+    """Those that a model is not shown, and why."""
+    shown = {each.path for each in pictures_shown(references)}
+    for each in references:
+        if (picture := each.picture) is None:
+            continue
+        if why := not_seen(picture, profile):
+            yield picture, why
+        elif picture.path not in shown:
+            yield picture, f"of one message {MOST_PICTURES} are shown"
+
+
+def _mentioned(path: str, workspace: WorkspaceFiles, secrets: Redactor) -> Iterator[Reference]:
+    try:
+        if set(path) & set("*?"):
+            yield from _matching(path, workspace, secrets)
+            return
+        if workspace.entry(path).kind == "directory":
+            names = [
+                f"{each.name}/" if each.kind == "directory" else each.name for each in workspace.entries(path)
+            ]
+            listed = "\n".join(map(printable, names)).encode()
+            yield _kept("resource", path, path, listed, workspace, secrets, folder=True)
+            return
+        data = workspace.read(path, max_bytes=MAX_BYTES)
+        yield _kept("resource", path, path, data, workspace, secrets)
+    except WorkspaceError as error:
+        if set(path) & set("/."):
+            yield Reference("resource", path, problem=str(error))
+
+
+def _matching(pattern: str, workspace: WorkspaceFiles, secrets: Redactor) -> Iterator[Reference]:
+    from fnmatch import fnmatchcase
+
+    wanted = "/" + pattern.removeprefix("./").lstrip("/")
+    found = [
+        each.path
+        for each in workspace.walk(
+            "/", skip=lambda each: each.name.startswith("."), on_error=lambda _error: None
+        )
+        if each.kind == "file" and fnmatchcase(each.path, wanted)
+    ]
+    if not found:
+        yield Reference("resource", pattern, problem="no file fits this pattern")
+    for path in found[:MAX_MATCHES]:
+        try:
+            data = workspace.read(path, max_bytes=MAX_BYTES)
+            yield _kept("resource", path, path, data, workspace, secrets)
+        except WorkspaceError as error:
+            yield Reference("resource", path, problem=str(error))
+    if len(found) > MAX_MATCHES:
+        yield Reference(
+            "resource", pattern, problem=f"{len(found):,} files fit; the first {MAX_MATCHES} were taken"
+        )
+
+
+def _attached(path: Path, workspace: WorkspaceFiles, secrets: Redactor) -> Reference:
+    if why := workspace.refusal_of(path):
+        raise UsageError(
+            f"{path} cannot be attached: {why}",
+            remedy="Attach another file, or allow it in workspace.access.",
+        )
+    try:
+        if not path.is_file():
+            other = "it is no regular file" if path.exists() else "there is no such file"
+            reason = "it is a folder" if path.is_dir() else other
+            raise UsageError(f"{path} cannot be attached: {reason}", remedy="Name a file that is there.")
+        if path.stat().st_size > MAX_BYTES:
+            raise UsageError(f"{path} cannot be attached: it is larger than {MAX_BYTES:,} bytes")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be attached: {error.strerror}") from None
+    name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return _kept("attachment", name, "", data, workspace, secrets)
+
+
+def _kept(
+    kind: Kind,
+    path: str,
+    handle: str,
+    data: bytes,
+    workspace: WorkspaceFiles,
+    secrets: Redactor,
+    *,
+    folder: bool = False,
+) -> Reference:
+    data = masked_bytes(data, secrets)
+    digest = hashlib.sha256(data).hexdigest()
+    copy = keep(data, secrets.text(path), workspace)
+    own = handle if handle.startswith("/") or not handle else f"/{handle.removeprefix('./')}"
+    picture = None if folder else picture_of(data, copy, name=path)
+    return Reference(kind, path, own or copy, copy, digest, len(data), folder=folder, picture=picture)

@@ -1,0 +1,99 @@
+"""Clean up after a run, and now and then during a long one; a step that fails stops no other step."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.events import Event, Notice
+from zeus_runtime.tools.threads import in_thread
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    from zeus_runtime.context.archive import Archive
+    from zeus_runtime.store.database import Database
+
+_log = logging.getLogger(__name__)
+
+_CHECKPOINTS: Final = "older checkpoints were not removed"
+_LOG: Final = "the write-ahead log was not moved into the database"
+
+
+@dataclass
+class Cleanup:
+    """The steps that clean up after one run.
+
+    Args:
+        session: its id.
+        saver: holds the session's checkpoints.
+        database: holds its messages.
+        emit: receives a notice for each step that fails, once a run.
+    """
+
+    session: str
+    saver: BaseCheckpointSaver[Any]
+    database: Database
+    emit: Callable[[Event], None]
+    _told: set[str] = field(default_factory=set)
+
+    async def during(self) -> None:
+        """Drop the intermediate checkpoints of a running run."""
+        await self._step(_CHECKPOINTS, lambda: self._prune(is_complete=False))
+        await self._step(_LOG, self.database.checkpoint)
+
+    async def after(
+        self,
+        snapshot: Callable[[], Awaitable[object]],
+        maintenance: Callable[[], Awaitable[object]],
+        archive: Archive,
+        *,
+        is_complete: bool,
+    ) -> None:
+        """Clean up when the run has ended.
+
+        Args:
+            snapshot: writes the session's state as it is now.
+            upkeep: archives or deletes other sessions that are due.
+            archive: where the run's originals are.
+            is_complete: whether the run ended with an answer, so that it cannot be resumed.
+        """
+        await self._step("the snapshot of the turn was not written", snapshot)
+        await self._step(_CHECKPOINTS, lambda: self._prune(is_complete=is_complete))
+        await self._step(_LOG, self.database.checkpoint)
+        await self._step("sessions beyond `retention` were not put away", maintenance)
+        await self._step("free space was not given back", self.database.compact)
+        if archive.written:
+            await self._step(
+                "archived files beyond `archive` were not removed", lambda: in_thread(archive.collect)
+            )
+
+    async def _prune(self, *, is_complete: bool) -> None:
+        """Keep the newest checkpoint only.
+
+        A saver need not be able to. Then a complete run's checkpoints all go: the log alone says all that they say.
+        """
+        try:
+            await self.saver.aprune([self.session])
+        except NotImplementedError:
+            if is_complete:
+                await self.saver.adelete_thread(self.session)
+
+    async def _step(self, failed: str, work: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001 - the next run tidies again, so this run loses nothing
+            _log.debug("%s: %s", self.session, failed, exc_info=True)
+            if failed not in self._told:
+                self._told.add(failed)
+                self.emit(Notice("not_tidied", f"{failed}: {cause_of(error)}. The next run tries again."))
+
+
+def cause_of(error: Exception) -> str:
+    """An exception in one line: our own in its words, any other with its type."""
+    if isinstance(error, ZeusError):
+        return error.message
+    return f"{type(error).__name__}: {error}".removesuffix(": ")

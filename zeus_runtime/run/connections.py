@@ -1,0 +1,238 @@
+"""The connections of an agent, opened once for all its runs: database, checkpoints, models, toolsets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.events import Event, Notice
+from zeus_runtime.run.assembly import open_model
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
+
+    from zeus_runtime.config import Redactor
+    from zeus_runtime.models.interface import Model
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.sandboxes import Sandboxes
+    from zeus_runtime.store.database import Database
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.tools import Toolset
+
+
+class OpenToolsets:
+    """What of an agent's tools is open; nothing is until ``opened`` is asked for.
+
+    Args:
+        plan: names them.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._toolsets: dict[str, Toolset] = {}
+        self._opening: asyncio.Task[None] | None = None
+        self._untold: list[Notice] = []
+        self._listeners: list[Callable[[Event], None]] = []
+
+    def serves(self, plan: Plan) -> bool:
+        """Whether ``plan`` has the same toolsets, set up in the same way."""
+
+        def needs(each: Plan) -> object:
+            config = each.config
+            return config.mcp_servers, config.connectors, [(one.name, one.value) for one in each.opens]
+
+        return plan is self._plan or needs(plan) == needs(self._plan)
+
+    async def opened(self) -> Mapping[str, Toolset]:
+        """The toolsets by component name, opened at the first call; whoever comes meanwhile waits for the same.
+
+        Later calls let them open what could not be opened before.
+
+        Raises:
+            MissingError: a toolset lacks a dependency.
+        """
+        if not self._plan.opens:
+            return {}
+        if self._opening is not None and self._opening.done():
+            await asyncio.gather(*(each.resume() for each in self._toolsets.values()))
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open(), name="open toolsets")
+        try:
+            await asyncio.shield(self._opening)
+        except BaseException:
+            if self._opening.done():
+                self._opening = None
+            raise
+        return self._toolsets
+
+    async def _open(self) -> None:
+        plan = self._plan
+        build = replace(plan.build, counter=plan.token_counter)
+        for planned in plan.opens:
+            self._toolsets[planned.name] = planned.create(build)
+        await asyncio.gather(*(each.open(self._tell) for each in self._toolsets.values()))
+
+    def _tell(self, code: str, message: str) -> None:
+        notice = Notice(code, message)
+        if not self._listeners:
+            self._untold.append(notice)
+        for listener in tuple(self._listeners):
+            listener(notice)
+
+    @contextmanager
+    def telling(self, emit: Callable[[Event], None]) -> Iterator[None]:
+        """While inside, what toolsets have to tell goes to ``emit`` too; first what nobody has heard."""
+        untold, self._untold = self._untold, []
+        for notice in untold:
+            emit(notice)
+        self._listeners.append(emit)
+        try:
+            yield
+        finally:
+            self._listeners.remove(emit)
+
+    async def aclose(self) -> None:
+        """Close what is open, and what is still opening."""
+        if self._opening is not None and not self._opening.done():
+            self._opening.cancel()
+        toolsets, self._toolsets = self._toolsets, {}
+        self._opening = None
+        await asyncio.gather(*(each.aclose() for each in toolsets.values()))
+
+
+@dataclass(frozen=True)
+class Connections:
+    """The open connections of an agent; its sub-agents use the same.
+
+    Args:
+        database, log: where messages are.
+        saver, graph: where checkpoints are, and what steps.
+        redactor: the known secrets of the agent and its sub-agents.
+        models: the open models, by the id of their plan.
+        toolsets: the open toolsets.
+        given_model: a model instead of all those that plans name.
+        recorded: puts a recorder around a model, if calls are recorded.
+        loop: the event loop in which they were opened.
+    """
+
+    database: Database
+    log: ThreadLog
+    saver: BaseCheckpointSaver[Any]
+    graph: CompiledStateGraph[Any, Any, Any, Any]
+    redactor: Redactor
+    models: dict[int, Model]
+    toolsets: list[OpenToolsets]
+    given_model: Model | None
+    recorded: Callable[[Model], Model]
+    loop: asyncio.AbstractEventLoop
+
+    def model_of(self, plan: Plan) -> Model:
+        """The model of the agent or of one of its sub-agents, opened once."""
+        if self.given_model is not None:
+            return self.recorded(self.given_model)
+        if id(plan) not in self.models:
+            self.models[id(plan)] = open_model(plan)
+        return self.recorded(self.models[id(plan)])
+
+    def toolsets_of(self, plan: Plan) -> OpenToolsets:
+        """The toolsets of the agent or of one of its sub-agents; those with the same ones share them."""
+        for each in self.toolsets:
+            if each.serves(plan):
+                return each
+        self.toolsets.append(OpenToolsets(plan))
+        return self.toolsets[-1]
+
+    async def close_toolsets(self) -> None:
+        """Close what is open of them."""
+        await asyncio.gather(*(each.aclose() for each in self.toolsets))
+
+
+class ConnectionPool:
+    """The connections of an agent: opened when they are first needed, and again in another event loop.
+
+    Args:
+        plan: the agent's.
+        model: a model instead of all those that the plan and its sub-agents' name.
+        redactor: the known secrets of the agent and its sub-agents.
+        recorded: puts a recorder around a model, if calls are recorded.
+    """
+
+    def __init__(
+        self, plan: Plan, model: Model | None, redactor: Redactor, recorded: Callable[[Model], Model]
+    ) -> None:
+        self._plan = plan
+        self._model = model
+        self._redactor = redactor
+        self._recorded = recorded
+        self._open: Connections | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._opening = asyncio.Lock()
+        self._stack = AsyncExitStack()
+
+    async def open(self) -> Connections:
+        """The connections, open."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._opening = loop, asyncio.Lock()
+        async with self._opening:
+            if self._open is not None and self._open.loop is not loop:
+                # Opened in a former `asyncio.run`, which closed part of it at its end.
+                await self.aclose()
+            if self._open is None:
+                self._open = await self._opened()
+            return self._open
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+        await self._stack.aclose()
+        self._open = None
+
+    async def _opened(self) -> Connections:
+        from zeus_runtime.run.graph import build_graph
+        from zeus_runtime.store.database import Database
+        from zeus_runtime.store.thread_log import ThreadLog
+
+        plan, stack = self._plan, self._stack
+        database = Database(plan.config.storage.url, directory=plan.build.directory)
+        stack.push_async_callback(database.close)
+        for each in plans(plan):
+            if each.build.memory is not None:
+                stack.push_async_callback(each.build.memory.aclose)
+            if each.build.knowledge is not None:
+                stack.push_async_callback(each.build.knowledge.aclose)
+        for sandboxes in sandboxes_of(plan):
+            stack.push_async_callback(sandboxes.aclose)
+        log = ThreadLog(database)
+        await log.create_tables()
+        saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))
+        opened = Connections(
+            database,
+            log,
+            saver,
+            build_graph(saver),
+            self._redactor,
+            models={},
+            toolsets=[],
+            given_model=self._model,
+            recorded=self._recorded,
+            loop=asyncio.get_running_loop(),
+        )
+        opened.model_of(plan)
+        stack.push_async_callback(opened.close_toolsets)
+        return opened
+
+
+def sandboxes_of(plan: Plan) -> Sequence[Sandboxes]:
+    """The sandboxes of a plan and of its sub-agents."""
+    return [each.build.sandboxes for each in plans(plan) if each.build.sandboxes is not None]
+
+
+def plans(plan: Plan) -> Iterator[Plan]:
+    """A plan and those of its sub-agents."""
+    yield plan
+    for each in plan.agents.values():
+        yield from plans(each.plan)

@@ -1,0 +1,308 @@
+"""Planning: before every model call, the policies propose and the runtime decides what the model will see.
+
+Every path comes through here: the next step, recovery from an overflow, a compaction the user asks for, a thread that
+goes on under another model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, get_args
+
+from zeus_runtime.context import Budget, Edit, View, review
+from zeus_runtime.context.archive import Archive, ArchiveError
+from zeus_runtime.context.edits import edit_kind
+from zeus_runtime.context.ledger import MAX_DECISIONS, Decision
+from zeus_runtime.context.planner import Cached, Refusal, Reported, breaks_cache, cached_prices
+from zeus_runtime.context.prompt_cost import Fixed
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.events import Event, Notice
+from zeus_runtime.middleware.chain import blamed, overrides
+from zeus_runtime.middleware.protocol import Middleware
+from zeus_runtime.run.transcript import Transcript
+from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.threads import in_thread
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from zeus_runtime.models.errors import ModelError
+    from zeus_runtime.models.profiles import ModelProfile
+
+_NUMBER: Final = re.compile(r"\d[\d,]*")
+
+ROOM: Final = 0.95
+"""Share of the window below which a request that did not fit is tried again."""
+
+
+@dataclass(frozen=True)
+class PlannedContext:
+    """What a model call will send, and how it came to that.
+
+    Args:
+        view: the messages.
+        budget: measured with them.
+        estimate_tokens: the whole request as counted, before anchoring.
+        decisions: what was decided.
+        admitted: how many edits were admitted.
+    """
+
+    view: View
+    budget: Budget
+    estimate_tokens: int
+    decisions: tuple[Decision, ...] = ()
+    admitted: int = 0
+
+
+class ContextPlanner:
+    """One run's planner: the policies, the window as it is known by now, and the anchor of the counts.
+
+    Args:
+        conversation: the thread's messages and edits.
+        middlewares: (name, instance) in YAML order.
+        profile: the model's limits and prices.
+        output_reserve_tokens: what of the window the answer needs.
+        archive: where originals go.
+        emit: where notices go.
+        anchor: what a provider reported for the thread's last request to this model.
+        learned_limit_tokens: the input limit that the provider stated in an earlier run, below the profile's.
+    """
+
+    def __init__(
+        self,
+        transcript: Transcript,
+        middlewares: Sequence[tuple[str, Middleware]],
+        *,
+        profile: ModelProfile,
+        output_reserve_tokens: int,
+        archive: Archive,
+        emit: Callable[[Event], None],
+        anchor: Reported | None = None,
+        learned_limit_tokens: int | None = None,
+    ) -> None:
+        self._transcript = transcript
+        self._policies = [(name, each) for name, each in middlewares if overrides(each, "edits")]
+        self._profile = profile
+        self._limit = min(profile.max_input_tokens, learned_limit_tokens or profile.max_input_tokens)
+        self._reserve = output_reserve_tokens
+        self._archive = archive
+        self._emit = emit
+        self._anchor = anchor
+        self._sent: View | None = None
+        self._told: set[tuple[str, str]] = set()
+
+    async def plan(self, cursor: int, fixed: Fixed, *, forced: bool = False) -> PlannedContext:
+        """The view of the messages 1 to ``cursor`` after every policy had its say, in YAML order.
+
+        Args:
+            fixed: what is sent besides messages.
+            forced: every trigger counts as reached, until the request fits.
+        """
+        view = self._transcript.view(cursor)
+        before = view
+        decisions: list[Decision] = []
+        for name, policy in self._policies:
+            if forced and view is not before and self._fits(view, fixed):
+                forced = False
+            view = await self._consult(name, policy, view, fixed, cursor, decisions, forced=forced)
+        if not forced and self._profile.known and self._policies and not self._fits(view, fixed, share=1.0):
+            for name, policy in self._policies:
+                view = await self._consult(name, policy, view, fixed, cursor, decisions, forced=True)
+                if self._fits(view, fixed):
+                    break
+        return PlannedContext(
+            view,
+            self._budget(view, fixed),
+            fixed.tokens + view.tokens,
+            listed(decisions),
+            view.edits - before.edits,
+        )
+
+    def sent(self, planned: PlannedContext, reported_tokens: int | None) -> None:
+        """Remember what was sent, and what the provider says it took."""
+        self._sent = planned.view
+        if reported_tokens and 2 * reported_tokens > planned.estimate_tokens:
+            self._anchor = Reported(reported_tokens, planned.estimate_tokens)
+
+    def overflowed(self, planned: PlannedContext, error: ModelError) -> Decision:
+        """Take from an overflow error what it says of the request's size and the window."""
+        limit = error.limit_tokens
+        if limit is not None and 0 < limit < self._limit:
+            self._limit = limit
+        true_tokens = error.input_tokens or max(planned.budget.used_tokens, self._limit + 1)
+        self._anchor = Reported(true_tokens, planned.estimate_tokens)
+        return Decision(
+            "runtime",
+            "overflow",
+            False,
+            error.message,
+            tokens_before=planned.budget.used_tokens,
+            tokens_after=true_tokens,
+        )
+
+    @property
+    def limit_learned(self) -> bool:
+        """Whether the provider stated a smaller input limit than the profile."""
+        return self._limit < self._profile.max_input_tokens
+
+    @property
+    def limit_tokens(self) -> int:
+        """The input limit as it is known by now."""
+        return self._limit
+
+    def _fits(self, view: View, fixed: Fixed, share: float = ROOM) -> bool:
+        budget = self._budget(view, fixed)
+        return budget.used_tokens <= share * budget.usable_tokens
+
+    def _budget(self, view: View, fixed: Fixed, *, forced: bool = False) -> Budget:
+        estimate = fixed.tokens + view.tokens
+        return Budget(
+            input_limit_tokens=self._limit,
+            output_reserve_tokens=min(self._reserve, self._limit // 2),
+            fixed_tokens=fixed.tokens,
+            used_tokens=estimate if self._anchor is None else self._anchor.tokens(estimate),
+            messages=len(view),
+            known=self._profile.known,
+            overflow=forced,
+        )
+
+    async def _consult(
+        self,
+        name: str,
+        policy: Middleware,
+        view: View,
+        fixed: Fixed,
+        cursor: int,
+        decisions: list[Decision],
+        *,
+        forced: bool,
+    ) -> View:
+        budget = self._budget(view, fixed, forced=forced)
+        try:
+            with calling(None):
+                proposed = list(await policy.edits(view, budget))
+            for each in proposed:
+                if not isinstance(each, (*get_args(Edit), Refusal)):
+                    raise TypeError(f"edits returned a {type(each).__name__}, which is no edit")
+        except ZeusError:
+            raise
+        except Exception as error:
+            raise blamed(name, error) from error
+        if not proposed:
+            return view
+        refusals = [each for each in proposed if isinstance(each, Refusal)]
+        kept = self._reviewed(view, [each for each in proposed if not isinstance(each, Refusal)], refusals)
+        loss = breaks_cache(view, kept, budget, self._cached())
+        if loss is not None:
+            refusals += [Refusal(edit, loss) for edit in kept]
+            kept = []
+        saved = await self._archived(view, kept, refusals)
+        admitted: list[Edit] = []
+        after = view
+        for edit in saved:
+            effect = after.effect(edit)
+            refusal = review(after, edit, effect)
+            if refusal is not None:
+                refusals.append(refusal)
+                continue
+            stamped = stamp(edit, after.tokens, effect.tokens_after)
+            admitted.append(stamped)
+            after = after.applied(stamped, effect)
+        if admitted:
+            await self._transcript.admit(admitted, cursor, after)
+            decisions += grouped(admitted, first_number=view.edits + 1)
+        self._refuse(name, refusals, decisions)
+        return after
+
+    def _reviewed(self, view: View, proposed: Sequence[Edit], refusals: list[Refusal]) -> list[Edit]:
+        kept: list[Edit] = []
+        for edit in proposed:
+            refusal = review(view, edit)
+            if refusal is None:
+                kept.append(edit)
+            else:
+                refusals.append(refusal)
+        return kept
+
+    async def _archived(self, view: View, edits: Sequence[Edit], refusals: list[Refusal]) -> Sequence[Edit]:
+        if not edits:
+            return []
+        try:
+            return await in_thread(
+                self._archive.save, edits=edits, originals=lambda edit: originals(view, edit)
+            )
+        except ArchiveError as error:
+            refusals += [Refusal(edit, error.message) for edit in edits]
+            return []
+
+    def _cached(self) -> Cached:
+        return cached_prices(self._profile, self._sent)
+
+    def _refuse(self, name: str, refusals: Sequence[Refusal], decisions: list[Decision]) -> None:
+        by_reason: dict[tuple[str, str], list[Edit]] = {}
+        for refusal in refusals:
+            by_reason.setdefault((edit_kind(refusal.edit), refusal.reason), []).append(refusal.edit)
+        for (kind, reason), edits in by_reason.items():
+            seqs = [edit.seq for edit in edits]
+            decisions.append(Decision(name, kind, False, reason, len(edits), (min(seqs), max(seqs))))
+            told = (name, _NUMBER.sub("N", reason))
+            if told not in self._told:
+                self._told.add(told)
+                self._emit(Notice("edit_refused", f"An edit of {name} was refused: {reason}."))
+
+
+def originals(view: View, edit: Edit) -> Mapping[int, BaseMessage]:
+    """The messages ``edit`` takes out of the view or replaces, as they stand in the history."""
+    return {seq: view.original(seq) for seq in view.leaving(edit)}
+
+
+def stamp(edit: Edit, before: int, after: int) -> Edit:
+    """``edit`` with what it does to the view, in tokens."""
+    from dataclasses import replace
+
+    return replace(edit, tokens_before=before, tokens_after=after)
+
+
+def listed(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
+    """``decisions``, or the first of them and one that counts the rest."""
+    if len(decisions) <= MAX_DECISIONS:
+        return tuple(decisions)
+    rest = decisions[MAX_DECISIONS - 1 :]
+    admitted = any(each.admitted for each in rest)
+    edits = sum(each.count for each in rest)
+    return (
+        *decisions[: MAX_DECISIONS - 1],
+        Decision("runtime", "more", admitted, f"{len(rest)} more decisions are not listed", edits),
+    )
+
+
+def grouped(edits: Sequence[Edit], *, first_number: int) -> list[Decision]:
+    """One decision for each run of admitted edits of one policy, kind and reason."""
+    decisions: list[Decision] = []
+    start = 0
+    for place in range(1, len(edits) + 1):
+        one = edits[start]
+        if place < len(edits) and (edits[place].policy, edit_kind(edits[place])) == (
+            one.policy,
+            edit_kind(one),
+        ):
+            continue
+        group = edits[start:place]
+        seqs = [edit.seq for edit in group]
+        decisions.append(
+            Decision(
+                one.policy,
+                edit_kind(one),
+                True,
+                one.reason,
+                len(group),
+                (min(seqs), max(seqs)),
+                (first_number + start, first_number + place - 1),
+                one.tokens_before,
+                group[-1].tokens_after,
+            )
+        )
+        start = place
+    return decisions

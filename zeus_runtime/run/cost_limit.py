@@ -1,0 +1,91 @@
+"""Keep the money limit of a turn: what it cost so far, over every resume, and what the next call may cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zeus_runtime.errors import LimitError
+from zeus_runtime.models.interface import Usage
+from zeus_runtime.models.profiles import cost_usd
+
+if TYPE_CHECKING:
+    from zeus_runtime.context.ledger import Step
+    from zeus_runtime.models.profiles import ModelProfile
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Thread
+
+_RESUME = (
+    "Raise limits.max_cost_usd and use --continue, or give a new prompt: each prompt has a limit of its own."
+)
+
+
+@dataclass(frozen=True)
+class Projection:
+    """What a model call may cost, before it is made.
+
+    Args:
+        input_tokens: as counted.
+        output_tokens: the most that the request asks for; 0 where it sets no limit.
+        cost_usd: of both; None where no price is known.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+
+
+def projection(
+    profile: ModelProfile, input_tokens: int, output_tokens: int, *, cached_tokens: int = 0
+) -> Projection:
+    """What a call may cost by the profile's prices.
+
+    Args:
+        cached_tokens: of ``input_tokens``, those that the provider has in its cache.
+    """
+    usage = Usage(input_tokens, output_tokens, min(cached_tokens, input_tokens))
+    return Projection(input_tokens, output_tokens, cost_usd(profile, usage))
+
+
+def cached_before(step: Step | None, model: str) -> int:
+    """The tokens of the last request that a provider which reports its cache has in it now."""
+    usage = None if step is None or step.model != model else step.usage
+    return (
+        usage.input_tokens if usage is not None and usage.cache_read_tokens + usage.cache_write_tokens else 0
+    )
+
+
+def refuse_call(spent_usd: float, limit_usd: float, call: Projection, *, whose: str = "this turn") -> None:
+    """See to it that a call keeps the limit.
+
+    Raises:
+        LimitError: the limit is reached, or the call may exceed it.
+    """
+    if spent_usd >= limit_usd:
+        raise LimitError(
+            f"{whose} cost ${spent_usd:.4f} and reached limits.max_cost_usd = {limit_usd:g}", remedy=_RESUME
+        )
+    if call.cost_usd is None or spent_usd + call.cost_usd <= limit_usd:
+        return
+    answer = f" and up to {call.output_tokens:,} for the answer" if call.output_tokens else ""
+    raise LimitError(
+        f"the next model call may cost ${call.cost_usd:.4f} ({call.input_tokens:,} tokens{answer}); with the"
+        f" ${spent_usd:.4f} that {whose} cost so far this exceeds limits.max_cost_usd = {limit_usd:g}",
+        remedy=_RESUME,
+    )
+
+
+async def spent_before(log: ThreadLog, thread: Thread, run_id: str) -> float:
+    """What a turn cost before it is resumed, in US dollars, its sub-agents and summaries included.
+
+    Args:
+        run_id: the turn's; a resumed turn keeps it.
+    """
+    from zeus_runtime.context.ledger import Step
+    from zeus_runtime.store.session_tree import helpers_of
+
+    steps = [Step.from_json(entry.payload) for entry in await log.steps(thread)]
+    own = [step for step in steps if step.run_id == run_id]
+    for helper in await helpers_of(log, thread, run_id):
+        own += [Step.from_json(entry.payload) for entry in await log.steps(helper)]
+    return sum((step.cost_usd or 0.0) + (step.policy_cost_usd or 0.0) for step in own)

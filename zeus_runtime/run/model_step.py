@@ -1,0 +1,353 @@
+"""Asking the model: the sections, the plan, the call, another try when it did not fit, and the ledger's row of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from zeus_runtime.context.ledger import Decision, Step, StepUsage
+from zeus_runtime.context.planner import Reported
+from zeus_runtime.context.prompt_cost import Fixed, FixedParts
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.events import Event, ModelRetry, Notice, Reasoning, Text, ToolCallChunk
+from zeus_runtime.middleware.chain import blamed, chain, overrides
+from zeus_runtime.middleware.protocol import Sources, Turn
+from zeus_runtime.models.errors import ModelError
+from zeus_runtime.models.interface import (
+    ModelRequest,
+    ModelResponse,
+    ReasoningDelta,
+    Retrying,
+    TextDelta,
+    ToolCallDelta,
+    ToolSchema,
+)
+from zeus_runtime.models.masking import masked_schemas
+from zeus_runtime.prompt import Section, SourcedText, assemble
+from zeus_runtime.run.context_planner import ContextPlanner, PlannedContext
+from zeus_runtime.run.cost_limit import Projection, cached_before, projection
+from zeus_runtime.run.resources import RunResources
+from zeus_runtime.run.transcript import Transcript
+from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.modes import has_connectors
+
+OVERFLOW_RETRIES = 2
+"""How often a request that did not fit is planned again, harder."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An answer, and what the ledger keeps of how it came.
+
+    Args:
+        response: the model's.
+        step: the ledger's row.
+        texts: the prompt's parts by digest, those the ledger does not have yet.
+    """
+
+    response: ModelResponse
+    step: Step
+    texts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A request as planned, before it is sent.
+
+    Args:
+        sent: the request.
+        fixed: what of it is not messages.
+        planned: its messages.
+    """
+
+    sent: ModelRequest
+    fixed: Fixed
+    planned: PlannedContext
+
+
+class ModelStep:
+    """One run's way to the model.
+
+    Args:
+        turn: who and what.
+        resources: what the run works with.
+        conversation: the thread's messages.
+        emit: where events go.
+    """
+
+    def __init__(
+        self, turn: Turn, resources: RunResources, transcript: Transcript, emit: Callable[[Event], None]
+    ) -> None:
+        self._turn = turn
+        self._resources = resources
+        self._transcript = transcript
+        self._emit = emit
+        self._cost_usd: float | None = None
+        self._is_estimated = False
+        self._projected = Projection(0, 0, None)
+        self._told: set[str] = set()
+        self._given: tuple[ToolSchema, ...] = ()
+        self.schemas: tuple[ToolSchema, ...] = ()
+        self._masked: dict[Section, tuple[str, str]] = {}
+        self._sectioned = [
+            (name, each) for name, each in resources.middlewares if overrides(each, "sections")
+        ]
+        self._fixed = FixedParts(resources.counter, self.schemas, resources.tool_counts)
+        self._refresh_tools()
+        self._planning = ContextPlanner(
+            transcript,
+            resources.middlewares,
+            profile=resources.profile,
+            output_reserve_tokens=resources.output_reserve_tokens,
+            archive=resources.archive,
+            emit=emit,
+            anchor=_anchor(transcript.last_step, resources.model.name),
+            learned_limit_tokens=_learned_limit(transcript.last_step, resources),
+        )
+        self._call = chain(resources.middlewares, "wrap_model_call", self._stream, ModelResponse)
+
+    async def ask(self, cursor: int, run_id: str, steps: int) -> Answered:
+        """The model's answer to the messages up to ``cursor``, planned again when the request did not fit.
+
+        Args:
+            steps: how many steps the run has made.
+
+        Raises:
+            ModelError: the provider's; the ledger has the step.
+        """
+        decisions: tuple[Decision, ...] = ()
+        retries, failure, self._cost_usd, self._is_estimated = 0, None, None, False
+        while True:
+            request = await self._request(cursor, steps, forced=retries > 0)
+            decisions += request.planned.decisions
+            self._projected = self._projection(request.planned)
+            started = time.monotonic()
+            try:
+                if failure is not None and not request.planned.admitted:
+                    raise failure
+                response = await self._call(request.sent)
+            except ModelError as error:
+                if error.kind == "context_overflow" and error is not failure:
+                    decisions += (self._planning.overflowed(request.planned, error),)
+                    if retries < OVERFLOW_RETRIES:
+                        retries, failure = retries + 1, error
+                        continue
+                told = error
+                if error.kind == "context_overflow":
+                    told = too_large(error, request.planned, request.fixed, self._planning.limit_tokens)
+                step = self._step(cursor, run_id, request, decisions, started)
+                await self._transcript.append_step(step.override(error=told.code), request.fixed.texts)
+                raise told from error
+            step = self._step(cursor, run_id, request, decisions, started)
+            return Answered(response, self._answered(step, request.planned, response), request.fixed.texts)
+
+    async def compact(self, cursor: int, steps: int) -> PlannedContext:
+        """Let every policy shed what it can, as if the request did not fit, and write the ledger's entry of it."""
+        started = time.monotonic()
+        request = await self._request(cursor, steps, forced=True)
+        step = self._step(cursor, self._turn.run_id, request, request.planned.decisions, started)
+        await self._transcript.append_step(step.override(cause="compact"), request.fixed.texts)
+        return request.planned
+
+    def _step(
+        self, cursor: int, run_id: str, request: _Request, decisions: tuple[Decision, ...], started: float
+    ) -> Step:
+        planned, fixed = request.planned, request.fixed
+        former = self._transcript.last_step
+        policies = self._resources.meter.take_policies()
+        return Step(
+            number=1 if former is None else former.number + 1,
+            run_id=run_id,
+            cursor=cursor,
+            edits=planned.view.edits,
+            model=self._resources.model.name,
+            input_limit_tokens=planned.budget.input_limit_tokens,
+            output_reserve_tokens=planned.budget.output_reserve_tokens,
+            limit_learned=self._planning.limit_learned,
+            fixed=fixed.digest,
+            fixed_tokens=fixed.tokens,
+            view_tokens=planned.view.tokens,
+            by_source=planned.view.by_source,
+            messages=len(planned.view),
+            estimate_tokens=planned.estimate_tokens,
+            expected_tokens=planned.budget.used_tokens,
+            decisions=decisions,
+            policy_tokens=policies.prompt_tokens + policies.completion_tokens,
+            policy_cost_usd=policies.cost_usd,
+            duration_ms=round(1000 * (time.monotonic() - started), 1),
+        )
+
+    def _answered(self, step: Step, planned: PlannedContext, response: ModelResponse) -> Step:
+        usage = response.usage
+        self._planning.sent(planned, None if usage is None else usage.input_tokens)
+        reported = None
+        if usage is not None:
+            reported = StepUsage(
+                usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
+            )
+        return step.override(
+            usage=reported,
+            cost_usd=self._cost_usd,
+            cost_estimated=self._is_estimated and self._cost_usd is not None,
+            finish_reason=response.finish_reason,
+        )
+
+    def _projection(self, planned: PlannedContext) -> Projection:
+        """What the call may cost; tokens that the last request left in the provider's cache cost the cache price."""
+        last, budget = self._transcript.last_step, planned.budget
+        cached = 0 if planned.admitted else cached_before(last, self._resources.model.name)
+        reserve = self._resources.output_reserve_tokens
+        return projection(self._resources.profile, budget.used_tokens, reserve, cached_tokens=cached)
+
+    def _refresh_tools(self) -> None:
+        """Take up what has changed about the tools: toolsets have others, the model has loaded a schema."""
+        toolbox = self._resources.toolbox
+        given = toolbox.schemas(self._turn.mode, self._transcript.state.get)
+        for problem in toolbox.refused:
+            if problem not in self._told:
+                self._told.add(problem)
+                self._emit(Notice("tool_refused", f"A tool is not offered to the model: {problem}."))
+        if given != self._given:
+            self._given = given
+            self.schemas = masked_schemas(given, self._resources.secrets)
+            self._fixed = FixedParts(self._resources.counter, self.schemas, self._resources.tool_counts)
+
+    async def _request(self, cursor: int, steps: int, *, forced: bool) -> _Request:
+        self._refresh_tools()
+        sections, sources = await self._sections(steps)
+        prompt = assemble(sections)
+        fixed = self._fixed.measure(prompt.parts, prompt.text, sources)
+        planned = await self._planning.plan(cursor, fixed, forced=forced)
+        if planned.admitted:
+            # The prefix is broken anyway: a section that follows what left the view changes now, not one step later.
+            sections, sources = await self._sections(steps)
+            renewed = assemble(sections)
+            if renewed.text != prompt.text:
+                prompt, fixed = renewed, self._fixed.measure(renewed.parts, renewed.text, sources)
+                planned = replace(planned, estimate_tokens=fixed.tokens + planned.view.tokens)
+        request = ModelRequest(
+            system=prompt.text,
+            messages=planned.view,
+            tools=self.schemas,
+            stable_system_length=prompt.stable_length,
+        )
+        return _Request(request, fixed, planned)
+
+    async def _sections(self, steps: int) -> tuple[Mapping[Section, str], Mapping[str, Sources]]:
+        turn = self._turn.override(step=steps)
+        sections = {**self._resources.stable, Section.TIME: self._resources.clock_section}
+        sources: dict[str, Sources] = {}
+        project = self._resources.project.text
+        if project:
+            sections[Section.PROFILE] = project
+            sources[Section.PROFILE] = project.sources if isinstance(project, SourcedText) else ()
+        for toolset in self._resources.toolbox.toolsets:
+            given = {Section(name): text for name, text in toolset.sections().items() if text}
+            if not has_connectors(turn.mode):
+                given.pop(Section.CONNECTOR, None)
+            sections.update(given)
+        for name, middleware in self._sectioned:
+            try:
+                with calling(None):
+                    told = await middleware.sections(turn)
+                added = {Section(section): _as_text(text) for section, text in told.items()}
+            except ZeusError:
+                raise
+            except Exception as error:
+                raise blamed(name, error) from error
+            for section, text in added.items():
+                if section in self._resources.stable:
+                    raise blamed(
+                        name,
+                        ValueError(f"section {section} is stable within a thread; choose one from time on"),
+                    )
+                sections[section] = f"{sections[section]}\n\n{text}" if sections.get(section) else text
+                if isinstance(text, SourcedText) and text.sources:
+                    sources[section] = (*sources.get(section, ()), *text.sources)
+        return {section: self._shown(section, text) for section, text in sections.items()}, sources
+
+    def _shown(self, section: Section, text: str) -> str:
+        """A section's text with known secrets masked; one that has not changed is not looked through again."""
+        former = self._masked.get(section)
+        if former is None or former[0] != text:
+            former = self._masked[section] = (text, self._resources.secrets.text(text))
+        return former[1]
+
+    async def _stream(self, request: ModelRequest) -> ModelResponse:
+        shown = request.purpose == "turn"
+        response: ModelResponse | None = None
+        # Here and not once per step: a middleware may ask the model twice, or for a summary, and each call is paid.
+        with self._resources.meter.admitted(self._projected):
+            async for piece in self._resources.model.stream(request):
+                if isinstance(piece, ModelResponse):
+                    response = piece
+                elif shown:
+                    self._emit(_event_of(piece))
+            if response is None:
+                raise ModelError("the model's stream ended without an answer", kind="network")
+            counted = self._resources.meter.count(response, lambda: self._projected.input_tokens)
+        response = replace(response, usage=counted.reported)
+        self._is_estimated = self._is_estimated or counted.reported is None
+        if counted.cost_usd is not None:
+            self._cost_usd = (self._cost_usd or 0.0) + counted.cost_usd
+        if shown:
+            self._resources.meter.asked = request
+        return response
+
+
+def too_large(error: ModelError, planned: PlannedContext, fixed: Fixed, limit_tokens: int) -> ModelError:
+    """``error`` with what of the request takes how much, after all that could be shed was."""
+    view = planned.view
+    pinned = sum(item.tokens for item in view.items() if item.survival == "pinned")
+    sections = sorted(fixed.sections.items(), key=lambda entry: -entry[1].tokens)[:3]
+    tools = sum(part.tokens for part in fixed.tools.values())
+    parts = [f"{name} {part.tokens:,}" for name, part in sections]
+    message = (
+        f"{error.message.rstrip('.')}. What is left takes about {planned.budget.used_tokens:,} tokens of"
+        f" {limit_tokens:,}: prompt and tools {fixed.tokens:,} ({', '.join([*parts, f'tool schemas {tools:,}'])}),"
+        f" {len(view)} messages {view.tokens:,}" + (f" ({pinned:,} pinned)" if pinned else "")
+    )
+    told = ModelError(
+        message,
+        kind=error.kind,
+        status=error.status,
+        input_tokens=error.input_tokens,
+        limit_tokens=error.limit_tokens,
+        remedy="Use a model with a larger window, add a context policy such as summarization or eviction,"
+        " or shorten the prompt files, tools or pinned messages.",
+    )
+    told.__cause__ = error
+    return told
+
+
+def _learned_limit(step: Step | None, resources: RunResources) -> int | None:
+    """What the provider stated in an earlier run; a limit that the user wrote wins over it."""
+    if step is None or step.model != resources.model.name or not step.limit_learned:
+        return None
+    written = resources.profile.sources.get("max_input_tokens", "").startswith("profiles.models")
+    return None if written else step.input_limit_tokens
+
+
+def _anchor(step: Step | None, model: str) -> Reported | None:
+    if step is None or step.model != model or step.usage is None:
+        return None
+    if 2 * step.usage.input_tokens <= step.estimate_tokens:
+        return None
+    return Reported(step.usage.input_tokens, step.estimate_tokens)
+
+
+def _as_text(text: object) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"a section's text is a {type(text).__name__}")
+    return text
+
+
+def _event_of(piece: TextDelta | ReasoningDelta | ToolCallDelta | Retrying) -> Event:
+    if isinstance(piece, TextDelta):
+        return Text(piece.text)
+    if isinstance(piece, ReasoningDelta):
+        return Reasoning(piece.text)
+    if isinstance(piece, ToolCallDelta):
+        return ToolCallChunk(piece.index, piece.id, piece.name, piece.arguments)
+    return ModelRetry(piece.attempt, piece.reason, piece.wait_seconds)

@@ -1,0 +1,65 @@
+"""What a run works with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.context import Archive
+from zeus_runtime.middleware.protocol import Middleware
+from zeus_runtime.models.interface import Model
+from zeus_runtime.models.profiles import ModelProfile
+from zeus_runtime.prompt import Section
+from zeus_runtime.prompt.project import NO_PROJECT, ProjectSection
+from zeus_runtime.run.approvals import ApprovalBroker
+from zeus_runtime.run.toolbox import Toolbox
+from zeus_runtime.run.usage import UsageMeter
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Limits
+    from zeus_runtime.context.prompt_cost import ToolCounts
+    from zeus_runtime.context.tokens import Counter
+    from zeus_runtime.run.task import Delegate
+
+
+@dataclass(frozen=True)
+class RunResources:
+    """What a run works with; the same for every run of an agent, but for the middlewares, which are the run's own.
+
+    Args:
+        model: the model, with retry around it.
+        toolbox: all tools, also those that the mode hides.
+        middlewares: (name, instance) in YAML order.
+        stable: sections 1 to 6.
+        clock_section: section 7's text, made once per run.
+        limits: when to stop.
+        profile: the model's limits and prices.
+        output_reserve_tokens: what of the window the answer needs.
+        meter: what the run uses.
+        counter: counts tokens as the model's provider does.
+        tool_counts: what the tools take, counted once for all runs.
+        archive: where originals go before an edit.
+        approvals: how the run's user is asked.
+        secrets: what is masked in what the model is sent and the log keeps.
+        delegate: gives work to the plan's agents; None in a simulation.
+        project: the project's instructions, read once per run.
+    """
+
+    model: Model
+    toolbox: Toolbox
+    middlewares: Sequence[tuple[str, Middleware]]
+    stable: Mapping[Section, str]
+    clock_section: str
+    limits: Limits
+    profile: ModelProfile
+    output_reserve_tokens: int
+    meter: UsageMeter
+    counter: Counter
+    tool_counts: ToolCounts
+    archive: Archive
+    approvals: ApprovalBroker
+    delegate: Delegate | None = None
+    secrets: Redactor = field(default_factory=Redactor)
+    project: ProjectSection = NO_PROJECT

@@ -1,0 +1,406 @@
+"""One run: what the graph's two nodes do, the events they emit, and the limits they keep."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_runtime.errors import LimitError
+from zeus_runtime.events import Event, Notice, Text, ToolCallResult, ToolCallStarted, ToolProgress
+from zeus_runtime.middleware.chain import chain
+from zeus_runtime.middleware.protocol import Middleware, Turn
+from zeus_runtime.models.answers import as_logged, ended_early, no_answer
+from zeus_runtime.models.content import calls_of, text_of
+from zeus_runtime.models.interface import ModelResponse
+from zeus_runtime.models.messages import CUT, well_formed
+from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, too_large
+from zeus_runtime.run.approvals import CallApprovals
+from zeus_runtime.run.context_planner import PlannedContext
+from zeus_runtime.run.model_step import ModelStep
+from zeus_runtime.run.repeated_calls import DIGEST, WARN_AT, Repeats, digest_of, named, warning
+from zeus_runtime.run.resources import RunResources
+from zeus_runtime.run.task import DelegatedTask
+from zeus_runtime.run.tool_run import ToolRunView
+from zeus_runtime.run.transcript import Transcript, tool_message
+from zeus_runtime.run.usage import Totals
+from zeus_runtime.tools import ToolCall, ToolResult, invoke, permitted, validate_arguments
+from zeus_runtime.tools.approval import ApprovalRequest
+from zeus_runtime.tools.deferred import LOADER, is_loaded, not_called, schema_result
+from zeus_runtime.tools.gate import AccessAsked, calling
+from zeus_runtime.tools.masked_text import masked_result
+from zeus_runtime.tools.pausable_timeout import Clock, all_standing_still
+from zeus_runtime.tools.preview import preview_of
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage, BaseMessage
+
+    from zeus_runtime.config import Limits
+    from zeus_runtime.run.approvals import ApprovalBroker
+    from zeus_runtime.tools import Tool
+    from zeus_runtime.tools.approval import PendingApproval
+
+
+_LONGEST_NAME: Final = 80
+"""Characters of a tool's name that does not exist, as the model is told of it."""
+
+
+class Run:
+    """One run of an agent on one thread: the state that its steps share.
+
+    Args:
+        turn: who and what.
+        resources: what it works with.
+        transcript: the thread's messages.
+        emit: where events go.
+        prune: drops the run's own intermediate checkpoints.
+
+    Attributes:
+        waiting: what must be decided before the run can go on.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        resources: RunResources,
+        transcript: Transcript,
+        emit: Callable[[Event], None],
+        prune: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.turn = turn
+        self.transcript = transcript
+        self.emit = emit
+        self.prune = prune
+        self.steps = 0
+        self._resources = resources
+        resources.meter.emit = emit
+        self._asking = ModelStep(turn, resources, transcript, emit)
+        self._call_tool = chain(resources.middlewares, "wrap_tool_call", self._dispatch, ToolResult)
+        self._absent: dict[str, str] = {}
+        self.waiting: list[PendingApproval] = []
+        self._repeats: Repeats | None = None
+        self._noted = 0
+
+    @property
+    def totals(self) -> Totals:
+        """What the run has used so far."""
+        return self._resources.meter.totals
+
+    @property
+    def approvals(self) -> ApprovalBroker:
+        """How its user is asked."""
+        return self._resources.approvals
+
+    @property
+    def limits(self) -> Limits:
+        return self._resources.limits
+
+    @property
+    def middlewares(self) -> Sequence[tuple[str, Middleware]]:
+        return self._resources.middlewares
+
+    @property
+    def answer_text(self) -> str:
+        """The text of the thread's last message, the run's answer once it has ended; empty if no model was asked."""
+        last = self.transcript[self.transcript.last]
+        return text_of(last) if last.type == "ai" else ""
+
+    @property
+    def finish_reason(self) -> str:
+        """How that answer ended: ``stop``, or ``length`` where it was cut."""
+        return ended_early(self.transcript[self.transcript.last])
+
+    async def answer(self, seq: int, run_id: str) -> BaseMessage:
+        """The model's answer at ``seq``: from the log if this run already has it, else by a model call."""
+        kept = self.transcript.kept(seq, run_id)
+        if kept is not None:
+            if text := text_of(kept):
+                self.emit(Text(text))
+            return self._accepted(kept, ended_early(kept))
+        self._keep_limits()
+        self._refuse_circles(seq)
+        asked = await self._asking.ask(seq - 1, run_id, self.steps)
+        self.steps += 1
+        reason = asked.response.finish_reason
+        message = as_logged(_with_usage(asked.response), reason)
+        failure = no_answer(message, reason)
+        if failure is not None and not failure.text:
+            # A message without content is refused by providers when it is sent back; the ledger keeps the call.
+            await self.transcript.append_step(asked.step.override(error=failure.code), asked.texts)
+            raise failure
+        await self.transcript.append(seq, run_id, message, step=asked.step, texts=asked.texts)
+        return self._accepted(message, reason)
+
+    def _accepted(self, message: BaseMessage, finish_reason: str) -> BaseMessage:
+        """The answer, told to be cut where it is.
+
+        Raises:
+            AnswerError: it is none.
+        """
+        failure = no_answer(message, finish_reason)
+        if failure is not None:
+            raise failure
+        if finish_reason == "length":
+            self.emit(
+                Notice(
+                    "answer_cut",
+                    "The model stopped at its output limit; the answer is not complete. Raise the model's max_tokens,"
+                    " or ask it to go on.",
+                )
+            )
+        return message
+
+    def _refuse_circles(self, seq: int) -> None:
+        """See to it that the model does not repeat itself without end.
+
+        Raises:
+            LimitError: the same calls gave the same results ``limits.repeated_calls`` times.
+        """
+        limit = self.limits.repeated_calls
+        if limit is None or seq == 1 or self.transcript[seq - 1].type != "tool":
+            return
+        answer = self.transcript.answer_of(seq - 1)
+        repeats = self._circles(limit, seq)
+        if answer > self._noted:
+            repeats.add(self.transcript[answer], [self.transcript[each] for each in range(answer + 1, seq)])
+            self._noted = answer
+        if repeats.count >= limit:
+            raise LimitError(
+                f"the model repeated the same call {repeats.count} times with the same result"
+                f" (limits.repeated_calls): {named(self.transcript[answer])}",
+                remedy="Give a prompt that leads it elsewhere, or raise limits.repeated_calls and use --continue.",
+            )
+        if repeats.count >= WARN_AT:
+            self.emit(
+                Notice(
+                    "repeated_call",
+                    f"The model made the same call {repeats.count} times with the same result, and was told:"
+                    f" {named(self.transcript[answer])}.",
+                )
+            )
+
+    def _circles(self, limit: int, seq: int) -> Repeats:
+        """What the model did before ``seq``, read from the log once in a run."""
+        if self._repeats is None:
+            self._repeats = Repeats(limit, self.transcript.said[: seq - 1])
+            self._noted = seq - 1
+        return self._repeats
+
+    async def compact(self, cursor: int) -> PlannedContext:
+        """Let every policy shed what it can, as if the request did not fit, and write the ledger's entry of it."""
+        return await self._asking.compact(cursor, self.steps)
+
+    async def result(self, answer: int, index: int, seq: int, run_id: str) -> None:
+        """The result of one call of the answer at ``answer``, written at ``seq``."""
+        message = self.transcript[answer]
+        call = calls_of(message)[index]
+        kept = self.transcript.kept(seq, run_id)
+        if kept is not None:
+            self._emit_result(call, text_of(kept), is_error=getattr(kept, "status", "") == "error")
+            return
+        result = await self._run_call(call, seq)
+        content = well_formed(result.content)
+        artifact = {
+            **({"state": dict(result.state)} if result.state else {}),
+            **({"artifact": result.artifact} if result.artifact is not None else {}),
+        }
+        limit = self.limits.repeated_calls
+        count = 1 if limit is None else self._circles(limit, answer).expected(message, index, content)
+        if limit is not None and WARN_AT <= count < limit:
+            artifact[DIGEST] = digest_of(content)
+            content = warning(count, limit) + content
+        await self.transcript.append(
+            seq,
+            run_id,
+            tool_message(
+                call,
+                content,
+                is_error=result.is_error,
+                artifact=artifact or None,
+                pictures=self._shown(result),
+            ),
+        )
+        self._emit_result(call, content, is_error=result.is_error)
+
+    def _shown(self, result: ToolResult) -> list[Picture]:
+        """The pictures that go with a result; who watches is told of those that the model is not shown."""
+        shown = [each for each in result.pictures if too_large(each) is None][:MOST_PICTURES]
+        for each in result.pictures:
+            why = not_seen(each, self._resources.profile)
+            if why is None and each not in shown:
+                why = f"of one result {MOST_PICTURES} are shown"
+            if why is not None:
+                self.emit(Notice("picture_not_shown", f"{each.label} is not shown to the model: {why}."))
+        return shown
+
+    async def _run_call(self, call: Mapping[str, Any], place: int) -> ToolResult:
+        name, arguments = call["name"] or "", call["args"]
+        is_whole = isinstance(arguments, dict)
+        asked = ToolCall(str(call["id"]), name, arguments if is_whole else {}, self.turn.session, place)
+        # Before anybody is asked about the call: whether it would run, and what it would do, depends on it.
+        self._absent[name] = await self._resources.toolbox.awaited(name)
+        made = self._loading(asked) or asked
+        self.emit(
+            ToolCallStarted(
+                call_id=asked.id,
+                tool_name=name,
+                parameters=arguments if is_whole else {"_invalid": arguments},
+                requires_approval=is_whole and await self._resources.approvals.requires(made),
+            )
+        )
+        if not is_whole:
+            return ToolResult(self._unusable(name, str(call.get("error") or "unreadable")), is_error=True)
+        result = await self._call_tool(made)
+        return result if made is asked or result.is_error else not_called(result)
+
+    def _unusable(self, name: str, problem: str) -> str:
+        """What the model is told of a call that cannot be made."""
+        if not name:
+            return f"This call was not run: it names no tool. {self._known_tools()}"
+        if problem.startswith(CUT):
+            return f"This call was not run: {problem}. Write less at a time, in several calls."
+        return f"This call was not run: {problem}. Call the tool again with a JSON object."
+
+    def _known_tools(self) -> str:
+        return f"The tools are: {', '.join(schema.name for schema in self._asking.schemas) or 'none'}."
+
+    def _loading(self, call: ToolCall) -> ToolCall | None:
+        """The call that is made instead of one whose parameters the model has not seen: it asks for them."""
+        tool = self._resources.toolbox.find(call.name)
+        if tool is None or permitted(tool, self.turn.mode) or is_loaded(tool, self.transcript.state.get):
+            return None
+        return replace(call, name=LOADER, arguments={"names": [call.name]})
+
+    async def _dispatch(self, call: ToolCall) -> ToolResult:
+        tool = self._resources.toolbox.find(call.name)
+        if tool is None and (why := self._absent.get(call.name)):
+            return ToolResult(f"{call.name} is not there now. {why}", is_error=True)
+        if tool is None:
+            shown = call.name if len(call.name) <= _LONGEST_NAME else f"{call.name[:_LONGEST_NAME]}…"
+            return ToolResult(f"There is no tool {shown!r}. {self._known_tools()}", is_error=True)
+        refusal = permitted(tool, self.turn.mode)
+        if refusal is not None:
+            return ToolResult(refusal, is_error=True)
+        if not is_loaded(tool, self.transcript.state.get):
+            return not_called(schema_result([tool]))
+        arguments = validate_arguments(tool, call.arguments)
+        if isinstance(arguments, str):
+            return ToolResult(arguments, is_error=True)
+        request = ApprovalRequest(tool.name, arguments, str(call.place), call.id)
+        decision = await self._resources.approvals.held(request)
+        if decision is not None and decision.answer == "reject":
+            return _rejected(tool.name, decision.reason)
+        if decision is not None and decision.arguments is not None:
+            request = replace(request, arguments=dict(decision.arguments))
+        clock = Clock(tool.timeout_seconds)
+        view = self._tool_run(call, clock)
+        result = await self._resources.approvals.signed(
+            tool, request, lambda: self._invoked(tool, request, view, clock)
+        )
+        if view.waits is not None:
+            raise view.waits
+        return masked_result(result, self._resources.secrets)
+
+    def _tool_run(self, call: ToolCall, clock: Clock) -> ToolRunView:
+        """What the tool may know of the run, and ask of it."""
+        turn = self.turn
+
+        def progress(message: str, done: float | None, total: float | None) -> None:
+            self.emit(ToolProgress(call.id, call.name, message, done, total))
+
+        return ToolRunView(
+            session=turn.session,
+            call_id=call.id,
+            mode=turn.mode,
+            run_id=turn.run_id,
+            user_text=turn.user_text,
+            place=call.place,
+            approvals=CallApprovals(self._resources.approvals, clock),
+            _state=self.transcript.state,
+            _send=lambda *work: self._delegate(call, clock, *work),
+            _progress=progress,
+            _waiting=lambda: all_standing_still((*self._resources.approvals.clocks, clock)),
+            tool=call.name,
+            person=self._resources.approvals.person,
+            is_attended=self._resources.approvals.channel is not None,
+            secrets=self._resources.secrets,
+        )
+
+    async def _invoked(
+        self, tool: Tool, request: ApprovalRequest, view: ToolRunView, clock: Clock
+    ) -> ToolResult:
+        """What the tool answers; where it reaches a file that needs an approval, it is asked for and called again.
+
+        Whoever approved this very call has approved what it reaches.
+        """
+        arguments = request.arguments
+        try:
+            with calling(tool.name, approved=self._resources.approvals.has_approved(request)):
+                return await invoke(tool, arguments, view, clock)
+        except AccessAsked as asked:
+            reason = f"{asked.path}: {asked.ruling.why}"
+        approvals = self._resources.approvals
+        shows = await preview_of(tool, arguments, self._resources.secrets)
+        decision = await approvals.ask(replace(request, reason=reason, may_remember=False, preview=shows))
+        if decision.answer == "reject":
+            return _rejected(tool.name, decision.reason)
+
+        async def run() -> ToolResult:
+            with calling(tool.name, approved=True):
+                return await invoke(tool, arguments, view, clock)
+
+        return await approvals.signed(tool, request, run)
+
+    async def _delegate(
+        self,
+        call: ToolCall,
+        clock: Clock,
+        agent: str,
+        prompt: str,
+        description: str,
+        handles: Sequence[str],
+    ) -> ToolResult:
+        assert self._resources.delegate is not None, "no tool is called in a simulation"
+        return await self._resources.delegate(
+            DelegatedTask(
+                agent=agent,
+                prompt=prompt,
+                description=description,
+                handles=tuple(handles),
+                call_id=call.id,
+                place=call.place,
+                run_id=self.turn.run_id,
+                view=lambda: self.transcript.view(self.transcript.answer_of(call.place) - 1),
+                meter=self._resources.meter,
+                emit=self.emit,
+                clock=clock,
+            )
+        )
+
+    def _emit_result(self, call: Mapping[str, Any], content: str, *, is_error: bool) -> None:
+        self.emit(ToolCallResult(str(call["id"]), call["name"] or "", content, is_error))
+
+    def _keep_limits(self) -> None:
+        limits = self._resources.limits
+        if self.steps >= limits.max_steps:
+            raise LimitError(
+                f"the run reached limits.max_steps = {limits.max_steps}",
+                remedy="Go on with --continue, or raise limits.max_steps.",
+            )
+
+
+def _with_usage(response: ModelResponse) -> AIMessage:
+    message, usage = response.message, response.usage
+    if usage is not None and message.usage_metadata is None:
+        message.usage_metadata = {
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "total_tokens": usage.input_tokens + usage.output_tokens,
+        }
+    return message
+
+
+def _rejected(tool: str, reason: str) -> ToolResult:
+    """What the model is told of a call that a person rejected under another config, whose middleware is not here."""
+    why = f": {reason}" if reason else ""
+    return ToolResult(f"The user rejected this call of {tool}{why}. It was not run.", is_error=True)

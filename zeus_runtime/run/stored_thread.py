@@ -1,0 +1,99 @@
+"""What is stored of a thread, as a run finds it: messages, edits, what rollbacks set aside, the ledger's last entry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.context.ledger import Step
+from zeus_runtime.models.messages import from_payload
+from zeus_runtime.store.branch import Line, edits_aside, line_of
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from zeus_runtime.config.model import Mode
+    from zeus_runtime.store.thread_log import LogEntry, StepEntry, ThreadLog
+    from zeus_runtime.store.threads import Thread
+
+_MODE: Final = "mode"
+"""Under which a user's message has the mode of its run (``additional_kwargs``)."""
+
+
+@dataclass(frozen=True)
+class StoredThread:
+    """What is stored of a thread; by default nothing.
+
+    Args:
+        entries: its messages, set aside or not.
+        edits: the payloads of its admitted edits, in order.
+        line: which of the entries are part of the conversation.
+        edits_aside: the numbers of the edits that a rollback set aside.
+        rollbacks: how many there were.
+        last_step: the ledger's last entry, where there is one.
+    """
+
+    entries: Sequence[LogEntry] = ()
+    edits: Sequence[str] = ()
+    line: Line = field(default_factory=Line)
+    edits_aside: Container[int] = ()
+    rollbacks: int = 0
+    last_step: Step | None = None
+
+
+async def read_thread(log: ThreadLog, thread: Thread) -> StoredThread:
+    """What is stored of a thread."""
+    from zeus_runtime.store.rollbacks import rollbacks
+
+    steps = await log.steps(thread, last=True)
+    made = await rollbacks(log, thread)
+    edits = await log.edit_entries(thread)
+    return StoredThread(
+        entries=await log.read(thread),
+        edits=[payload for _, _, payload in edits],
+        line=line_of(made),
+        edits_aside=edits_aside(made, [(number, at) for number, at, _ in edits]),
+        rollbacks=len(made),
+        last_step=last_step(steps),
+    )
+
+
+def last_step(entries: Sequence[StepEntry]) -> Step | None:
+    """The last of the ledger's entries; one that cannot be read keeps its number and says nothing else."""
+    if not entries:
+        return None
+    try:
+        return Step.from_json(entries[-1].payload)
+    except ValueError:
+        return Step(number=entries[-1].number, run_id="", cursor=entries[-1].seq, edits=0)
+
+
+async def history_of(log: ThreadLog, thread: Thread, *, whole: bool) -> Sequence[BaseMessage]:
+    """Every message of a thread's conversation, untouched by any context policy.
+
+    Args:
+        whole: those that a rollback set aside too.
+    """
+    from zeus_runtime.store.rollbacks import rollbacks
+
+    line = line_of(() if whole else await rollbacks(log, thread))
+    return [
+        from_payload(json.loads(entry.payload))
+        for entry in await log.read(thread)
+        if line.place(entry.seq) is not None
+    ]
+
+
+def mode_note(mode: Mode, configured: Mode) -> Mapping[str, Mode]:
+    """What stands with a user's message for ``mode_of``; nothing where the run is in agent mode, as the config says."""
+    return {} if mode == configured == "agent" else {_MODE: mode}
+
+
+def mode_of(messages: Sequence[BaseMessage]) -> Mode | None:
+    """The mode of the last run; None where that was agent mode, as the config says."""
+    said = (message for message in reversed(messages) if message.type == "human")
+    last = next(said, None)
+    found: Mode | None = None if last is None else last.additional_kwargs.get(_MODE)
+    return found

@@ -1,0 +1,88 @@
+"""What a tool function may know and ask of the run it is called in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.tools.approval import ApprovalPending, ApprovalRequest, fitted
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools import ToolResult
+    from zeus_runtime.tools.approval import Approvals
+
+
+@dataclass
+class ToolRunView:
+    """The ``ToolRun`` that a tool function sees.
+
+    Attributes:
+        person: whom its questions go to.
+        is_attended: whether somebody is there to answer.
+        waits: what the user was asked and has not answered; the call then waits too.
+        unanswered: questions that nobody answered in a call that does not wait.
+    """
+
+    session: str
+    tool: str
+    call_id: str
+    mode: str
+    run_id: str
+    user_text: str = field(repr=False)
+    place: int
+    approvals: Approvals = field(repr=False)
+    _state: Mapping[str, Any] = field(repr=False)
+    _send: Callable[[str, str, str, Sequence[str]], Awaitable[ToolResult]] = field(repr=False)
+    _progress: Callable[[str, float | None, float | None], None] = field(repr=False)
+    _waiting: Callable[[], AbstractContextManager[None]] = field(default=nullcontext, repr=False)
+    person: object = field(default=None, repr=False)
+    is_attended: bool = False
+    secrets: Redactor = field(default_factory=Redactor)
+    _questions: int = 0
+    waits: ApprovalPending | None = None
+    unanswered: list[str] = field(default_factory=list)
+
+    def state(self, name: str) -> Any:
+        return self._state.get(name)
+
+    async def delegate(
+        self, agent: str, prompt: str, *, description: str = "", handles: Sequence[str] = ()
+    ) -> ToolResult:
+        return await self._send(agent, prompt, description, handles)
+
+    def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        self._progress(message, done, total)
+
+    def waiting(self) -> AbstractContextManager[None]:
+        return self._waiting()
+
+    async def ask(
+        self, question: str, schema: Mapping[str, Any], *, may_wait: bool = True
+    ) -> Mapping[str, Any] | None:
+        self._questions += 1
+        request = ApprovalRequest(
+            tool=self.tool,
+            arguments={"question": question},
+            place=f"{self.place}.{self._questions}",
+            call_id=self.call_id,
+            reason=question,
+            schema=schema,
+            may_remember=False,
+        )
+        try:
+            decision = await self.approvals.ask(request)
+        except ApprovalPending as waits:
+            if not may_wait:
+                await self.approvals.settled(request)  # withdraws it
+                self.unanswered.append(question)
+                return None
+            # Whoever asks may not be one of ours: the call ends first, and then it waits.
+            self.waits = waits
+            return None
+        if decision.answer != "approve":
+            return None
+        answer = fitted(self.tool, schema, dict(decision.arguments or {}), fill=True)
+        return None if isinstance(answer, str) else answer

@@ -1,0 +1,134 @@
+"""The tools a run has at a moment: those of its plan, and what opened toolsets give just then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from zeus_runtime.models.interface import ToolSchema
+from zeus_runtime.tools import Tool, Toolset, check_tools, visible
+from zeus_runtime.tools.deferred import is_loaded, loader
+from zeus_runtime.tools.tool import JSON
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.model import Mode
+
+
+class Toolbox:
+    """A run's tools, in the order the model sees them.
+
+    Args:
+        parts: fixed tools and opened toolsets.
+
+    Attributes:
+        refused: what of the toolsets' tools cannot be offered, and why.
+    """
+
+    def __init__(self, parts: Sequence[Sequence[Tool] | Toolset]) -> None:
+        self._parts = list(parts)
+        self._given: list[Sequence[Tool]] = []
+        self._tools: Sequence[Tool] = ()
+        self._by_name: Mapping[str, Tool] = {}
+        self._loader = loader(lambda: self.tools)
+        self.refused: Sequence[str] = ()
+
+    async def awaited(self, name: str) -> str:
+        """Wait for a tool that is not there and that a toolset may still bring.
+
+        Returns:
+            why it is not there, for the model; empty if it is, or if nobody would bring it.
+        """
+        if self.find(name) is not None:
+            return ""
+        whys = [await toolset.awaited(name) for toolset in self.toolsets]
+        return "" if self.find(name) is not None else " ".join(why for why in whys if why)
+
+    def add(self, tools: Sequence[Tool]) -> None:
+        """Further fixed tools, after the others."""
+        self._parts.append(tools)
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """The tools now; the same object as long as nothing has changed."""
+        given = [part.tools() if isinstance(part, Toolset) else part for part in self._parts]
+        if len(given) != len(self._given) or any(
+            new is not old for new, old in zip(given, self._given, strict=True)
+        ):
+            self._given = given
+            self._tools = self._joined(given)
+            self._by_name = {tool.name: tool for tool in self._tools}
+        return self._tools
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of this name, if it is there now."""
+        _ = self.tools
+        return self._by_name.get(name)
+
+    @property
+    def by_name(self) -> Mapping[str, Tool]:
+        """The tools by name, as they are whenever it is looked at."""
+        return _ByName(self)
+
+    @property
+    def toolsets(self) -> Sequence[Toolset]:
+        """The opened toolsets."""
+        return [part for part in self._parts if isinstance(part, Toolset)]
+
+    def schemas(self, mode: Mode, state: Callable[[str], JSON]) -> tuple[ToolSchema, ...]:
+        """What a request tells the provider of the tools: those that ``mode`` shows and whose schema is not deferred.
+
+        Args:
+            state: what tools keep with the thread, by name.
+        """
+        return tuple(
+            ToolSchema(shown.name, shown.description, shown.parameters)
+            for shown in visible(self.tools, mode)
+            if is_loaded(shown.tool, state)
+        )
+
+    def _joined(self, given: Sequence[Sequence[Tool]]) -> Sequence[Tool]:
+        """All tools; of a toolset's, none that is broken or has the name of a tool that the plan has."""
+        fixed = {self._loader.name} | {
+            tool.name
+            for part, tools in zip(self._parts, given, strict=True)
+            if not isinstance(part, Toolset)
+            for tool in tools
+        }
+        refused: list[str] = []
+        joined: dict[str, Tool] = {}
+        for part, tools in zip(self._parts, given, strict=True):
+            for tool in tools:
+                problems = check_tools([tool]) if isinstance(part, Toolset) else []
+                if isinstance(part, Toolset) and (tool.name in fixed or tool.name in joined):
+                    problems.append(
+                        f"two tools are named {tool.name!r}, so the {tool.category} one is left out; give its server"
+                        " another prefix, or disable the other tool's component"
+                    )
+                if problems:
+                    refused += problems
+                else:
+                    joined[tool.name] = tool
+        self.refused = tuple(refused)
+        tools_now = list(joined.values())
+        if any(tool.deferred for tool in tools_now):
+            tools_now.append(self._loader)
+        return tuple(tools_now)
+
+
+class _ByName(Mapping[str, Tool]):
+    """A run's tools now: who rules on a call must know the tool that joined a moment ago."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    def __getitem__(self, name: str) -> Tool:
+        tool = self._toolbox.find(name)
+        if tool is None:
+            raise KeyError(name)
+        return tool
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([tool.name for tool in self._toolbox.tools])
+
+    def __len__(self) -> int:
+        return len(self._toolbox.tools)

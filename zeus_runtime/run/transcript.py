@@ -1,0 +1,336 @@
+"""One thread's messages while a run works on them: the log and its copy in memory, growing together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, fold
+from zeus_runtime.context.ledger import Step
+from zeus_runtime.models.content import calls_of, text_of
+from zeus_runtime.models.masking import masked_message
+from zeus_runtime.models.messages import from_payload, to_payload, well_formed
+from zeus_runtime.models.pictures import Picture, kept_with, pictures_of
+from zeus_runtime.run.attachments import KEY
+from zeus_runtime.run.stored_thread import StoredThread
+from zeus_runtime.tools.attachments import Reference
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage, ToolMessage
+
+    from zeus_runtime.context.tokens import Counter
+    from zeus_runtime.store.thread_log import StepEntry, ThreadLog
+    from zeus_runtime.store.threads import Thread
+
+_NOTHING = Pin("", "unreadable or set aside", 0)
+"""What stands for an edit that keeps its number and changes nothing."""
+
+INTERRUPTED = "This call was interrupted before it finished; whether it took effect is unknown."
+
+
+class Transcript:
+    """The messages of one thread, the first at ``seq`` 1.
+
+    After a rollback the log's own numbers have a gap, which nobody but ``line`` knows of: here, in edits and in the
+    ledger a ``seq`` is a place along the line.
+
+    A message is written to the log before anything refers to it. What a crash left beyond the last checkpoint stays
+    in the log; ``kept`` finds it again, so that a resumed run repeats neither a paid answer nor a finished tool call.
+
+    Args:
+        log, thread: where the messages are.
+        stored: those that are there.
+        counter: counts tokens.
+        replayable: names of tools whose results can be fetched again.
+        secrets: what is masked in every message, new or stored; None masks nothing.
+
+    Attributes:
+        problems: what of the stored edits cannot be read; the messages they took out are shown again.
+    """
+
+    def __init__(
+        self,
+        log: ThreadLog,
+        thread: Thread,
+        stored: StoredThread,
+        *,
+        counter: Counter | None = None,
+        replayable: Iterable[str] = (),
+        secrets: Redactor | None = None,
+    ) -> None:
+        self._log = log
+        self._thread = thread
+        self._secrets = secrets or Redactor()
+        self._places = stored.line
+        self._line: list[BaseMessage] = []
+        self._ahead: dict[int, BaseMessage] = {}
+        self._ids: dict[int, str] = {}
+        self._written_ms: dict[int, int] = {}
+        self._state: dict[str, Any] = {}
+        self.problems: list[str] = []
+        self._edits = [
+            _NOTHING if number in stored.edits_aside else self._edit(number, text)
+            for number, text in enumerate(stored.edits, 1)
+        ]
+        self._counter = counter
+        self._replayable = frozenset(replayable)
+        self._view: View | None = None
+        self.last_step = stored.last_step
+        self._texts: set[str] = set()
+        for entry in stored.entries:
+            if (place := self._places.place(entry.seq)) is not None:
+                self._take(
+                    place,
+                    entry.id,
+                    from_payload(self._secrets.masked(json.loads(entry.payload))),
+                    entry.created_ms,
+                )
+
+    @property
+    def thread(self) -> Thread:
+        return self._thread
+
+    @property
+    def last(self) -> int:
+        """The highest ``seq`` that is written; 0 for an empty thread."""
+        return max(len(self._line), max(self._ahead, default=0))
+
+    @property
+    def last_whole(self) -> int:
+        """The last ``seq`` up to which no call is without its result."""
+        answer = self._last_answer()
+        if answer is None or len(self._line) >= answer + len(calls_of(self[answer])):
+            return len(self._line)
+        return answer - 1
+
+    @property
+    def is_rolled_back(self) -> bool:
+        """Whether nothing was written since the last rollback."""
+        return self.last > 0 and self._places.seq(self.last) < self._places.start
+
+    @property
+    def run_of_last(self) -> str:
+        """The run that wrote the last message."""
+        return self._ids[self.last].rpartition(".")[0]
+
+    @property
+    def unanswered(self) -> int | None:
+        """The ``seq`` after which the conversation waits for the model, or None where it has answered.
+
+        Before an answer whose calls are not all made this is what stood before it: whoever goes on from there finds
+        again what is written.
+        """
+        if self.last == 0:
+            return None
+        if self[self.last].type == "human":
+            return self.last
+        answer = self._last_answer()
+        return answer - 1 if answer is not None and calls_of(self[answer]) else None
+
+    @property
+    def said(self) -> Sequence[BaseMessage]:
+        """Every message up to the first that is missing."""
+        return self._line
+
+    @property
+    def user_text(self) -> str:
+        """The user's last message; empty if there is none."""
+        said = (message for message in reversed(self._line) if message.type == "human")
+        last = next(said, None)
+        return "" if last is None else text_of(last)
+
+    @property
+    def references(self) -> list[Reference]:
+        """The files that the user's messages brought along, oldest first."""
+        return [
+            replace(reference, picture=pictures.get(reference.copy))
+            for message in self._line
+            if message.type == "human" and KEY in message.additional_kwargs
+            for pictures in [{each.path: each for each in pictures_of(message)}]
+            for reference in map(Reference.from_json, message.additional_kwargs[KEY])
+        ]
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """What tools keep with the thread: the last value under each name."""
+        return self._state
+
+    def __getitem__(self, seq: int) -> BaseMessage:
+        return self._line[seq - 1] if seq <= len(self._line) else self._ahead[seq]
+
+    def _edit(self, number: int, text: str) -> Edit:
+        """The stored edit; one that cannot be read keeps its number and changes nothing."""
+        try:
+            return edit_from_json(self._secrets.text(text))
+        except (ValueError, KeyError, TypeError) as error:
+            self.problems.append(f"edit {number} of {self._thread.session} cannot be read ({error})")
+            return _NOTHING
+
+    def view(self, seq: int) -> View:
+        """What the admitted edits leave of the messages 1 to ``seq``; it costs what is new since the last one."""
+        if self._view is None or seq < self._view.upto:
+            self._view = fold(
+                self._line,
+                self._edits,
+                seq,
+                counter=self._counter,
+                replayable=self._replayable,
+                written_ms=self._written_ms,
+            )
+        else:
+            self._view = self._view.extended(seq)
+        return self._view
+
+    async def admit(self, edits: Sequence[Edit], seq: int, view: View) -> None:
+        """Let ``edits`` change the view from the model call after ``seq`` on: first in the log, then here.
+
+        Args:
+            view: the one they make of ``view(seq)``.
+        """
+        number = len(self._edits) + 1
+        await self._log.append_edits(self._thread, number, seq, [edit_to_json(edit) for edit in edits])
+        self._edits.extend(edits)
+        self._view = view
+
+    async def append_step(self, step: Step, texts: Mapping[str, str]) -> None:
+        """Write an entry of the ledger that no message goes with.
+
+        Args:
+            texts: digest to text of what the entry refers to.
+        """
+        await self._log.append_step(self._thread, self._entry(step, texts))
+        self._taken(step, texts)
+
+    def _entry(self, step: Step, texts: Mapping[str, str]) -> StepEntry:
+        from zeus_runtime.store.thread_log import StepEntry
+
+        masked = self._secrets.text
+        new = {} if step.fixed in self._texts else {d: t for d, t in texts.items() if d not in self._texts}
+        return StepEntry(
+            step.number, step.cursor, masked(step.to_json()), texts={d: masked(t) for d, t in new.items()}
+        )
+
+    def _taken(self, step: Step, texts: Mapping[str, str]) -> None:
+        self.last_step = step
+        if step.fixed not in self._texts:
+            self._texts.update(texts)
+
+    def answer_of(self, place: int) -> int:
+        """The ``seq`` of the answer whose call has its result at ``place``."""
+        seq = place - 1
+        while seq not in self._ids or self[seq].type == "tool":
+            seq -= 1
+        return seq
+
+    def kept(self, seq: int, run_id: str) -> BaseMessage | None:
+        """What this same run already wrote at ``seq`` before it was cut off."""
+        return self[seq] if self._ids.get(seq) == self._id(seq, run_id) else None
+
+    def _id(self, seq: int, run_id: str) -> str:
+        return f"{run_id}.{self._places.seq(seq)}"
+
+    async def append(
+        self,
+        seq: int,
+        run_id: str,
+        message: BaseMessage,
+        *,
+        step: Step | None = None,
+        texts: Mapping[str, str] | None = None,
+        begins_turn: bool = False,
+    ) -> None:
+        """Write ``message`` at ``seq``: first to the log, then here, with U+FFFD for what no UTF-8 can hold
+        and known secrets masked.
+
+        Args:
+            begins_turn: whether a turn of the user's begins with it.
+            step: the ledger's entry of the call that made it, written in the same transaction.
+            texts: digest to text of what the entry refers to.
+        """
+        message_id = self._id(seq, run_id)
+        written = _written(message)
+        # One look at the whole text is cheaper than one at each of its parts; most messages hold no secret. Where JSON
+        # escapes a quote or a backslash, the secret in a part may be written in another way in the whole.
+        if "\\\\" in written or '\\"' in written or self._secrets.text(written) != written:
+            message = masked_message(message, self._secrets)
+            written = _written(message)
+        payload = well_formed(written)
+        if payload != written:
+            message = from_payload(json.loads(payload))
+        entry = None if step is None else self._entry(step, texts or {})
+        written_ms = await self._log.append(
+            self._thread,
+            self._places.seq(seq),
+            message_id,
+            payload,
+            step=entry,
+            begins=run_id if begins_turn else None,
+        )
+        self._take(seq, message_id, message, written_ms)
+        if step is not None:
+            self._taken(step, texts or {})
+
+    async def close_open_calls(self) -> int:
+        """Answer the calls that an interrupted run left open, so that no call is without its result.
+
+        Returns:
+            how many there were.
+        """
+        closed = 0
+        seq = self._last_answer()
+        if seq is None:
+            return closed
+        for offset, call in enumerate(calls_of(self[seq]), start=1):
+            if seq + offset not in self._ids:
+                run_id = self._ids[seq].rpartition(".")[0]
+                await self.append(seq + offset, run_id, tool_message(call, INTERRUPTED, is_error=True))
+                closed += 1
+        return closed
+
+    def _last_answer(self) -> int | None:
+        seq = self.last
+        while seq > 0 and (seq not in self._ids or self[seq].type == "tool"):
+            seq -= 1
+        return seq if seq > 0 and self[seq].type == "ai" else None
+
+    def _take(self, seq: int, message_id: str, message: BaseMessage, written_ms: int) -> None:
+        self._ids[seq] = message_id
+        self._written_ms[seq] = written_ms
+        self._ahead[seq] = message
+        while (following := self._ahead.pop(len(self._line) + 1, None)) is not None:
+            self._line.append(following)
+            # In the log's order, not in that of finishing: a resumed run must find the same values.
+            if (
+                following.type == "tool"
+                and (kept := getattr(following, "artifact", None))
+                and "state" in kept
+            ):
+                self._state.update(kept["state"])
+
+
+def _written(message: BaseMessage) -> str:
+    return json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
+
+
+def tool_message(
+    call: Mapping[str, Any],
+    content: str,
+    *,
+    is_error: bool = False,
+    artifact: Mapping[str, Any] | None = None,
+    pictures: Sequence[Picture] = (),
+) -> ToolMessage:
+    """The result that answers ``call``."""
+    from langchain_core.messages import ToolMessage
+
+    return ToolMessage(
+        content=content,
+        tool_call_id=str(call["id"]),
+        name=call["name"],
+        status="error" if is_error else "success",
+        artifact=artifact,
+        additional_kwargs=kept_with(pictures),
+    )

@@ -1,0 +1,380 @@
+"""One run on one session, from the user's words to the terminal event: begin or take up, drive, end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from traceback import format_exception
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.context.ledger import Decision, Step
+from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
+from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
+from zeus_runtime.middleware.chain import MiddlewareError, chain
+from zeus_runtime.middleware.protocol import Sources, Turn
+from zeus_runtime.models.answers import AnswerError
+from zeus_runtime.models.pictures import kept_with
+from zeus_runtime.run.approvals import ApprovalNeededError
+from zeus_runtime.run.attachments import KEY, pictures_shown
+from zeus_runtime.run.cleanup import Cleanup
+from zeus_runtime.run.cost_limit import spent_before
+from zeus_runtime.run.graph import RunContext, StepFailedError
+from zeus_runtime.run.resources import RunResources
+from zeus_runtime.run.run import Run
+from zeus_runtime.run.stored_thread import mode_of, read_thread
+from zeus_runtime.run.transcript import Transcript
+from zeus_runtime.store.session_lock import EPOCH
+from zeus_runtime.tools.attachments import Reference
+from zeus_runtime.tools.pausable_timeout import Clock
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.types import StateSnapshot
+
+    from zeus_runtime.config.model import Mode
+    from zeus_runtime.context.archive import Archive
+    from zeus_runtime.run.connections import Connections
+    from zeus_runtime.store.snapshots import Reason
+    from zeus_runtime.store.threads import Thread
+
+_log = logging.getLogger(__name__)
+
+SESSION_PREFIX = "session_"
+
+
+def new_session_id() -> str:
+    """``session_`` and 12 hexadecimal digits (SPEC section 5)."""
+    return SESSION_PREFIX + secrets.token_hex(6)
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What a compaction did, in tokens and messages of the view."""
+
+    tokens_before: int
+    tokens_after: int
+    messages_before: int
+    messages_after: int
+    decisions: tuple[Decision, ...]
+
+
+class Session:
+    """A thread that one run at a time works on.
+
+    Args:
+        thread: its place in the log.
+        connections: where messages and checkpoints are, and what steps.
+        upkeep: what is due in the database when a run has ended.
+    """
+
+    def __init__(
+        self,
+        thread: Thread,
+        connections: Connections,
+        *,
+        maintenance: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._maintenance = maintenance
+        self._thread = thread
+        self._log = connections.log
+        self._database = connections.database
+        self._saver = connections.saver
+        self._graph = connections.graph
+        self._branch = 0
+
+    async def run(
+        self,
+        prompt: str | None,
+        mode: Mode,
+        resources: RunResources,
+        emit: Callable[[Event], None],
+        *,
+        references: Sequence[Reference] = (),
+        noted: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Do one run and emit its events, the terminal one last and exactly once.
+
+        Args:
+            prompt: what the user says; None takes up the run that was cut off.
+            mode: ``agent``, ``ask`` or ``plan``.
+            resources: what the run works with.
+            emit: where events go.
+            references: what the prompt brings along.
+            noted: what stands with the prompt for who takes the run up (``mode_note``).
+        """
+        run: Run | None = None
+        reason: Reason = "error"
+        cleanup = self._cleanup(emit)
+        prompt = None if prompt is None else resources.secrets.text(prompt)
+        try:
+            transcript = await self._transcript(resources)
+            for problem in transcript.problems:
+                emit(Notice("edit_unreadable", f"{problem}; what it took out is sent again."))
+            for problem in resources.project.notices:
+                emit(Notice("project_instructions", f"Project instructions: {problem}."))
+            start, run_id = await (
+                self._take_up(transcript, mode)
+                if prompt is None
+                else self._begin(transcript, prompt, emit, references, noted)
+            )
+            if prompt is None and resources.meter.limit_usd is not None:
+                resources.meter.before_usd = await spent_before(self._log, self._thread, run_id)
+            resources.approvals.begin(self._thread, run_id)
+            turn = await self._turn(transcript, run_id, mode, prompt or "")
+            run = Run(turn, resources, transcript, emit, cleanup.during)
+            emit(RunStarted(self._thread.session, resources.model.name, mode, resumed=prompt is None))
+            await self._drive(run, start)
+            reason = "complete"
+            ending: Event = RunCompleted(
+                session=self._thread.session,
+                answer=run.answer_text,
+                finish_reason=run.finish_reason,
+                steps=run.steps,
+                prompt_tokens=run.totals.prompt_tokens,
+                completion_tokens=run.totals.completion_tokens,
+                cost_usd=run.totals.cost_usd,
+            )
+        except asyncio.CancelledError:
+            reason = "interrupted"
+            ending = interrupted(self._thread.session, _details(run))
+        except ApprovalNeededError as error:
+            reason = "approval"
+            pending = [each.as_json() for each in error.pending]
+            ending = _failure(error, self._thread.session, {**_details(run), "pending": pending})
+        except AnswerError as error:
+            partial = {"partial_answer": error.text} if error.text else {}
+            ending = _failure(error, self._thread.session, {**_details(run), **partial})
+        except ZeusError as error:
+            ending = _failure(error, self._thread.session, _details(run))
+        except Exception as error:  # noqa: BLE001 - the edge of a run: its stream must end with a terminal event
+            told = resources.approvals.redact("".join(format_exception(error)))
+            _log.error("the run of %s failed inside the runtime\n%s", self._thread.session, told)
+            ending = RunFailed(
+                self._thread.session, "internal", f"{type(error).__name__}: {error}", details=_details(run)
+            )
+        finally:
+            if run is not None:
+                await _to_its_end(self._tidy(cleanup, resources.archive, run.turn.run_id, reason))
+        emit(ending)
+
+    async def compact(self, mode: Mode, resources: RunResources, emit: Callable[[Event], None]) -> Compaction:
+        """Shed what the policies can shed now, through the same planner as before a model call.
+
+        Raises:
+            UsageError: the session has no messages yet.
+        """
+        transcript = await self._transcript(resources)
+        cursor = transcript.last_whole
+        if cursor == 0:
+            raise UsageError(f"the session {self._thread.session} has no messages to compact")
+        turn = await self._turn(transcript, secrets.token_hex(4), mode)
+        run = Run(turn, resources, transcript, emit, self._cleanup(emit).during)
+        before = transcript.view(cursor)
+        planned = await run.compact(cursor)
+        await self._log.touch(self._thread)
+        return Compaction(
+            before.tokens, planned.view.tokens, len(before), len(planned.view), planned.decisions
+        )
+
+    async def _turn(self, transcript: Transcript, run_id: str, mode: Mode, prompt: str = "") -> Turn:
+        return Turn(
+            session=self._thread.session,
+            run_id=run_id,
+            mode=mode,
+            prompt=prompt,
+            user_text=transcript.user_text,
+            sources=await self._sources(transcript.last_step),
+            references=transcript.references,
+        )
+
+    async def _sources(self, step: Step | None) -> Mapping[str, Sources]:
+        if step is None or not step.fixed:
+            return {}
+        whole = (await self._log.texts(self._thread, [step.fixed])).get(step.fixed)
+        digests = {} if whole is None else json.loads(whole).get("sources", {})
+        if not digests:
+            return {}
+        texts = await self._log.texts(self._thread, list(digests.values()))
+        return {name: json.loads(texts[digest]) for name, digest in digests.items() if digest in texts}
+
+    async def _transcript(self, resources: RunResources) -> Transcript:
+        stored = await read_thread(self._log, self._thread)
+        self._branch = stored.rollbacks
+        return Transcript(
+            self._log,
+            self._thread,
+            stored,
+            counter=resources.counter,
+            replayable=[tool.name for tool in resources.toolbox.tools if tool.replayable_result],
+            secrets=resources.secrets,
+        )
+
+    async def _begin(
+        self,
+        transcript: Transcript,
+        prompt: str,
+        emit: Callable[[Event], None],
+        references: Sequence[Reference],
+        noted: Mapping[str, Any] | None,
+    ) -> tuple[dict[str, Any], str]:
+        from langchain_core.messages import HumanMessage
+
+        from zeus_runtime.store.approvals import withdraw
+
+        if transcript.last_whole < transcript.last:
+            # Before the calls are closed: whoever dies in between finds them open and comes here again.
+            await withdraw(self._log, self._thread)
+        closed = await transcript.close_open_calls()
+        if closed:
+            emit(
+                Notice(
+                    "calls_closed", f"{closed} tool call(s) of the interrupted run were closed unanswered."
+                )
+            )
+        run_id = secrets.token_hex(4)
+        seq = transcript.last + 1
+        brought = {KEY: [each.as_json() for each in references]} if references else {}
+        pictures = kept_with(pictures_shown(references))
+        message = HumanMessage(prompt, additional_kwargs={**brought, **pictures, **(noted or {})})
+        await transcript.append(seq, run_id, message, begins_turn=True)
+        if self._branch:
+            await self._state(run_id)
+        return self._start(seq, run_id), run_id
+
+    async def _take_up(self, transcript: Transcript, mode: Mode) -> tuple[dict[str, Any] | None, str]:
+        begun = mode_of(transcript.said)
+        if begun not in (None, mode):
+            # What a mode keeps from happening must not happen because the run was interrupted.
+            raise UsageError(
+                f"the run of {self._thread.session} was begun in {begun} mode, not in {mode} mode",
+                remedy=f"Take it up in {begun} mode, or give a prompt to go on in another.",
+            )
+        last = transcript.last
+        run_id = transcript.run_of_last if last else ""
+        if transcript.is_rolled_back:
+            # What was set aside is another run's: neither its approvals nor its sub-agents' answers are this one's.
+            run_id = secrets.token_hex(4)
+        state = await self._state(run_id)
+        # A prompt that no checkpoint knows yet is newer than whatever an earlier run left to do.
+        if last > state.values.get("cursor", 0) and transcript[last].type == "human":
+            return self._start(last, run_id), run_id
+        # `state.next` leaves out tasks whose writes are saved; after a kill between those and the checkpoint, all are.
+        if state.tasks:
+            return None, run_id
+        # Without checkpoints (the session was archived meanwhile) the log alone says what is left to do.
+        if not state.values and (unanswered := transcript.unanswered) is not None:
+            return self._start(unanswered, run_id), run_id
+        raise UsageError(
+            f"the last run of {self._thread.session} ended; there is nothing to take up",
+            remedy="Give a prompt to go on with the conversation.",
+        )
+
+    def _start(self, cursor: int, run_id: str) -> dict[str, Any]:
+        return {"cursor": cursor, "run_id": run_id, "branch": self._branch}
+
+    async def _state(self, run_id: str) -> StateSnapshot:
+        """What the checkpoints say of a run; others are removed first: the log alone then says what is left to do.
+
+        Those from before a rollback count along another line. Those of another run than wrote last are of a process
+        that lost the session and woke up late, where the saver does not bind its writes to the claim as the log does.
+        """
+        state = await self._graph.aget_state(self._config)
+        values = state.values
+        if values and (values.get("branch", 0) != self._branch or values.get("run_id") != run_id):
+            await self._saver.adelete_thread(self._thread.session)
+            state = await self._graph.aget_state(self._config)
+        return state
+
+    async def _drive(self, run: Run, start: dict[str, Any] | None) -> None:
+        limits = run.limits
+
+        async def steps(turn: Turn) -> None:
+            if turn != run.turn:
+                raise MiddlewareError(
+                    "a middleware's wrap_run passed on another turn than it was given",
+                    remedy="A run's session, mode and prompt are settled before it begins: pass the same turn on.",
+                )
+            config: RunnableConfig = {
+                **self._config,
+                "recursion_limit": 2 * limits.max_steps + 3,
+                "max_concurrency": limits.max_parallel_tools,
+            }
+            failure: Exception | None = None
+            try:
+                async for _ in self._graph.astream(
+                    start, config, context=RunContext(run), durability="sync", stream_mode="custom"
+                ):
+                    pass
+            except StepFailedError as error:
+                failure = error.failure
+            if failure is not None:
+                raise failure
+            if run.waiting:
+                raise ApprovalNeededError(self._thread.session, run.waiting)
+
+        call: Callable[[Turn], Awaitable[None]] = chain(run.middlewares, "wrap_run", steps)
+        try:
+            async with Clock(limits.timeout_seconds) as clock:
+                with run.approvals.watching(clock):
+                    await call(run.turn)
+        except TimeoutError as error:
+            if not clock.expired:
+                raise
+            raise LimitError(
+                f"the run reached limits.timeout_seconds = {limits.timeout_seconds:g}",
+                remedy="Go on with --continue, or raise limits.timeout_seconds.",
+            ) from error
+
+    @property
+    def _config(self) -> RunnableConfig:
+        session = self._thread.session
+        return {"configurable": {"thread_id": session, EPOCH: self._database.epoch(session)}}
+
+    def _cleanup(self, emit: Callable[[Event], None]) -> Cleanup:
+        return Cleanup(self._thread.session, self._saver, self._database, emit)
+
+    async def _tidy(self, cleanup: Cleanup, archive: Archive, run_id: str, reason: Reason) -> None:
+        from zeus_runtime.store.snapshots import end_turn
+
+        await cleanup.after(
+            lambda: end_turn(self._log, self._thread, run_id, reason),
+            self._maintenance,
+            archive,
+            is_complete=reason == "complete",
+        )
+
+
+def interrupted(session: str, details: Mapping[str, Any]) -> RunFailed:
+    """How a run ends that was cancelled."""
+    return _failure(
+        CancelledRunError("the run was interrupted", remedy="Go on with --continue."), session, details
+    )
+
+
+def _failure(error: ZeusError, session: str, details: Mapping[str, Any]) -> RunFailed:
+    message = f"{error.message}. {error.remedy}" if error.remedy else error.message
+    return RunFailed(session, error.code, message, error.exit_code, details)
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Await ``work`` whole: whoever cancels a second time waits for it too."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+
+
+def _details(run: Run | None) -> dict[str, Any]:
+    if run is None:
+        return {}
+    return {
+        "steps": run.steps,
+        "prompt_tokens": run.totals.prompt_tokens,
+        "completion_tokens": run.totals.completion_tokens,
+        "cost_usd": run.totals.cost_usd,
+    }

@@ -1,0 +1,205 @@
+"""What a run uses: every model call counted once, the agent's own and its policies'."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from zeus_runtime.context.tokens import request_tokens
+from zeus_runtime.errors import LimitError
+from zeus_runtime.events import Event, Notice, TokenUsage
+from zeus_runtime.models.answers import believed
+from zeus_runtime.models.interface import Model, ModelPiece, ModelRequest, ModelResponse, Usage
+from zeus_runtime.models.profiles import ModelProfile, cost_usd
+from zeus_runtime.run.cost_limit import Projection, projection, refuse_call
+
+if TYPE_CHECKING:
+    from zeus_runtime.context.tokens import Counter
+
+
+@dataclass
+class Totals:
+    """Used so far, in tokens and US dollars; ``cost_usd`` is None while no price was known."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+
+    def add(self, usage: Usage | None, cost: float | None) -> None:
+        if cost is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + cost
+        if usage is not None:
+            self.prompt_tokens += usage.input_tokens
+            self.completion_tokens += usage.output_tokens
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A finished call.
+
+    Args:
+        reported: what the provider says it used; None where that is unknown or cannot be believed.
+        cost_usd: US dollars, estimated where ``reported`` is None; None where no price is known.
+        tokens: ``reported``, or an estimate.
+    """
+
+    reported: Usage | None
+    cost_usd: float | None
+    tokens: Usage
+
+
+_UNKNOWN = "The provider reports no usage that can be read: tokens and cost of this run are estimates."
+
+
+@dataclass
+class UsageMeter:
+    """One run's use.
+
+    Args:
+        profile: the prices of the running model.
+        counter: counts the tokens of a call whose usage is unknown.
+        totals: all of the run.
+        policies: of ``totals``, what policies' own calls took since ``take_policies``.
+        emit: where usage events go.
+        unpriced: whether a call's price is unknown, so that no money limit can be kept.
+        asked: the run's last request that was answered, as it was sent.
+        above: where what is used counts too: a sub-agent's in its parent's.
+        limit_usd: what the turn may cost; None for any.
+        before_usd: what the turn cost before this run resumed it.
+    """
+
+    profile: ModelProfile
+    counter: Counter
+    totals: Totals = field(default_factory=Totals)
+    policies: Totals = field(default_factory=Totals)
+    emit: Callable[[Event], None] | None = None
+    unpriced: bool = False
+    asked: ModelRequest | None = field(default=None, repr=False)
+    above: UsageMeter | None = field(default=None, repr=False)
+    limit_usd: float | None = None
+    before_usd: float = 0.0
+    _held_usd: float = 0.0
+    _told: bool = False
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a money limit holds for the run: its own, or one of a run that it works for."""
+        return self.limit_usd is not None or (self.above is not None and self.above.is_limited)
+
+    @contextmanager
+    def admitted(self, call: Projection) -> Iterator[None]:
+        """Make a call within the money limits; what it may cost is held meanwhile, so that parallel calls count.
+
+        Raises:
+            LimitError: a limit is reached, the call may exceed it, or it cannot be kept.
+        """
+        self._refuse(call, "this turn")
+        meters = self._line()
+        held = call.cost_usd or 0.0
+        for meter in meters:
+            meter._held_usd += held
+        try:
+            yield
+        finally:
+            for meter in meters:
+                meter._held_usd -= held
+
+    def _refuse(self, call: Projection, whose: str) -> None:
+        if self.limit_usd is not None:
+            if self.unpriced:
+                raise LimitError(
+                    f"limits.max_cost_usd = {self.limit_usd:g} cannot be kept: the price of a model is unknown",
+                    remedy="Set its prices under profiles.models, or remove limits.max_cost_usd; then use --continue.",
+                )
+            spent = self.before_usd + (self.totals.cost_usd or 0.0) + self._held_usd
+            refuse_call(spent, self.limit_usd, call, whose=whose)
+        if self.above is not None:
+            self.above._refuse(call, "the run that this agent works for")
+
+    def _line(self) -> list[UsageMeter]:
+        return [self, *([] if self.above is None else self.above._line())]
+
+    def count(
+        self, response: ModelResponse, input_tokens: Callable[[], int], profile: ModelProfile | None = None
+    ) -> Counted:
+        """Add a finished call. Where the provider reports no usage that can be believed, it is counted here.
+
+        Args:
+            input_tokens: counts the request.
+            profile: the prices of the model that answered, where it is not the running one.
+        """
+        usage, cost = believed(response.usage), response.cost_usd
+        estimated = usage is None
+        if usage is None:
+            cost = cost if response.usage is None else None  # a cost made from nonsense is nonsense
+            usage = Usage(input_tokens(), self.counter.message(response.message))
+        if cost is None:
+            cost = cost_usd(profile or self.profile, usage)
+        if estimated and cost and not self._told:
+            self._told = True
+            self._notify(Notice("usage_unknown", _UNKNOWN))
+        self._add(usage, cost, estimated=estimated)
+        return Counted(None if estimated else usage, cost, usage)
+
+    def _notify(self, event: Event) -> None:
+        if self.emit is not None:
+            self.emit(event)
+
+    def _add(self, usage: Usage, cost: float | None, *, estimated: bool) -> None:
+        self.unpriced = self.unpriced or cost is None
+        self.totals.add(usage, cost)
+        if self.above is not None:
+            self.above._add(usage, cost, estimated=estimated)
+        self._notify(
+            TokenUsage(
+                prompt_tokens=usage.input_tokens,
+                completion_tokens=usage.output_tokens,
+                cached_tokens=usage.cache_read_tokens,
+                cache_write_tokens=usage.cache_write_tokens,
+                cost_usd=cost,
+                estimated=estimated,
+            )
+        )
+
+    def take_policies(self) -> Totals:
+        """What policies used since this was asked last."""
+        used, self.policies = self.policies, Totals()
+        return used
+
+
+class Metered:
+    """A model whose calls are a policy's own: counted, and not in the user's stream.
+
+    Args:
+        model: the model.
+        meter: where its calls are counted.
+        profile: its prices.
+    """
+
+    def __init__(self, model: Model, meter: UsageMeter, profile: ModelProfile) -> None:
+        self._model = model
+        self._meter = meter
+        self._profile = profile
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        with self._meter.admitted(self._projection(request)):
+            async for piece in self._model.stream(request):
+                if isinstance(piece, ModelResponse):
+                    counted = self._meter.count(piece, lambda: self._tokens(request), self._profile)
+                    self._meter.policies.add(counted.tokens, counted.cost_usd)
+                yield piece
+
+    def _projection(self, request: ModelRequest) -> Projection:
+        if not self._meter.is_limited:
+            return Projection(0, 0, None)
+        most = request.settings.get("max_tokens")
+        return projection(self._profile, self._tokens(request), most if isinstance(most, int) else 0)
+
+    def _tokens(self, request: ModelRequest) -> int:
+        return request_tokens(self._meter.counter, request)

@@ -1,0 +1,1 @@
+"""Stored sessions: rollback, archive, restore, deletion, retention."""

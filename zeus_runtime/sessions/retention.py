@@ -1,0 +1,221 @@
+"""Sessions that a retention no longer keeps: archived or deleted, the longest unused first."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.errors import RunError, UsageError
+from zeus_runtime.run.cleanup import cause_of
+from zeus_runtime.sessions.deletion import delete
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.model import Retention
+    from zeus_runtime.sessions.lifecycle import SessionLifecycle
+    from zeus_runtime.store.threads import Thread
+
+_log = logging.getLogger(__name__)
+
+DAY_MS: Final = 86_400_000
+AT_ONCE: Final = 50
+"""How many sessions the end of a run may archive or delete; the next run's end goes on."""
+_ALIKE: Final = 3
+"""So many sessions that fail for the same reason: it is the database's or the disk's, and the rest is not tried."""
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What a pruning did, or would do: session ids, the longest unused first.
+
+    Args:
+        archived, deleted: those that went.
+        running: those that stayed because they run.
+        failed: those that could not be archived or deleted, each with the reason.
+    """
+
+    archived: Sequence[str] = ()
+    deleted: Sequence[str] = ()
+    running: Sequence[str] = ()
+    failed: Sequence[tuple[str, str]] = ()
+
+
+@dataclass
+class _Done:
+    """What one pruning has done so far; the fields are those of ``Pruned``.
+
+    Args:
+        at_most: how many sessions may go; None for any number.
+    """
+
+    at_most: int | None
+    gone: list[str] = field(default_factory=list)
+    running: list[str] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def is_enough(self) -> bool:
+        reasons = [reason for _, reason in self.failed]
+        return len(self.gone) == self.at_most or any(reasons.count(each) >= _ALIKE for each in reasons)
+
+    @contextmanager
+    def trying(self, session: str) -> Iterator[None]:
+        """While inside, an error is this session's and ends nothing else."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - a damaged session must not keep the others
+            _log.debug("%s could not be put away", session, exc_info=True)
+            self.failed.append((session, cause_of(error)))
+
+
+@dataclass(frozen=True)
+class Pruner:
+    """What is done, or would be, to keep to a retention.
+
+    Args:
+        lifecycle: of the sessions.
+        retention: what is kept.
+        agent: whose sessions; all of the database without one.
+        dry_run: only say what would go.
+    """
+
+    lifecycle: SessionLifecycle
+    retention: Retention
+    agent: str | None = None
+    dry_run: bool = False
+
+    async def run(self, *, at_most: int | None = None, spare: Collection[str] = ()) -> Pruned:
+        """Archive or delete.
+
+        Args:
+            at_most: how many go now.
+            spare: sessions that stay.
+        """
+        done = _Done(at_most)
+        await self._put_unused_away(done, spare)
+        unused = len(done.gone)
+        await self._delete_expired(done)
+        if done.gone and not self.dry_run:
+            await self.lifecycle.log.database.compact()
+        archived = done.gone[:unused] if self.retention.archive else []
+        return Pruned(archived, done.gone[len(archived) :], done.running, done.failed)
+
+    async def _put_unused_away(self, done: _Done, spare: Collection[str]) -> None:
+        from zeus_runtime.store.listing import last_used
+
+        log = self.lifecycle.log
+        used = await log.database.run(lambda connection: last_used(connection, agent=self.agent))
+        waiting = [each for each in due(used, self.retention, log.now_ms()) if each[0] not in spare]
+        for session, used_ms in waiting:
+            if done.is_enough:
+                return
+            if self.dry_run:
+                done.gone.append(session)
+                continue
+            try:
+                thread = await log.find(session)
+            except UsageError:  # somebody else deleted or archived it meanwhile
+                continue
+            try:
+                give_back = await self.lifecycle.claim(thread)
+            except UsageError:
+                done.running.append(session)
+                continue
+            try:
+                with done.trying(session):
+                    if await self._put_away(thread, used_ms):
+                        done.gone.append(session)
+            finally:
+                give_back()
+
+    async def _put_away(self, thread: Thread, used_ms: int) -> bool:
+        """Archive or delete a claimed session, unless somebody used it since."""
+        from zeus_runtime.store.fencing import reading
+        from zeus_runtime.store.listing import last_used
+        from zeus_runtime.store.session_lock import LogConflictError
+
+        try:
+            now = await reading(
+                self.lifecycle.log.database,
+                thread,
+                lambda connection: last_used(connection, session=thread.session),
+                archived=True,
+            )
+            if now != [(thread.session, used_ms)]:
+                return False
+            if self.retention.archive:
+                await self.lifecycle.archive_claimed(thread)
+            else:
+                await delete(self.lifecycle, thread)
+        except LogConflictError:  # it is gone, or taken by a process that does not see this one's lock
+            return False
+        return True
+
+    async def _delete_expired(self, done: _Done) -> None:
+        """Delete the sessions that were archived for longer than the retention keeps them."""
+        from zeus_runtime.store.session_lock import LogConflictError
+
+        if self.retention.archived_max_age_days is None:
+            return
+        before_ms = int(self.lifecycle.log.now_ms() - self.retention.archived_max_age_days * DAY_MS)
+        for session in await self._archived_before(before_ms):
+            if done.is_enough:
+                return
+            if self.dry_run:
+                done.gone.append(session)
+                continue
+            with done.trying(session), suppress(UsageError, LogConflictError):
+                # Somebody else may have restored, run or deleted it meanwhile.
+                async with self.lifecycle.claimed(session) as thread:
+                    if await self._archived_before(before_ms, session=session):
+                        await delete(self.lifecycle, thread)
+                        done.gone.append(session)
+
+    async def _archived_before(self, before_ms: int, *, session: str | None = None) -> list[str]:
+        from zeus_runtime.store.listing import archived_before
+
+        agent = self.agent if session is None else None
+        return await self.lifecycle.log.database.run(
+            lambda connection: list(archived_before(connection, before_ms, agent=agent, session=session))
+        )
+
+
+async def prune_daily(lifecycle: SessionLifecycle, retention: Retention, *, agent: str, spare: str) -> None:
+    """Prune an agent's sessions if that is due: once a day for each agent of a database, so many at a time."""
+    from zeus_runtime.store.maintenance import is_due, not_done
+
+    if retention.keeps_all:
+        return
+    task = f"retention of {agent}"
+    if not await is_due(lifecycle.log, task, every_ms=DAY_MS):
+        return
+    try:
+        pruned = await Pruner(lifecycle, retention, agent).run(at_most=AT_ONCE, spare=(spare,))
+    except Exception:
+        await not_done(lifecycle.log, task)
+        raise
+    went = len(pruned.archived) + len(pruned.deleted)
+    if went >= AT_ONCE or pruned.failed:
+        await not_done(lifecycle.log, task)
+    if went:
+        _log.info("%d session(s) beyond the retention were put away", went)
+    if pruned.failed:
+        why = "; ".join(f"{session}: {reason}" for session, reason in pruned.failed)
+        raise RunError(f"{len(pruned.failed)} session(s) stay ({why})")
+
+
+def due(used: Sequence[tuple[str, int]], retention: Retention, now_ms: int) -> list[tuple[str, int]]:
+    """Which sessions ``retention`` no longer keeps, the longest unused first. Pure.
+
+    Args:
+        used: sessions and when each was last used (UTC milliseconds), the last used first.
+        now_ms: the time.
+    """
+    oldest = None if retention.max_age_days is None else now_ms - retention.max_age_days * DAY_MS
+    most = len(used) if retention.max_sessions is None else retention.max_sessions
+    gone = [
+        each for place, each in enumerate(used) if place >= most or (oldest is not None and each[1] < oldest)
+    ]
+    return gone[::-1]

@@ -1,0 +1,182 @@
+"""Transactions in the epoch of a session's claim: whoever lost the claim without knowing writes nothing any more.
+
+While a session is claimed (``Database.claim``), the claim's first transaction raises the thread's epoch, before it
+reads anything, and what is written later is written in that epoch. So a process that was stopped, or whose connection
+was cut, can neither fork the thread nor its edits or ledger. Who claims nothing is kept from taken places alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from sqlalchemy import Connection, Insert, Table, bindparam, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.session_lock import LogConflictError, claim_lost
+from zeus_runtime.store.tables import EditRow, MessageRow, StepRow, ThreadRow
+from zeus_runtime.store.threads import Thread, here, refuse_archived
+
+T = TypeVar("T")
+
+_thread = ThreadRow.__table__  # type: ignore[attr-defined]
+MESSAGE: Table = MessageRow.__table__  # type: ignore[attr-defined]
+EDIT: Table = EditRow.__table__  # type: ignore[attr-defined]
+STEP: Table = StepRow.__table__  # type: ignore[attr-defined]
+
+
+class Fence(NamedTuple):
+    """In which epoch of which session something may be written."""
+
+    session: str
+    epoch: int
+
+
+async def reading(
+    database: Database, thread: Thread, work: Callable[[Connection], T], *, archived: bool = False
+) -> T:
+    """Run ``work`` in one transaction; the first one of a claim raises the thread's epoch.
+
+    Args:
+        archived: whether the session may be archived when it is claimed.
+
+    Raises:
+        LogConflictError: it was deleted before it was claimed.
+        UsageError: it was archived before it was claimed.
+    """
+    if not database.is_new_claim(thread.session):
+        return await database.run(work)
+
+    def first(connection: Connection) -> tuple[int, T]:
+        epoch = take(connection, thread)
+        if not archived:
+            refuse_archived(connection, thread)
+        return epoch, work(connection)
+
+    epoch, result = await database.run(first)
+    database.raised(thread.session, epoch)
+    return result
+
+
+async def owning(
+    database: Database, thread: Thread, what: str, work: Callable[[Connection], T], *, archived: bool = False
+) -> T:
+    """Run ``work`` in one transaction that nobody else writes to the thread meanwhile, in the claim's epoch.
+
+    Args:
+        what: the words of an error.
+        archived: whether the session may be archived.
+
+    Raises:
+        LogConflictError: the claim was lost, or the session is gone.
+        UsageError: it is archived.
+    """
+    if database.is_new_claim(thread.session):
+        return await reading(database, thread, work, archived=archived)
+    hold = _holding(thread, database.epoch(thread.session), what)
+
+    def held(connection: Connection) -> T:
+        hold(connection)
+        if not archived:
+            refuse_archived(connection, thread)
+        return work(connection)
+
+    return await database.run(held)
+
+
+async def holding(database: Database, thread: Thread, what: str) -> Callable[[Connection], None]:
+    """What a transaction of another part of the same database begins with, to be in the claim's epoch or not at all.
+
+    Called with its connection it raises LogConflictError if the claim was lost or the session is gone; else nobody
+    else can claim the session before the transaction ends.
+
+    Args:
+        what: the words of that error.
+    """
+    if database.is_new_claim(thread.session):
+        await reading(database, thread, lambda _connection: None, archived=True)
+    return _holding(thread, database.epoch(thread.session), what)
+
+
+def _holding(thread: Thread, epoch: int | None, what: str) -> Callable[[Connection], None]:
+    mine = here(thread)
+    if epoch is not None:
+        mine &= _thread.c.epoch == epoch
+
+    def hold(connection: Connection) -> None:
+        # The row's lock comes with the first write, also where a transaction that reads first could not write.
+        if connection.execute(update(_thread).where(mine).values(epoch=_thread.c.epoch)).rowcount != 1:
+            raise claim_lost(what, thread.session)
+
+    return hold
+
+
+async def appending(
+    database: Database, thread: Thread, what: str, work: Callable[[Connection, Fence | None], None]
+) -> None:
+    """Run ``work``, which ``put``s a few rows, in one small transaction in the claim's epoch, if there is a claim.
+
+    Raises:
+        LogConflictError: another process wrote there, or took the session.
+    """
+    if database.is_new_claim(thread.session):
+        await reading(database, thread, lambda _connection: None)
+    epoch = database.epoch(thread.session)
+    fence = None if epoch is None else Fence(thread.session, epoch)
+    try:
+        await database.write(lambda connection: work(connection, fence))
+    except IntegrityError as error:
+        raise LogConflictError(f"{what} of {thread.session} was written by another process") from error
+    except _Taken:
+        raise claim_lost(what, thread.session) from None
+
+
+def put(connection: Connection, table: Table, row: Mapping[str, Any], fence: Fence | None) -> None:
+    """Insert a row of ``MESSAGE``, ``EDIT`` or ``STEP``, inside ``appending``."""
+    if fence is None:
+        connection.execute(_PLAIN[table], row)
+        return
+    within = {"in_session": fence.session, "in_epoch": fence.epoch}
+    if connection.execute(_FENCED[table], {**row, **within}).rowcount != 1:
+        raise _Taken
+
+
+def take(connection: Connection, thread: Thread) -> int:
+    """Raise the thread's epoch, in a transaction that does more: whoever had it before can write to it no more.
+
+    Raises:
+        LogConflictError: the session is gone.
+    """
+    raised = update(_thread).where(here(thread)).values(epoch=_thread.c.epoch + 1)
+    if connection.execute(raised).rowcount != 1:
+        raise LogConflictError(
+            f"the session {thread.session} was deleted meanwhile", remedy="Begin another one."
+        )
+    return int(connection.execute(select(_thread.c.epoch).where(here(thread))).scalar_one())
+
+
+class _Taken(Exception):  # noqa: N818 - carries no message to anybody
+    """The thread is in another epoch, or gone."""
+
+
+def _in_epoch(table: Table) -> Insert:
+    """An insert that inserts nothing unless the thread is in the given epoch, and keeps it there until it is committed.
+
+    SQLite has one writer at a time; on a server the row is locked against whoever would raise the epoch meanwhile.
+    The session counts too: SQLite gives a deleted thread's key to the next one.
+    """
+    names = [column.name for column in table.columns]
+    values = {name: bindparam(name, type_=table.c[name].type) for name in names}
+    fence = (
+        _thread.c.key == values["thread"],
+        _thread.c.session == bindparam("in_session"),
+        _thread.c.epoch == bindparam("in_epoch"),
+    )
+    held = select(*values.values()).select_from(_thread).where(*fence).with_for_update(read=True, of=_thread)
+    # SQLAlchemy keeps the number of inserted rows only where it is asked to.
+    return insert(table).from_select(names, held).execution_options(preserve_rowcount=True)
+
+
+_PLAIN = {table: insert(table) for table in (MESSAGE, EDIT, STEP)}
+_FENCED = {table: _in_epoch(table) for table in (MESSAGE, EDIT, STEP)}

@@ -1,0 +1,83 @@
+"""Which files a session names, archived sessions included, and which of them others name too.
+
+Its edits name archived originals; its messages name what they brought along and the pictures that they have.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from sqlalchemy import Connection, select, text
+
+from zeus_runtime.store.compression import packed_rows
+from zeus_runtime.store.tables import ArchiveRow, EditRow, HandleRow
+
+_edit = EditRow.__table__  # type: ignore[attr-defined]
+_archive = ArchiveRow.__table__  # type: ignore[attr-defined]
+_handle = HandleRow.__table__  # type: ignore[attr-defined]
+
+_AT_ONCE: Final = 500
+_NOTE: Final = text(
+    "INSERT INTO original_handle (handle, thread) VALUES (:handle, :thread) ON CONFLICT DO NOTHING"
+)
+
+
+def edits_with_handles(connection: Connection, thread: int) -> list[Mapping[str, Any]]:
+    """The edits of the thread that name an original, as JSON.
+
+    Raises:
+        RunError: the session's archive is damaged.
+    """
+    rows = connection.execute(select(_edit.c.payload).where(_edit.c.thread == thread)).scalars()
+    packed = select(_archive.c.rows, _archive.c.digest).where(_archive.c.thread == thread)
+    return list(_naming([*rows, *_unpacked(connection.execute(packed))]))
+
+
+def named_elsewhere(connection: Connection, thread: int, handles: Collection[str]) -> set[str]:
+    """Those of ``handles`` that another session names: two may have archived the same text or attached one file."""
+    wanted, found = sorted(handles), set[str]()
+    for start in range(0, len(wanted), _AT_ONCE):
+        some = wanted[start : start + _AT_ONCE]
+        query = select(_handle.c.handle).where(_handle.c.handle.in_(some), _handle.c.thread != thread)
+        found.update(connection.execute(query).scalars())
+    return found
+
+
+def note_files(connection: Connection, thread: int, payloads: Iterable[str]) -> None:
+    """Note which files new edits or messages of the thread name, in the transaction that writes them."""
+    for handle in {each for payload in payloads for each in files_named(payload)}:
+        connection.execute(_NOTE, {"handle": handle, "thread": thread})
+
+
+def files_named(payload: str) -> set[str]:
+    """What an edit or a message names: an archived original, a copy of what was attached, a picture."""
+    if not any(sign in payload for sign in _SIGNS):
+        return set()
+    value = json.loads(payload)
+    if not isinstance(value, dict):
+        return set()
+    more = value.get("additional_kwargs") or {}
+    named = [value.get("handle")]
+    named += [each.get("copy") for each in more.get("references") or ()]
+    named += [each.get("path") for each in more.get("pictures") or ()]
+    return {each for each in named if each and isinstance(each, str)}
+
+
+_SIGNS: Final = ('"handle"', '"references"', '"pictures"')
+
+
+def noted(connection: Connection, thread: int) -> set[str]:
+    """The files that the thread's edits and messages name."""
+    return set(connection.execute(select(_handle.c.handle).where(_handle.c.thread == thread)).scalars())
+
+
+def _unpacked(rows: Iterable[Any]) -> Iterator[str]:
+    for data, digest in rows:
+        yield from (row["payload"] for row in packed_rows(bytes(data), digest, "context_edit"))
+
+
+def _naming(payloads: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    edits = (json.loads(payload) for payload in payloads if '"handle"' in payload)
+    return (edit for edit in edits if isinstance(edit, dict) and edit.get("handle"))

@@ -1,0 +1,143 @@
+"""Sub-agents' sessions: made for one call of one run, and gone with the session that they work for."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, delete, func, insert, select
+
+from zeus_runtime.store.compression import drop_rows
+from zeus_runtime.store.fencing import holding, owning
+from zeus_runtime.store.tables import ArchiveRow, ParentRow, ThreadRow
+from zeus_runtime.store.thread_log import TITLE_CHARACTERS
+from zeus_runtime.store.threads import Thread, first_epoch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from zeus_runtime.store.thread_log import ThreadLog
+
+_archive = ArchiveRow.__table__  # type: ignore[attr-defined]
+_thread = ThreadRow.__table__  # type: ignore[attr-defined]
+_parent = ParentRow.__table__  # type: ignore[attr-defined]
+
+
+def child_session(parent: str, run_id: str, place: int) -> str:
+    """The id of the session that works for a call: the same whenever its run is taken up."""
+    digest = hashlib.sha256(f"{parent}\n{run_id}\n{place}".encode()).hexdigest()
+    return f"session_{digest[:12]}"
+
+
+async def open_child(
+    log: ThreadLog, parent: Thread, run_id: str, place: int, *, agent: str, title: str, at_most: int
+) -> Thread | None:
+    """The thread of the session that works for a call, made if it is new; None if its run has ``at_most`` already.
+
+    Raises:
+        LogConflictError: another process has taken the parent.
+    """
+    session = child_session(parent.session, run_id, place)
+    now = log.now_ms()
+
+    def work(connection: Connection) -> Thread | None:
+        find = select(_thread.c.key).where(_thread.c.session == session)
+        if (found := connection.execute(find).scalar()) is not None:
+            return Thread(found, session)
+        started = select(func.count()).where(_parent.c.parent == parent.key, _parent.c.run_id == run_id)
+        if connection.execute(started).scalar_one() >= at_most:
+            return None
+        row = {"session": session, "agent": agent, "created_ms": now, "updated_ms": now}
+        text = title[:TITLE_CHARACTERS].replace("\0", "\u2400")
+        connection.execute(insert(_thread), {**row, "title": text, "epoch": first_epoch()})
+        key = connection.execute(find).scalar_one()
+        link = {"thread": key, "parent": parent.key, "run_id": run_id, "place": place}
+        connection.execute(insert(_parent), {**link, "agent": agent, "created_ms": now})
+        return Thread(key, session)
+
+    return await owning(log.database, parent, "a sub-agent", work)
+
+
+async def helpers_of(log: ThreadLog, thread: Thread, run_id: str) -> list[Thread]:
+    """The sessions of the sub-agents of one run, and of theirs."""
+
+    def work(connection: Connection) -> list[Thread]:
+        query = (
+            select(_thread.c.key, _thread.c.session)
+            .select_from(_thread.join(_parent, _parent.c.thread == _thread.c.key))
+            .where(_parent.c.parent == thread.key, _parent.c.run_id == run_id)
+        )
+        first = [Thread(key, session) for key, session in connection.execute(query)]
+        return [each for child in first for each in (child, *descendants_in(connection, child))]
+
+    return await log.database.run(work)
+
+
+def descendants_in(connection: Connection, thread: Thread) -> list[Thread]:
+    """The sessions of a session's sub-agents, and of theirs, the youngest last."""
+    found: list[Thread] = []
+    young = [thread.key]
+    while young:
+        query = (
+            select(_thread.c.key, _thread.c.session)
+            .select_from(_thread.join(_parent, _parent.c.thread == _thread.c.key))
+            .where(_parent.c.parent.in_(young))
+            .order_by(_parent.c.created_ms, _parent.c.place)
+        )
+        born = [Thread(key, session) for key, session in connection.execute(query)]
+        found += born
+        young = [each.key for each in born]
+    return found
+
+
+async def own_family(log: ThreadLog, thread: Thread, what: str) -> list[Thread]:
+    """A claimed session and its sub-agents' sessions, the session itself last.
+
+    Args:
+        what: is to be done with them, in the words of an error.
+
+    Raises:
+        LogConflictError: another process has taken the session.
+    """
+
+    def work(connection: Connection) -> list[Thread]:
+        return _family_in(connection, thread)
+
+    return await owning(log.database, thread, what, work, archived=True)
+
+
+async def removal(
+    log: ThreadLog, thread: Thread, leaving: Callable[[Connection, Thread], None] = lambda _, __: None
+) -> Callable[[Connection], None]:
+    """What removes a session and its sub-agents' sessions with all their messages, archived or not, in one transaction.
+
+    Called with a connection to the log's database it raises LogConflictError if the claim was lost.
+
+    Args:
+        leaving: told of each session before its rows go.
+    """
+    hold = await holding(log.database, thread, "the end")
+
+    def work(connection: Connection) -> None:
+        hold(connection)
+        for each in _family_in(connection, thread):
+            leaving(connection, each)
+            drop_rows(connection, each.key)
+            connection.execute(delete(_archive).where(_archive.c.thread == each.key))
+            connection.execute(delete(_thread).where(_thread.c.key == each.key))
+
+    return work
+
+
+def _family_in(connection: Connection, thread: Thread) -> list[Thread]:
+    return [*descendants_in(connection, thread)[::-1], thread]
+
+
+async def parent_of(log: ThreadLog, thread: Thread) -> str | None:
+    """The session that a session works for; None for one of the user's own."""
+    query = (
+        select(_thread.c.session)
+        .select_from(_thread.join(_parent, _parent.c.parent == _thread.c.key))
+        .where(_parent.c.thread == thread.key)
+    )
+    return await log.database.run(lambda connection: connection.execute(query).scalar())
