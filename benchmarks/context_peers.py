@@ -23,7 +23,8 @@ from zeus_runtime.models.profiles import lookup
 
 ENGINES = ("zeus", "economy", "deepagents")
 _TOOLS = """
-from zeus_runtime import Component, Tool, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import Tool
 
 NAMES = {names!r}
 

@@ -94,7 +94,8 @@ async def policies(steps: int, folder: Path, clock: Clock) -> None:
 async def _zeus(steps: int, folder: Path, clock: Clock, preset: str) -> None:
     from langchain_core.messages import AIMessage
 
-    from zeus_runtime import Agent, ModelPiece, ModelRequest, ModelResponse
+    from zeus_runtime import Agent
+    from zeus_runtime.plugin.model import ModelPiece, ModelRequest, ModelResponse
 
     class Scripted:
         name = "scripted"
@@ -112,7 +113,7 @@ async def _zeus(steps: int, folder: Path, clock: Clock, preset: str) -> None:
 
     plugin = folder.parent / f"{folder.name}_lookup.py"
     plugin.write_text(
-        "from zeus_runtime import Component, hookimpl, tool\n"
+        "from zeus_runtime.plugin import Component, hookimpl\nfrom zeus_runtime.plugin.tool import tool\n"
         f"RESULT = {TOOL_RESULT!r}\n"
         "@tool(access='read')\n"
         "async def lookup(key: str) -> str:\n"

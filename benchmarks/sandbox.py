@@ -22,7 +22,7 @@ from pathlib import Path
 from zeus_plugins.sandboxes.bubblewrap.backend import sandboxes
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 
-from zeus_runtime import Program, SandboxLimits
+from zeus_runtime.plugin.sandbox import Program, SandboxLimits
 
 
 async def plain() -> None:

@@ -12,8 +12,8 @@ import pytest
 import zeus_plugins
 
 import zeus_runtime
-from zeus_runtime import Redactor, cut_text, last_words
 from zeus_runtime.models.error_classification import classify
+from zeus_runtime.plugin import Redactor, cut_text, last_words
 
 SECRET = "sk-Zq7-own/key+0123456789.abcdef"
 KNOWN = Redactor().adding({SECRET: "API_KEY"})
@@ -24,7 +24,7 @@ def failed(text: str) -> str:
     import asyncio
     from types import SimpleNamespace
 
-    from zeus_runtime import tool
+    from zeus_runtime.plugin.tool import tool
     from zeus_runtime.tools.dispatch import invoke
 
     @tool(category="utility", access="read")
@@ -37,7 +37,7 @@ def failed(text: str) -> str:
 
 
 def misfit(text: str) -> str:
-    from zeus_runtime import tool
+    from zeus_runtime.plugin.tool import tool
     from zeus_runtime.tools.dispatch import validate_arguments
 
     @tool(category="utility", access="read")
@@ -77,7 +77,7 @@ def of_schema(text: str) -> str:
 def found_on_the_web(text: str) -> str:
     from zeus_plugins.tools.web.tools import _said
 
-    from zeus_runtime import SearchHit
+    from zeus_runtime.plugin.search import SearchHit
 
     return _said(SearchHit("title", "https://a.example", text))
 

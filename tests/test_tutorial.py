@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from zeus_runtime import Agent, Tool
+from zeus_runtime import Agent
+from zeus_runtime.plugin.tool import Tool
 
 TEXT = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 

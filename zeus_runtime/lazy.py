@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def lazy(package: str, rooms: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy(
+    package: str, rooms: Mapping[str, str], *, root: str | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """A package's ``__getattr__`` and ``__dir__``.
 
     Args:
         package: its ``__name__``.
-        rooms: public name to the module below the package that has it.
+        rooms: public name to the module below ``root`` that has it.
+        root: a package above; the package itself unless given.
     """
 
     def load(name: str) -> Any:
@@ -21,7 +24,7 @@ def lazy(package: str, rooms: Mapping[str, str]) -> tuple[Callable[[str], Any], 
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         from importlib import import_module
 
-        value = getattr(import_module(f"{package}.{room}"), name)
+        value = getattr(import_module(f"{root or package}.{room}"), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.acceptance.settings import Flip, Scene
-from zeus_runtime import ModelRequest, Section
+from zeus_runtime.plugin.middleware import Section
+from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.testing import ScriptedModel, calling
 
 NAME = "gpt-4o"

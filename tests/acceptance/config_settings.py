@@ -10,8 +10,8 @@ from datetime import datetime
 
 from tests.acceptance.settings import Flip, Scene, See
 from tests.acceptance.shared_settings import FILES, PROBED, problems, seen, tool_names
-from zeus_runtime import Section
 from zeus_runtime.cli import main
+from zeus_runtime.plugin.middleware import Section
 from zeus_runtime.testing import calling
 
 LOCAL_ZONE = datetime.now().astimezone().tzname()

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tests.acceptance.settings import Flip, Scene, See
 from tests.support.provider import Provider, Reply
-from zeus_runtime import ModelRequest
+from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.testing import ScriptedModel, calling
 
 SUMMARIZED: Final = {

@@ -14,8 +14,8 @@ import pytest
 from tests.acceptance.settings import Flip, Scene, See
 from tests.plugins_bundled.embeddings.tiny_onnx import DIMENSION, WORDS, write_model
 from tests.support.provider import Provider, Received, Reply
-from zeus_runtime import Embedder, EmbeddingUnavailableError
 from zeus_runtime.memory.embedding import Purpose
+from zeus_runtime.plugin.embedding import Embedder, EmbeddingUnavailableError
 
 PURPOSES: Final[tuple[Purpose, ...]] = ("memory", "query")
 

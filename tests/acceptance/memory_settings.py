@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from tests.acceptance.settings import Flip, Scene
 from tests.acceptance.shared_settings import problems
-from zeus_runtime import Agent, MemoryService
+from zeus_runtime import Agent
+from zeus_runtime.plugin.memory import MemoryService
 from zeus_runtime.testing import ScriptedModel, calling
 
 See = Callable[[Scene], Awaitable[Any]]
@@ -24,7 +25,8 @@ DRAWN: Final = {**SHOWN, "middlewares": [{"memory": {"profile_after": 1}}]}
 
 _DRAWING: Final = """
 import json
-from zeus_runtime import Component, ModelResponse, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.model import ModelResponse
 
 class Drawing:
     name = "drawing"

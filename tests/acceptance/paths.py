@@ -37,7 +37,7 @@ class Watched:
 
     async def stream(self, request):
         from langchain_core.messages import AIMessage
-        from zeus_runtime import Usage
+        from zeus_runtime.plugin.model import Usage
 
         texts = [str(message.content) for message in request.messages]
         asked = {"label": self.options.label, "system": request.system, "texts": texts}

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.acceptance.settings import Flip, Played, Scene, See
 from tests.acceptance.shared_settings import PROBED
-from zeus_runtime import ModelRequest
+from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.testing import ScriptedModel, calling
 
 

@@ -13,7 +13,8 @@ from zeus_plugins.sandboxes.docker.command import made
 
 from tests.acceptance.settings import Flip, Scene, See
 from tests.support.sandboxes import bubblewrap, small_rootfs
-from zeus_runtime import SandboxLimits, SandboxSessions, Section
+from zeus_runtime.plugin.middleware import Section
+from zeus_runtime.plugin.sandbox import SandboxLimits, SandboxSessions
 from zeus_runtime.testing import calling
 
 BOXED: Final[dict[str, Any]] = {"tools": [{"sandbox": {"backend": {"bubblewrap": {}}}}]}

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from zeus_runtime import Agent, ConfigError, ModelRequest, Usage, ZeusError
+from zeus_runtime import Agent, ConfigError, ZeusError
 from zeus_runtime.events import Event
+from zeus_runtime.plugin.model import ModelRequest, Usage
 from zeus_runtime.testing import ScriptedModel
 
 LISTS: Final = {"tool": "tools", "middleware": "middlewares"}
@@ -30,8 +31,12 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from zeus_runtime import Calibration, Component, Embedder, Middleware, ModelError, ModelResponse, Section, TextDelta
-from zeus_runtime import hookimpl, tool
+from zeus_runtime.plugin import Component
+from zeus_runtime.plugin.embedding import Calibration, Embedder
+from zeus_runtime.plugin.middleware import Middleware, Section
+from zeus_runtime.plugin.model import ModelError, ModelResponse, TextDelta
+from zeus_runtime.plugin import hookimpl
+from zeus_runtime.plugin.tool import tool
 
 active = most = 0
 

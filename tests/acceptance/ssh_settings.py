@@ -13,7 +13,7 @@ from typing import Any, Final
 from tests.acceptance.settings import Flip, Scene, See
 from tests.support.sandboxes import bubblewrap
 from tests.support.ssh_server import PASSWORD, Server, keys, own_server
-from zeus_runtime import SandboxBackend
+from zeus_runtime.plugin.sandbox import SandboxBackend
 
 FAR: Final[dict[str, Any]] = {"tools": [{"sandbox": {"backend": {"ssh": {}}}}]}
 OPEN: Final[dict[str, Any]] = {

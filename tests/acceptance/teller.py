@@ -20,7 +20,8 @@ import json
 import re
 from pathlib import Path
 
-from zeus_runtime import Component, ModelResponse, TextDelta, Usage, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.model import ModelResponse, TextDelta, Usage
 
 
 class Teller:

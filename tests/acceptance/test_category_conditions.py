@@ -23,7 +23,9 @@ WATCHING = '''
 """A model that notes which tools it is given, and a tool of its own."""
 import json
 from pathlib import Path
-from zeus_runtime import Component, ModelResponse, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.model import ModelResponse
+from zeus_runtime.plugin.tool import tool
 
 
 class Watching:

@@ -14,7 +14,8 @@ from zeus_runtime.config import Config
 PROBE: Final = """
 from dataclasses import asdict, fields
 
-from zeus_runtime import Component, Middleware, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.middleware import Middleware
 
 
 class Kept(Middleware):

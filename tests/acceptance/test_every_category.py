@@ -30,7 +30,9 @@ STEPS: Sequence[tuple[str, dict[str, Any]]] = (
 PLUGIN = '''
 """A model that calls one tool after another, and a tool that leaves a trace."""
 import json
-from zeus_runtime import Component, ModelResponse, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.model import ModelResponse
+from zeus_runtime.plugin.tool import tool
 
 STEPS = json.loads({steps!r})
 

@@ -16,8 +16,9 @@ from tests.store.test_schema import at_revision_1
 from tests.store.test_server import own_server
 from tests.support.agents import PositionModel, assert_paired, call, calling, events_of, write_agent
 from tests.support.databases import LocalServer, execute, storage
-from zeus_runtime import Agent, ModelRequest
+from zeus_runtime import Agent
 from zeus_runtime.events import RunCompleted, RunFailed
+from zeus_runtime.plugin.model import ModelRequest
 
 __all__ = ["own_server"]
 
@@ -77,7 +78,8 @@ def test_memory_refuses_the_older_schema_of_a_server_until_it_is_upgraded(
 
 ODD = """
 import numpy as np
-from zeus_runtime import Calibration, Component, Embedder, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.embedding import Calibration, Embedder
 
 
 class Odd(Embedder):

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from zeus_runtime import Embedding, VectorQuery, VectorStore
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.memory.permissions import reach
+from zeus_runtime.plugin.memory import Embedding
+from zeus_runtime.plugin.vector_store import VectorQuery, VectorStore
 
 IN_REACH = 25_000
 DIMENSION = 4

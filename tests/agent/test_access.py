@@ -746,7 +746,9 @@ LOOKING = """
 import contextvars
 from concurrent.futures import ThreadPoolExecutor
 
-from zeus_runtime import Component, Middleware, Section, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.middleware import Middleware, Section
+from zeus_runtime.plugin.tool import tool
 
 
 def create(options, build):

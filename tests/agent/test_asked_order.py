@@ -14,7 +14,7 @@ REWRITING = (
     + """
 from dataclasses import replace
 
-from zeus_runtime import Middleware
+from zeus_runtime.plugin.middleware import Middleware
 
 
 class Rewrites(Middleware):

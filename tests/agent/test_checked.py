@@ -51,7 +51,7 @@ def test_what_a_component_needs_is_missing_where_it_is_named(tmp_path: Path) -> 
 
 
 OWN_MODEL = """
-from zeus_runtime import Component, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
 
 @hookimpl
 def register_models():
@@ -59,7 +59,7 @@ def register_models():
 """
 
 RIVAL = """
-from zeus_runtime import Component, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
 
 @hookimpl
 def register_tools():

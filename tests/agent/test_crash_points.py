@@ -10,8 +10,10 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from tests.support.agents import PositionModel, assert_paired, call, calling, events_of, shape, write_agent
-from zeus_runtime import Agent, ModelRequest, Transactions
+from zeus_runtime import Agent
 from zeus_runtime.events import Event, RunCompleted, RunFailed
+from zeus_runtime.plugin.checkpointer import Transactions
+from zeus_runtime.plugin.model import ModelRequest
 
 WRITES = ("run", "write", "outside")
 

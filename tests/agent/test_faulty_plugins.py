@@ -13,7 +13,8 @@ from zeus_runtime.events import RunFailed
 
 TOOL = """
 from dataclasses import dataclass
-from zeus_runtime import Component, Tool, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import Tool, tool
 
 @tool(access="read", category="fool")
 async def strange() -> str:
@@ -45,7 +46,8 @@ def register_tools():
 """
 
 MIDDLEWARE = """
-from zeus_runtime import Component, Middleware, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.middleware import Middleware
 
 class Faulty(Middleware):
 {body}

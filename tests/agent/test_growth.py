@@ -9,7 +9,8 @@ from pathlib import Path
 from langchain_core.messages import AIMessage
 
 from tests.support.agents import PositionModel, call, calling, script, write_agent
-from zeus_runtime import Agent, ModelRequest
+from zeus_runtime import Agent
+from zeus_runtime.plugin.model import ModelRequest
 
 MAX_CHECKPOINT_BYTES = 4096
 STEPS = 190

@@ -15,7 +15,7 @@ from zeus_runtime import Agent
 PLUGIN = (
     TOOLS
     + """
-from zeus_runtime import Middleware
+from zeus_runtime.plugin.middleware import Middleware
 
 
 class Changes(Middleware):

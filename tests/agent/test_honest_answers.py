@@ -8,8 +8,9 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from tests.support.agents import PositionModel, assert_paired, call, calling, play, script, shape, write_agent
-from zeus_runtime import Agent, ModelRequest, ModelResponse, Usage
+from zeus_runtime import Agent
 from zeus_runtime.events import Notice, RunCompleted, RunFailed, Text, ToolCallResult, ToolCallStarted
+from zeus_runtime.plugin.model import ModelRequest, ModelResponse, Usage
 from zeus_runtime.testing import ScriptedModel
 
 

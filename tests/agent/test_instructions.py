@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.agents import call, calling, script, write_agent
-from zeus_runtime import Agent, ConfigError, Section
+from zeus_runtime import Agent, ConfigError
 from zeus_runtime.plan.plan import Plan
+from zeus_runtime.plugin.middleware import Section
 from zeus_runtime.prompt import STABLE_SECTIONS
 from zeus_runtime.prompt.instructions import instructions_text, with_instructions
 

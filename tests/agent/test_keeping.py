@@ -22,10 +22,11 @@ from tests.support.agents import (
     write_agent,
 )
 from tests.support.databases import SQLITE_URL, storage
-from zeus_runtime import Agent, ModelRequest
+from zeus_runtime import Agent
 from zeus_runtime.config.model import Retention
 from zeus_runtime.errors import RunError, UsageError
 from zeus_runtime.events import RunCompleted, RunFailed
+from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.sessions.deletion import delete
 from zeus_runtime.sessions.lifecycle import SessionLifecycle
 from zeus_runtime.sessions.retention import DAY_MS, due

@@ -10,8 +10,9 @@ from langgraph.checkpoint.base.id import uuid6
 
 from tests.agent.test_keeping import agent_in
 from tests.support.agents import Answer, PositionModel, call, calling, events_of, play, shape
-from zeus_runtime import Agent, Decision, ModelRequest
+from zeus_runtime import Agent, Decision
 from zeus_runtime.events import RunCompleted, RunFailed
+from zeus_runtime.plugin.model import ModelRequest
 
 
 @pytest.fixture(autouse=True)

@@ -9,14 +9,15 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from tests.support.agents import TOOLS, call, calling, play, script, write_agent
-from zeus_runtime import Agent, ModelPiece, ModelRequest, ModelResponse, TextDelta, Usage
+from zeus_runtime import Agent
 from zeus_runtime.events import RunCompleted, RunFailed, Text, ToolCallResult
+from zeus_runtime.plugin.model import ModelPiece, ModelRequest, ModelResponse, TextDelta, Usage
 
 LAYERS = (
     TOOLS
     + '''
 from dataclasses import dataclass
-from zeus_runtime import Middleware, Section
+from zeus_runtime.plugin.middleware import Middleware, Section
 
 @dataclass(frozen=True)
 class Options:

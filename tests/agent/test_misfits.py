@@ -14,7 +14,7 @@ PICKY = (
     + """
 from dataclasses import dataclass
 
-from zeus_runtime import Middleware
+from zeus_runtime.plugin.middleware import Middleware
 from zeus_runtime.plan.checks.misfits import Misfit
 
 

@@ -12,7 +12,8 @@ PARTICULAR = """
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from zeus_runtime import Component, OptionsError, Ref, RefTo, hookimpl
+from zeus_runtime import OptionsError
+from zeus_runtime.plugin import Component, Ref, RefTo, hookimpl
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from langchain_core.messages import AIMessage
 
 from tests.support.agents import PositionModel, assert_paired, call, calling, play
 from tests.support.planning import edits_of, steps_of, write_planned
-from zeus_runtime import Agent, ModelError, ModelRequest
+from zeus_runtime import Agent
 from zeus_runtime.context.tokens import Counter, counter_for, request_tokens
 from zeus_runtime.events import RunCompleted, RunFailed
 from zeus_runtime.models.profiles import lookup
+from zeus_runtime.plugin.model import ModelError, ModelRequest
 
 LONG = "word " * 300
 

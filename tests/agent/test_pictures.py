@@ -20,9 +20,10 @@ from tests.support import mcp_server
 from tests.support.agents import events_of, play
 from tests.support.pictures import png
 from tests.support.provider import Call, Provider, Reply
-from zeus_runtime import MAX_PICTURE_BYTES, Agent
+from zeus_runtime import Agent
 from zeus_runtime.cli.transcript import transcript
 from zeus_runtime.events import Event, Notice, RunCompleted, ToolCallResult
+from zeus_runtime.plugin.model import MAX_PICTURE_BYTES
 
 pytestmark = pytest.mark.xdist_group("litellm")
 
@@ -34,7 +35,9 @@ MODELS = {
 HARBOUR = png(640, 480, seed=1)
 PLUGIN = '''
 from pathlib import Path
-from zeus_runtime import Component, ToolResult, hookimpl, keep_picture, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.model import keep_picture
+from zeus_runtime.plugin.tool import ToolResult, tool
 
 def create(options, build):
     @tool(access="read")

@@ -20,13 +20,14 @@ from tests.support.agents import (
     write_agent,
 )
 from tests.support.planning import edits_of, entries_of, steps_of, texts_of, write_planned
-from zeus_runtime import Agent, ModelRequest, ModelResponse, Usage
+from zeus_runtime import Agent
 from zeus_runtime.context import fold, read_archive
 from zeus_runtime.context.edits import edit_from_json
 from zeus_runtime.context.ledger import MAX_DECISIONS, Decision
 from zeus_runtime.context.prompt_cost import fixed_from_json
 from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.events import Notice, RunCompleted, Text, TokenUsage
+from zeus_runtime.plugin.model import ModelRequest, ModelResponse, Usage
 from zeus_runtime.run.context_planner import listed
 
 LONG = "word " * 400
@@ -345,7 +346,9 @@ async def test_compact_sheds_at_once_through_the_same_planner(tmp_path: Path) ->
 WITNESSES = """
 from dataclasses import dataclass
 from pathlib import Path
-from zeus_runtime import Component, DropBefore, Middleware, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.context import DropBefore
+from zeus_runtime.plugin.middleware import Middleware
 
 @dataclass(frozen=True)
 class Options:

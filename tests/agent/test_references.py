@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime import Redactor, WorkspaceFiles
 from zeus_runtime.errors import UsageError
+from zeus_runtime.plugin import Redactor
+from zeus_runtime.plugin.files import WorkspaceFiles
 from zeus_runtime.run.attachments import gather, mentions
 from zeus_runtime.tools.attachments import Reference
 

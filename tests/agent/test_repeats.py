@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from tests.support.agents import PositionModel, call, calling, play, script, write_agent
-from zeus_runtime import Agent, ModelRequest
+from zeus_runtime import Agent
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, ToolCallResult
+from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.run.repeated_calls import Repeats, repetitions
 
 STATES = st.integers(0, 2)
@@ -109,7 +110,8 @@ async def test_null_neither_warns_nor_ends(tmp_path: Path) -> None:
 
 
 CHANGING = '''
-from zeus_runtime import Component, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
 
 def make(options, build):
     polls = []
@@ -211,7 +213,10 @@ async def test_a_sub_agent_has_a_count_of_its_own(tmp_path: Path) -> None:
 
 
 OWN = '''
-from zeus_runtime import Component, LimitError, Middleware, ToolResult, hookimpl, tool
+from zeus_runtime import LimitError
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.middleware import Middleware
+from zeus_runtime.plugin.tool import ToolResult, tool
 from dataclasses import replace
 
 class Stubborn(Middleware):

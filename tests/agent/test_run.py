@@ -20,16 +20,18 @@ from tests.support.agents import (
     write_agent,
 )
 from tests.support.databases import storage
-from zeus_runtime import Agent, ModelError, ModelRequest
+from zeus_runtime import Agent
 from zeus_runtime.agent.result import FailedRunError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Notice, RunCompleted, RunFailed, Text, ToolCallResult
+from zeus_runtime.plugin.model import ModelError, ModelRequest
 
 TERMINAL = (RunCompleted, RunFailed)
 
 HANGING = """
 import asyncio
-from zeus_runtime import Component, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
 
 @tool(access="read")
 async def hang() -> str:
@@ -44,7 +46,8 @@ def register_tools():
 
 
 HALF = """
-from zeus_runtime import Component, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
 
 @tool(access="read")
 async def half(text: str) -> str:
@@ -315,7 +318,7 @@ async def test_a_timeout_ends_the_run_with_the_limit_exit_code(tmp_path: Path) -
 
 
 async def test_a_money_limit_counts_by_the_models_price(tmp_path: Path) -> None:
-    from zeus_runtime import ModelResponse, Usage
+    from zeus_runtime.plugin.model import ModelResponse, Usage
 
     config = write_agent(tmp_path, "limits: {max_cost_usd: 0.01}\n")
 
@@ -411,7 +414,8 @@ def test_an_agent_can_be_used_by_one_event_loop_after_another(tmp_path: Path) ->
 async def test_what_parallel_calls_keep_is_the_last_calls_whoever_finished_last(tmp_path: Path) -> None:
     plugin = """
 import asyncio
-from zeus_runtime import Component, ToolResult, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import ToolResult, tool
 
 def make(options, build):
     second = asyncio.Event()

@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 
 from tests.support.agents import TOOLS, Answering, call, calling, events_of, play, script, write_agent
-from zeus_runtime import Agent, FailedRunError, ModelError
+from zeus_runtime import Agent, FailedRunError
 from zeus_runtime.config import ConfigError
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.memory.embedding import MaskedEmbedder
 from zeus_runtime.plan.redaction import opened_embedder
+from zeus_runtime.plugin.model import ModelError
 from zeus_runtime.tools.approval import Decision
 
 KEY = "Zq7-own-key-0123456789"
@@ -157,7 +158,7 @@ async def test_a_short_password_does_not_change_what_the_model_reads(tmp_path: P
 
 
 WATCHING = """
-from zeus_runtime import Middleware
+from zeus_runtime.plugin.middleware import Middleware
 
 class Watching(Middleware):
     async def wrap_tool_call(self, call, next):
@@ -227,7 +228,7 @@ TELLING = (
     TOOLS
     + f"""
 import json
-from zeus_runtime import Middleware
+from zeus_runtime.plugin.middleware import Middleware
 
 class Telling(Middleware):
     async def wrap_tool_call(self, call, next):
@@ -363,7 +364,8 @@ def test_every_method_that_a_program_awaits_masks_its_errors() -> None:
 
 
 ASKING = f"""
-from zeus_runtime import Component, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
 
 SCHEMA = {{
     "type": "object",
@@ -433,7 +435,7 @@ async def test_the_services_of_an_agent_know_the_secrets_of_its_sub_agents(tmp_p
 @pytest.mark.parametrize("raised", ["OptionsError", "ImportError", "RuntimeError"])
 def test_an_error_of_a_component_that_a_plan_creates_is_masked(tmp_path: Path, raised: str) -> None:
     plugin = (
-        f"from zeus_runtime import Component, hookimpl, OptionsError\n"
+        f"from zeus_runtime.plugin import Component, OptionsError, hookimpl\n"
         f"def create(options, build): raise {raised}('no ' + build.environ['OWN_API_KEY'])\n"
         "@hookimpl\ndef register_tools(): return [Component('probe', create=create)]\n"
     )
@@ -446,7 +448,8 @@ def test_an_error_of_a_component_that_a_plan_creates_is_masked(tmp_path: Path, r
 
 async def test_why_a_connection_is_not_there_is_masked(tmp_path: Path) -> None:
     plugin = (
-        "from zeus_runtime import Component, Connection, Toolset, hookimpl\n"
+        "from zeus_runtime.plugin import Component, hookimpl\n"
+        "from zeus_runtime.plugin.tool import Connection, Toolset\n"
         "class Far(Toolset):\n"
         "    def __init__(self, why): self.why = why\n"
         "    async def open(self, tell): pass\n"

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
 from tests.support.agents import PositionModel, call, calling, play, write_agent
-from zeus_runtime import Agent, ModelProfile, ModelRequest, ModelResponse, Usage
+from zeus_runtime import Agent
 from zeus_runtime.context.ledger import Step, StepUsage
 from zeus_runtime.errors import LimitError
 from zeus_runtime.events import Notice, RunCompleted, RunFailed, TokenUsage
+from zeus_runtime.plugin.model import ModelProfile, ModelRequest, ModelResponse, Usage
 from zeus_runtime.run.cost_limit import Projection, cached_before, projection, refuse_call, spent_before
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
@@ -97,7 +98,7 @@ async def test_a_call_that_would_exceed_the_limit_is_not_made(tmp_path: Path) ->
 
 async def test_the_output_reserve_counts_in_the_projection(tmp_path: Path) -> None:
     own = """
-from zeus_runtime import Component, hookimpl, dataclass
+from zeus_runtime.plugin import Component, dataclass, hookimpl
 
 @dataclass(frozen=True)
 class Options:

@@ -22,10 +22,11 @@ from tests.support.agents import (
     write_agent,
 )
 from tests.support.databases import storage
-from zeus_runtime import Agent, ConfigError, Decision, ModelRequest, ModelResponse, PendingApproval, Usage
+from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
 from zeus_runtime.events import Event, RunCompleted, RunFailed, SubAgentEvent, TokenUsage, ToolCallResult
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
+from zeus_runtime.plugin.model import ModelRequest, ModelResponse, Usage
 from zeus_runtime.store.approvals import open_approvals
 
 Script = Callable[[ModelRequest], Answer]

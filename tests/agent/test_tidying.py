@@ -12,11 +12,12 @@ from sqlalchemy import text
 from tests.agent.test_keeping import EVICTING, Counting, agent_in, do, talk
 from tests.support.agents import TOOLS, Answer, PositionModel, call, calling, events_of, play, write_agent
 from tests.support.databases import SQLITE_URL, storage
-from zeus_runtime import Agent, Decision, ModelRequest
+from zeus_runtime import Agent, Decision
 from zeus_runtime.config.model import Retention
 from zeus_runtime.context.archive import Archive
 from zeus_runtime.errors import RunError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed
+from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.sessions.deletion import delete
 from zeus_runtime.sessions.lifecycle import SessionLifecycle
 from zeus_runtime.sessions.retention import DAY_MS

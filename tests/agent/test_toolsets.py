@@ -17,7 +17,9 @@ LAMP = '''
 from dataclasses import dataclass
 from pathlib import Path
 
-from zeus_runtime import Component, Connection, MissingError, Toolset, hookimpl, tool
+from zeus_runtime import MissingError
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import Connection, Toolset, tool
 
 
 @tool(access="read")

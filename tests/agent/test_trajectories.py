@@ -11,8 +11,9 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from tests.support.agents import PositionModel, assert_paired, events_of, play, write_agent
-from zeus_runtime import Agent, ModelError, ModelRequest
+from zeus_runtime import Agent
 from zeus_runtime.events import RunCompleted, RunFailed
+from zeus_runtime.plugin.model import ModelError, ModelRequest
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "trajectories.jsonl"
 SAMPLE = Path(__file__).parents[1] / "data" / "trajectories.jsonl"
@@ -20,7 +21,8 @@ SAMPLE = Path(__file__).parents[1] / "data" / "trajectories.jsonl"
 TOOLS = """
 import json
 from pathlib import Path
-from zeus_runtime import Component, Tool, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import Tool
 
 def create(options, build):
     trajectory = json.loads((build.directory / "trajectory.json").read_text())

@@ -9,8 +9,9 @@ import pytest
 
 from tests.support import mcp_server
 from tests.support.agents import TOOLS, call, calling, play, script, write_agent
-from zeus_runtime import Agent, Build, Command, UntrustedError
+from zeus_runtime import Agent, UntrustedError
 from zeus_runtime.events import ToolCallResult
+from zeus_runtime.plugin import Build, Command
 
 SERVER = f"""
 from pathlib import Path

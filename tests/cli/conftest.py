@@ -21,7 +21,9 @@ SCRIPTED = '''
 import json
 from dataclasses import dataclass
 
-from zeus_runtime import Component, ModelError, ModelResponse, TextDelta, Usage, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.model import ModelError, ModelResponse, TextDelta, Usage
+from zeus_runtime.plugin.tool import tool
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ HEAVY = (
 
 GREETING = '''
 import click
-from zeus_runtime import hookimpl
+from zeus_runtime.plugin import hookimpl
 
 @hookimpl
 def register_commands(cli):

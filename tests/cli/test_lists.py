@@ -105,7 +105,7 @@ def corsair(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     site = tmp_path_factory.mktemp("site")
     code = """
         from pathlib import Path
-        from zeus_runtime import Component, hookimpl
+        from zeus_runtime.plugin import Component, hookimpl
 
         @hookimpl
         def register_homes():

@@ -355,7 +355,8 @@ def test_reindex_embeds_what_another_model_embedded(remembering: Project, zeus: 
 
 LETTERS = """
 import numpy as np
-from zeus_runtime import Calibration, Component, Embedder, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.embedding import Calibration, Embedder
 
 class Letters(Embedder):
     model, dimension, quick = "letters", 26, True
@@ -511,7 +512,8 @@ def test_an_import_that_is_killed_is_begun_again_and_misses_nothing(remembering:
 
 OWN_MODEL = """
 import numpy as np
-from zeus_runtime import Calibration, Component, Embedder, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.embedding import Calibration, Embedder
 
 
 class Own(Embedder):

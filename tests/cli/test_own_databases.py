@@ -210,7 +210,8 @@ def test_a_new_database_can_give_freed_space_back(tmp_path: Path) -> None:
 
 def test_processes_that_make_a_database_at_once_make_one(project: Project, zeus: Zeus) -> None:
     code = (
-        "from zeus_runtime import make_private; from pathlib import Path; make_private(Path('.zeus/zeus.db'))"
+        "from zeus_runtime.plugin.checkpointer import make_private; from pathlib import Path;"
+        " make_private(Path('.zeus/zeus.db'))"
     )
     started = [
         subprocess.Popen([sys.executable, "-c", code], cwd=project.folder, env=dict(os.environ))

@@ -263,7 +263,7 @@ def test_a_section_from_a_plugins_home_names_the_plugin(
     zeus: Zeus, project: Project, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = tmp_path_factory.mktemp("site")
-    code = "from pathlib import Path\nfrom zeus_runtime import hookimpl\n"
+    code = "from pathlib import Path\nfrom zeus_runtime.plugin import hookimpl\n"
     code += "@hookimpl\ndef register_homes(): return [Path(__file__).parent / 'home']\n"
     files = {"corsair/__init__.py": code, "corsair/home/prompts/SOUL.md": "Arr."}
     lay_out(site, "zeus-corsair", plugins={"corsair": "corsair"}, files=files)

@@ -179,7 +179,9 @@ def test_a_secret_of_the_sub_agents_config_is_masked_where_the_parents_shows_a_s
 TELLING = """
 import numpy as np
 from pathlib import Path
-from zeus_runtime import Calibration, Component, Embedder, ZeusError, hookimpl
+from zeus_runtime import ZeusError
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.embedding import Calibration, Embedder
 
 
 class Telling(Embedder):
@@ -222,7 +224,8 @@ def test_an_embedding_model_is_asked_without_secrets(project: Project, zeus: Zeu
 
 STRAY = r"""
 import os, sys, threading
-from zeus_runtime import Component, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
 
 
 class Kept:

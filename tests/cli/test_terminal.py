@@ -25,7 +25,8 @@ def test_the_answer_is_shown_as_markdown_once(project: Project) -> None:
 
 
 TELLING = """
-from zeus_runtime import Component, ToolRun, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import ToolRun, tool
 
 
 @tool(access="read")

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import pytest
 
-from zeus_runtime import Doc, FileRelative, Maximum, Minimum, MinLength, Pattern, Ref, RefTo, Secret
 from zeus_runtime.config import Document, check, load
 from zeus_runtime.config.schema.annotations import schema_of
 from zeus_runtime.config.schema.composed import compose, core_schema
+from zeus_runtime.plugin import Doc, FileRelative, Maximum, Minimum, MinLength, Pattern, Ref, RefTo, Secret
 
 MODEL = RefTo("model", plain=("litellm", "model"))
 

@@ -15,7 +15,10 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ConfigDict, SecretStr
 from pydantic import Field as PydanticField
 
-from zeus_runtime import (
+from zeus_runtime.config.model import Config
+from zeus_runtime.config.schema.annotations import BuildError, build, coerce, schema_of, schema_of_function
+from zeus_runtime.config.schema.composed import forms as typeforms
+from zeus_runtime.plugin import (
     Alias,
     Doc,
     FileRelative,
@@ -28,9 +31,6 @@ from zeus_runtime import (
     RefTo,
     Secret,
 )
-from zeus_runtime.config.model import Config
-from zeus_runtime.config.schema.annotations import BuildError, build, coerce, schema_of, schema_of_function
-from zeus_runtime.config.schema.composed import forms as typeforms
 
 
 class Colour(enum.StrEnum):

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from zeus_runtime import Ref, RefTo
 from zeus_runtime.config.schema.acceptance import fits
 from zeus_runtime.config.schema.composed import compose, core_schema, render
+from zeus_runtime.plugin import Ref, RefTo
 
 from . import conftest as fakes
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from zeus_runtime import ModelError, ModelRequest
 from zeus_runtime.context.replay.provider_simulator import SimulatedProvider, outcome
 from zeus_runtime.context.tokens import counter_for, request_tokens
 from zeus_runtime.models.interface import CachePoints
 from zeus_runtime.models.profiles import ModelProfile
+from zeus_runtime.plugin.model import ModelError, ModelRequest
 
 GPT = ModelProfile(
     "gpt-5",

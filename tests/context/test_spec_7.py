@@ -14,18 +14,22 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from tests.support.agents import Answer, assert_paired, calling, play, write_agent
 from tests.support.agents import call as named
 from tests.support.planning import steps_of
-from zeus_runtime import Agent, ConfigError, ModelError, ModelRequest, ModelResponse, Size, Usage
+from zeus_runtime import Agent, ConfigError
 from zeus_runtime.context.archive import read_archive
 from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.events import Event
 from zeus_runtime.models.messages import to_payload
 from zeus_runtime.models.profiles import lookup
+from zeus_runtime.plugin.context import Size
+from zeus_runtime.plugin.model import ModelError, ModelRequest, ModelResponse, Usage
 from zeus_runtime.testing.evals import drift, evaluate
 
 EXCLUDED = ("ls", "glob", "grep", "read_file", "write_file", "edit_file", "write_todos")
 
 PLUGIN = '''
-from zeus_runtime import Agent, Component, hookimpl, tool
+from zeus_runtime import Agent
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
 
 @tool(access="read")
 async def give(lines: int, word: str = "row") -> str:
@@ -53,7 +57,8 @@ def register_tools():
 '''.replace("\\\\n", "\\n")
 
 HUGE = """
-from zeus_runtime import Component, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
 
 def huge(name):
     @tool(name=name, access="read", description="Give a large result.",
@@ -372,7 +377,7 @@ async def test_the_summary_model_is_the_main_model_unless_named(tmp_path: Path) 
     assert model.summaries
     scribe = """
 from langchain_core.messages import AIMessage
-from zeus_runtime import ModelResponse
+from zeus_runtime.plugin.model import ModelResponse
 
 class Scribe:
     name = "gpt-4o-mini"
@@ -523,7 +528,7 @@ def test_the_order_of_the_reference_can_be_written_and_is_kept() -> None:
 
 async def test_the_users_own_middlewares_stand_where_their_line_stands(tmp_path: Path) -> None:
     heard = """
-from zeus_runtime import Middleware
+from zeus_runtime.plugin.middleware import Middleware
 
 class Heard(Middleware):
     def __init__(self, name):

@@ -147,7 +147,8 @@ print(json.dumps({
 SCRIPTED = """
 from langchain_core.messages import AIMessage
 
-from zeus_runtime import Component, ModelResponse, TextDelta, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.model import ModelResponse, TextDelta
 
 
 class Scripted:

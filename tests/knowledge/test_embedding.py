@@ -25,11 +25,11 @@ from hypothesis import strategies as st
 from zeus_plugins.embeddings.static.embedder import StaticEmbedder
 
 from tests.support.knowledge import Counting, knowledge, write
-from zeus_runtime import EmbeddingUnavailableError, WorkerFactory
 from zeus_runtime.knowledge import Progress, embedding, ingest
 from zeus_runtime.knowledge.embedding import Embedding
 from zeus_runtime.knowledge.parts import unpacked_chunks
 from zeus_runtime.knowledge.worker import Worker
+from zeus_runtime.plugin.embedding import EmbeddingUnavailableError, WorkerFactory
 
 URL = "sqlite:///kb.db"
 ODD = (
@@ -514,7 +514,7 @@ async def test_a_worker_has_no_secrets_of_this_process(monkeypatch: pytest.Monke
 KILLED = """
 import asyncio, sys
 from zeus_plugins.embeddings.static.embedder import StaticEmbedder
-from zeus_runtime import WorkerFactory
+from zeus_runtime.plugin.embedding import WorkerFactory
 from zeus_runtime.knowledge.worker import Worker
 
 class Endless(StaticEmbedder):

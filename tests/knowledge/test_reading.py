@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.support.knowledge import Counting, knowledge, write
-from zeus_runtime import EmbeddingUnavailableError, MissingError
+from zeus_runtime import MissingError
 from zeus_runtime.knowledge import reading
+from zeus_runtime.plugin.embedding import EmbeddingUnavailableError
 from zeus_runtime.tools import worker_process as apart
 
 LARGE = "<p>" + "Pylos lies three days from Ithaca. " * 5_000 + "</p>"

@@ -11,18 +11,20 @@ import pytest
 
 from tests.support.databases import database_url, postgres_server, postgres_url
 from tests.support.memory import HashingEmbedder, OutsideStore, service
-from zeus_runtime import Agent, Embedder, MissingError, OptionsError, Ref
+from zeus_runtime import Agent, MissingError, OptionsError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import Caller, Embedding
 from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.plan.executed_parts import database_file
+from zeus_runtime.plugin import Ref
+from zeus_runtime.plugin.embedding import Embedder
 from zeus_runtime.store.database import sqlite_file
 
 __all__ = ["database_url", "postgres_server", "postgres_url"]
 
 OWN = Ref("own", {"dimension": 32})
 PROBE = """
-from zeus_runtime import Component, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
 from tests.support.memory import HashingEmbedder
 
 

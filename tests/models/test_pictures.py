@@ -17,7 +17,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from tests.support.pictures import png
 from tests.support.reading_apart import given_up_while_it_reads
-from zeus_runtime import CachePoints, ModelRequest
 from zeus_runtime.models.content import text_of, whole_text
 from zeus_runtime.models.messages import from_payload, to_payload
 from zeus_runtime.models.pictures import (
@@ -30,6 +29,7 @@ from zeus_runtime.models.pictures import (
 )
 from zeus_runtime.models.profiles import ModelProfile
 from zeus_runtime.models.vision import PictureSight, with_pictures
+from zeus_runtime.plugin.model import CachePoints, ModelRequest
 
 MAP = Picture("/attached_files/0123/map.png", "image/png", 640, 480, 1234, "map.png")
 GIF = b"GIF89a" + (300).to_bytes(2, "little") + (200).to_bytes(2, "little") + b"\0" * 20

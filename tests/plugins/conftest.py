@@ -17,7 +17,7 @@ Install = Callable[..., Plugin]
 Discover = Callable[..., Registry]
 
 WIKI = """
-from zeus_runtime import Component, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
 
 @hookimpl
 def register_tools():

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from tests.plugins.conftest import WIKI, Discover, Install
 from tests.support.distributions import lay_out
-from zeus_runtime import Agent, Component
+from zeus_runtime import Agent
 from zeus_runtime.config import ConfigError
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.errors import MissingError
+from zeus_runtime.plugin import Component
 from zeus_runtime.registry import Plugin, Registered
 from zeus_runtime.registry.contribution import Contribution
 from zeus_runtime.registry.discovery import _by_name
@@ -22,7 +23,8 @@ from zeus_runtime.registry.registry import Registry
 
 CACHING = """
 from dataclasses import dataclass
-from zeus_runtime import Component, Middleware, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.middleware import Middleware
 
 @dataclass(frozen=True)
 class Options:

@@ -52,7 +52,7 @@ def test_a_hook_that_fails_costs_only_its_own_commands(
 ) -> None:
     install(
         "broken",
-        f"import click\nfrom zeus_runtime import hookimpl\n@hookimpl\ndef register_commands():\n  {body}\n",
+        f"import click\nfrom zeus_runtime.plugin import hookimpl\n@hookimpl\ndef register_commands():\n  {body}\n",
     )
     install("greeter", example("register_commands"))
     commands, (problem,) = plugin_commands(find_plugins(), cli)

@@ -38,7 +38,7 @@ def test_a_plugin_registers_what_its_hook_returns(install: Install, find_plugins
 
 def test_a_plugin_may_be_an_object_in_a_module(install: Install, find_plugins: Discover) -> None:
     code = """
-    from zeus_runtime import Component, hookimpl
+    from zeus_runtime.plugin import Component, hookimpl
     class Wiki:
         @hookimpl
         def register_tools(self):
@@ -200,7 +200,7 @@ BROKEN = {
 def test_a_broken_plugin_is_reported_by_name_and_takes_nothing_else_down(
     install: Install, find_plugins: Discover, code: str, says: str
 ) -> None:
-    install("broken", f"from zeus_runtime import Component, hookimpl\n{code}")
+    install("broken", f"from zeus_runtime.plugin import Component, hookimpl\n{code}")
     install("wiki")
     registry = find_plugins()
     report = only_problem(registry)
@@ -266,7 +266,7 @@ def test_a_plugin_file_may_hold_dataclasses_with_postponed_annotations(
     code = """from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
-from zeus_runtime import Component, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
 
 @dataclass(frozen=True)
 class Options:

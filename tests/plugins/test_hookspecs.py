@@ -88,13 +88,13 @@ async def test_the_example_tool_rolls(install: Install, find_plugins: Discover) 
 
 
 def hookless(content: str) -> object:
-    from zeus_runtime import ToolResult
+    from zeus_runtime.plugin.tool import ToolResult
 
     return ToolResult(content)
 
 
 async def test_the_example_middleware_shouts(install: Install, find_plugins: Discover) -> None:
-    from zeus_runtime import ToolCall, ToolResult
+    from zeus_runtime.plugin.tool import ToolCall, ToolResult
     from zeus_runtime.registry import load_create
 
     async def call_next(call: ToolCall) -> ToolResult:

@@ -10,7 +10,7 @@ from zeus_runtime.events import Notice, RunCompleted, Text, ToolCallStarted
 from zeus_runtime.registry import Observers
 
 BROKEN = """
-from zeus_runtime import hookimpl
+from zeus_runtime.plugin import hookimpl
 @hookimpl
 def on_event(event):
     if event.type == "text":
@@ -60,7 +60,7 @@ def test_an_observer_that_exits_does_not_end_the_run(install: Install, find_plug
 
 
 def test_an_observer_may_leave_the_event_out(install: Install, find_plugins: Discover) -> None:
-    code = "from zeus_runtime import hookimpl\ncount = []\n@hookimpl\ndef on_event():\n    count.append(1)\n"
+    code = "from zeus_runtime.plugin import hookimpl\ncount = []\n@hookimpl\ndef on_event():\n    count.append(1)\n"
     plugin = install("counter", code)
     assert Observers(find_plugins().observers).notify(Text("one")) == ()
     assert sys.modules[plugin.source].count == [1]

@@ -17,7 +17,7 @@ from zeus_runtime.plan.plan import Plan
 HEAD = "version: 1\nmodel: gpt-4o\n"
 PLUGIN = """
 from pathlib import Path
-from zeus_runtime import hookimpl
+from zeus_runtime.plugin import hookimpl
 
 @hookimpl
 def register_homes():

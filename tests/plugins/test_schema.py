@@ -27,7 +27,7 @@ from zeus_runtime.registry.schema import (
 
 WITH_OPTIONS = """
 from dataclasses import dataclass
-from zeus_runtime import Component, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
 
 @dataclass(frozen=True)
 class Options:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.support.agents import Answering, PositionModel, call, calling, events_of, script
-from zeus_runtime import Agent, ConfigError, ModelRequest
+from zeus_runtime import Agent, ConfigError
 from zeus_runtime.events import ApprovalRequested, Event, RunCompleted, RunFailed
+from zeus_runtime.plugin.model import ModelRequest
 
 DEFAULT = Path(__file__).parents[2] / "configs" / "default.yaml"
 ASKING = ("default", "zeus", "economy", "deepagents")

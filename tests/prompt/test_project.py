@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.agents import events_of, script
-from zeus_runtime import Agent, ConfigError, ModelRequest, SourcedText
+from zeus_runtime import Agent, ConfigError
 from zeus_runtime.events import Event, Notice
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
+from zeus_runtime.plugin.middleware import SourcedText
+from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.prompt.project import ProjectFile, project_files, project_section
 from zeus_runtime.tools import WorkspaceFiles
 

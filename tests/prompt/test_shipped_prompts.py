@@ -10,8 +10,8 @@ from typing import Any, get_args
 import pytest
 
 from tests.support.golden import assert_golden
-from zeus_runtime import Tool, tool
 from zeus_runtime.config.model import Mode, Prompt, TimeSection
+from zeus_runtime.plugin.tool import Tool, tool
 from zeus_runtime.prompt import (
     FILES,
     Section,

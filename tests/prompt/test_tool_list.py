@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zeus_runtime import Tool
+from zeus_runtime.plugin.tool import Tool
 from zeus_runtime.prompt import tools_description
 from zeus_runtime.tools import visible
 

@@ -12,9 +12,10 @@ import pytest
 
 from tests.support.agents import PositionModel, call, calling, events_of, play, script, write_agent
 from tests.support.databases import storage
-from zeus_runtime import Agent, ModelPiece, ModelRequest
+from zeus_runtime import Agent
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import RunCompleted
+from zeus_runtime.plugin.model import ModelPiece, ModelRequest
 from zeus_runtime.store.session_lock import claim
 
 HOLDER = """

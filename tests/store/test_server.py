@@ -14,9 +14,10 @@ from sqlalchemy import Connection, event, make_url, text
 
 from tests.support.agents import PositionModel, assert_paired, call, calling, events_of, script, write_agent
 from tests.support.databases import LocalServer, execute, local_server, storage
-from zeus_runtime import Agent, ModelRequest
+from zeus_runtime import Agent
 from zeus_runtime.errors import MissingError, RunError, ZeusError
 from zeus_runtime.events import RunCompleted, RunFailed
+from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import ThreadLog
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from zeus_runtime import Agent, ModelPiece, ModelRequest, ModelResponse, TextDelta, ToolCallDelta
+from zeus_runtime import Agent
 from zeus_runtime.events import Event
+from zeus_runtime.plugin.model import ModelPiece, ModelRequest, ModelResponse, TextDelta, ToolCallDelta
 from zeus_runtime.tools.approval import Decision, PendingApproval
 
 Answer = str | AIMessage | BaseException
@@ -76,7 +77,8 @@ class Answering:
 
 TOOLS = '''
 from pathlib import Path
-from zeus_runtime import Component, Tool, ToolResult, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import Tool, ToolResult, tool
 
 @tool(access="read")
 async def echo(text: str) -> str:

@@ -29,11 +29,12 @@ from tests.support.agents import PositionModel, assert_paired, call, calling, ev
 from tests.support.asked_once import ask_once
 from tests.support.databases import SQLITE_URL, database_on, execute, storage
 from tests.support.planning import RULES
-from zeus_runtime import Agent, ModelRequest
+from zeus_runtime import Agent
 from zeus_runtime.context import edit_from_json, fold, read_archive
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.models.messages import from_payload
+from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.store.compressed_columns import unpack
 
 HEAVY = (
@@ -47,7 +48,8 @@ CALLS = 3
 
 TOOLS = """
 import os
-from zeus_runtime import Component, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
 
 @tool(access="write")
 async def effect(name: str) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 from zeus_plugins.embeddings.static.embedder import StaticEmbedder
 
-from zeus_runtime import Embedder
 from zeus_runtime.knowledge import KnowledgeService
 from zeus_runtime.memory.items import Caller
+from zeus_runtime.plugin.embedding import Embedder
 
 ANN = Caller("ann")
 

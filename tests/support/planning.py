@@ -15,7 +15,10 @@ RULES = '''
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from zeus_runtime import Component, DropBefore, Middleware, ModelRequest, ModelResponse, Size, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.context import DropBefore, Size
+from zeus_runtime.plugin.middleware import Middleware
+from zeus_runtime.plugin.model import ModelRequest, ModelResponse
 from zeus_runtime.context import Evict, Pin, Summarize, TruncateArguments
 
 KINDS = {"drop": DropBefore, "evict": Evict, "pin": Pin, "truncate": TruncateArguments, "summarize": Summarize}

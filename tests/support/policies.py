@@ -11,11 +11,13 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from tests.support.agents import Answer, PositionModel, play, write_agent
-from zeus_runtime import Agent, ModelRequest
+from zeus_runtime import Agent
 from zeus_runtime.events import Event
+from zeus_runtime.plugin.model import ModelRequest
 
 GIVING = '''
-from zeus_runtime import Component, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
 
 @tool(access="read")
 async def give(lines: int, text: str = "line", name: str = "") -> str:

@@ -13,7 +13,14 @@ import pytest
 from zeus_plugins.sandboxes.bubblewrap.backend import sandboxes
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 
-from zeus_runtime import Outcome, Program, Sandbox, SandboxBackend, SandboxLimits, SandboxUnavailableError
+from zeus_runtime.plugin.sandbox import (
+    Outcome,
+    Program,
+    Sandbox,
+    SandboxBackend,
+    SandboxLimits,
+    SandboxUnavailableError,
+)
 
 RAN = "the program ran"
 MEGABYTE = 2**20

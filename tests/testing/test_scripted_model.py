@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from zeus_runtime import ModelError, ModelPiece, ModelRequest, ModelResponse, TextDelta, Usage
+from zeus_runtime.plugin.model import ModelError, ModelPiece, ModelRequest, ModelResponse, TextDelta, Usage
 from zeus_runtime.testing import ModelConformance, ScriptedModel, calling
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from zeus_runtime import Apart, ApartError
+from zeus_runtime.plugin.tool import Apart, ApartError
 from zeus_runtime.tools.worker_process import processors
 
 EVAL = "builtins:eval"
@@ -96,7 +96,7 @@ def test_a_process_whose_user_was_killed_ends_by_its_processor_time(apart: Apart
 
 USER = """
 import sys
-from zeus_runtime import Apart
+from zeus_runtime.plugin.tool import Apart
 program = f"open({sys.argv[1]!r}, 'wb').write(str(__import__('os').getpid()).encode()) and sum(iter(lambda: 1, 2))"
 Apart()("builtins:eval", program.encode(), seconds=600)
 """

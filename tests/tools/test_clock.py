@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.tools.test_dispatch import RUN, returning
-from zeus_runtime import Tool, ToolResult
+from zeus_runtime.plugin.tool import Tool, ToolResult
 from zeus_runtime.tools import invoke
 from zeus_runtime.tools.pausable_timeout import Clock, all_standing_still
 

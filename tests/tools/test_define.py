@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from zeus_runtime import Doc, Maximum, Minimum, Tool, ToolResult, ToolRun, tool
+from zeus_runtime.plugin import Doc, Maximum, Minimum
+from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 from zeus_runtime.tools import invoke, validate_arguments
 
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from zeus_runtime import Redactor, Tool, ToolResult, ZeusError, tool
+from zeus_runtime import ZeusError
+from zeus_runtime.plugin import Redactor
+from zeus_runtime.plugin.tool import Tool, ToolResult, tool
 from zeus_runtime.tools import check_tools, invoke, validate_arguments
 
 

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime import Redactor, ToolResult, WorkspaceError, edited_masked, written_masked
+from zeus_runtime.plugin import Redactor
+from zeus_runtime.plugin.files import WorkspaceError, edited_masked, written_masked
+from zeus_runtime.plugin.tool import ToolResult
 from zeus_runtime.tools.masked_text import masked_bytes, masked_result, placeholders_left
 
 KEY = "sk-live-0123456789"

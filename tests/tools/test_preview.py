@@ -11,7 +11,9 @@ import pytest
 from zeus_plugins.tools.filesystem.changing import changing_tools
 from zeus_plugins.tools.filesystem.options import Options
 
-from zeus_runtime import Change, Preview, Redactor, Tool, WorkspaceError, WorkspaceFiles, preview_of, tool
+from zeus_runtime.plugin import Redactor
+from zeus_runtime.plugin.files import WorkspaceError, WorkspaceFiles
+from zeus_runtime.plugin.tool import Change, Preview, Tool, preview_of, tool
 from zeus_runtime.tools.preview import MadeChanges, masked
 
 

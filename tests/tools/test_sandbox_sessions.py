@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from zeus_runtime import (
+from zeus_runtime.plugin.sandbox import (
     Outcome,
     Program,
     SandboxCapabilities,

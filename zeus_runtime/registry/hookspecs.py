@@ -60,7 +60,7 @@ def register_homes() -> Iterable[Path]:
 
         from pathlib import Path
 
-        from zeus_runtime import hookimpl
+        from zeus_runtime.plugin import hookimpl
 
 
         @hookimpl
@@ -84,7 +84,7 @@ def register_models() -> Iterable[Component]:
 
     Example::
 
-        from zeus_runtime import Component, hookimpl
+        from zeus_runtime.plugin import Component, hookimpl
 
 
         @hookimpl
@@ -107,7 +107,8 @@ def register_tools() -> Iterable[Component]:
 
         from dataclasses import dataclass
 
-        from zeus_runtime import Component, hookimpl, tool
+        from zeus_runtime.plugin import Component, hookimpl
+        from zeus_runtime.plugin.tool import tool
 
 
         @dataclass(frozen=True)
@@ -148,7 +149,8 @@ def register_middlewares() -> Iterable[Component]:
 
         from dataclasses import replace
 
-        from zeus_runtime import Component, Middleware, hookimpl
+        from zeus_runtime.plugin import Component, hookimpl
+        from zeus_runtime.plugin.middleware import Middleware
 
 
         class Shout(Middleware):
@@ -179,7 +181,8 @@ def register_counters() -> Iterable[Component]:
 
     Example::
 
-        from zeus_runtime import Component, counter_with, hookimpl
+        from zeus_runtime.plugin import Component, hookimpl
+        from zeus_runtime.plugin.counter import counter_with
 
 
         def create(options, build):
@@ -203,7 +206,8 @@ def register_embeddings() -> Iterable[Component]:
 
     Example::
 
-        from zeus_runtime import Calibration, Component, Embedder, hookimpl
+        from zeus_runtime.plugin import Component, hookimpl
+        from zeus_runtime.plugin.embedding import Calibration, Embedder
 
 
         class Letters(Embedder):
@@ -241,7 +245,7 @@ def register_vector_stores() -> Iterable[Component]:
 
     Example::
 
-        from zeus_runtime import Component, hookimpl
+        from zeus_runtime.plugin import Component, hookimpl
 
 
         @hookimpl
@@ -262,7 +266,7 @@ def register_sandboxes() -> Iterable[Component]:
 
     Example::
 
-        from zeus_runtime import Component, hookimpl
+        from zeus_runtime.plugin import Component, hookimpl
 
 
         @hookimpl
@@ -282,7 +286,8 @@ def register_searches() -> Iterable[Component]:
 
     Example::
 
-        from zeus_runtime import Component, SearchHit, hookimpl
+        from zeus_runtime.plugin import Component, hookimpl
+        from zeus_runtime.plugin.search import SearchHit
 
 
         class Handbook:
@@ -312,7 +317,7 @@ def register_checkpointers() -> Iterable[Component]:
 
     Example::
 
-        from zeus_runtime import Component, hookimpl
+        from zeus_runtime.plugin import Component, hookimpl
 
 
         @hookimpl
@@ -340,7 +345,7 @@ def register_commands(cli: click.Group) -> Iterable[click.Command]:
 
         import click
 
-        from zeus_runtime import hookimpl
+        from zeus_runtime.plugin import hookimpl
 
 
         @hookimpl
@@ -369,7 +374,7 @@ def on_event(event: Event) -> None:
 
     Example::
 
-        from zeus_runtime import hookimpl
+        from zeus_runtime.plugin import hookimpl
 
         seen = []
 

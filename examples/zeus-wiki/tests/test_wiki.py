@@ -11,7 +11,10 @@ from zeus_wiki.glossary import Glossary, Options
 from zeus_wiki.search import ARTICLES, create, rank, read_articles
 from zeus_wiki.search import Options as SearchOptions
 
-from zeus_runtime import Agent, Build, Section, ToolCall, ToolResult, Turn
+from zeus_runtime import Agent
+from zeus_runtime.plugin import Build
+from zeus_runtime.plugin.middleware import Section, Turn
+from zeus_runtime.plugin.tool import ToolCall, ToolResult
 from zeus_runtime.testing import ScriptedModel, calling
 
 NO_BUILD = cast(Build, None)

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime import Build, Doc, Middleware, Minimum, Section, Turn
+from zeus_runtime.plugin import Build, Doc, Minimum
+from zeus_runtime.plugin.middleware import Middleware, Section, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from zeus_runtime import ToolCall, ToolResult
+    from zeus_runtime.plugin.tool import ToolCall, ToolResult
 
 
 @dataclass(frozen=True)

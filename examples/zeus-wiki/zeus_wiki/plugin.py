@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from zeus_runtime import Component, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
 
 
 @hookimpl

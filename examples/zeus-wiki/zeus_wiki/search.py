@@ -10,7 +10,8 @@ from math import log
 from pathlib import Path
 from typing import Annotated
 
-from zeus_runtime import Build, Doc, Maximum, Minimum, Tool, ToolResult, tool
+from zeus_runtime.plugin import Build, Doc, Maximum, Minimum
+from zeus_runtime.plugin.tool import Tool, ToolResult, tool
 
 ARTICLES = Path(__file__).parent / "articles"
 

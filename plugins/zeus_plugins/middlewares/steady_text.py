@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zeus_runtime import View
+    from zeus_runtime.plugin.context import View
 
 
 class SteadyText:

@@ -38,9 +38,10 @@ from langchain_core.tools import tool
 from langgraph.types import Command
 
 from tests.support.agents import TOOLS, PositionModel, call, calling, play, script, write_agent
-from zeus_runtime import Agent, ModelError, from_langchain_middleware
+from zeus_runtime import Agent, from_langchain_middleware
 from zeus_runtime.bridges.langchain import UnsupportedError
 from zeus_runtime.events import Event, RunCompleted, RunFailed, ToolCallResult
+from zeus_runtime.plugin.model import ModelError
 
 HOLDER = (
     TOOLS
@@ -530,10 +531,10 @@ async def test_a_command_beside_the_answer_ends_the_run_with_its_reason(tmp_path
 
 
 async def test_cache_points_stand_only_where_the_messages_are_the_same(tmp_path: Path) -> None:
-    from zeus_runtime import CachePoints
     from zeus_runtime.middleware.protocol import Middleware
     from zeus_runtime.models import ModelRequest as Request
     from zeus_runtime.models import ModelResponse as Response
+    from zeus_runtime.plugin.model import CachePoints
 
     class Trim(AgentMiddleware):
         async def awrap_model_call(self, request: ModelRequest, handler: Any) -> Any:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from tests.support.memory import START, Clock, OutsideStore, service
-from zeus_runtime import MemoryService, ModelError, UnknownMemoryError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import Caller, MemoryItem
 from zeus_runtime.memory.profile.asking import lines_by_model
@@ -25,6 +24,8 @@ from zeus_runtime.memory.profile.fields import (
     written_value,
 )
 from zeus_runtime.memory.profile.rules import lines_by_rule
+from zeus_runtime.plugin.memory import MemoryService, UnknownMemoryError
+from zeus_runtime.plugin.model import ModelError
 
 USER_RULES = [
     ("The user's name is Ann Berg", "username", "Ann Berg"),

@@ -23,10 +23,11 @@ from tests.support.agents import PositionModel, call, calling, play, write_agent
 from tests.support.databases import execute, storage
 from tests.support.least_rights import as_agent
 from tests.support.logs import log_of
-from zeus_runtime import Agent, MissingError, ModelRequest
+from zeus_runtime import Agent, MissingError
 from zeus_runtime.events import RunFailed
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
+from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.store.session_lock import EPOCH, LogConflictError
 
 SESSION = "session_1"

@@ -14,7 +14,8 @@ from zeus_runtime import Agent, ConfigError, ZeusError
 from zeus_runtime.context.tokens import FramedCounter
 
 WORDS = """
-from zeus_runtime import Component, counter_with, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.counter import counter_with
 
 def create(options, build):
     return counter_with(lambda text: 10 * len(text.split()), build.profile)

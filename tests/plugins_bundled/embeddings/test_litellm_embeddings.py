@@ -18,7 +18,9 @@ from zeus_plugins.embeddings.litellm_embeddings.embedder import LitellmEmbedder,
 from zeus_plugins.embeddings.litellm_embeddings.options import Options
 
 from tests.support.provider import Provider, Received, Reply
-from zeus_runtime import Build, Embedder, EmbeddingUnavailableError, MissingError, OptionsError, Secret
+from zeus_runtime import MissingError, OptionsError
+from zeus_runtime.plugin import Build, Secret
+from zeus_runtime.plugin.embedding import Embedder, EmbeddingUnavailableError
 from zeus_runtime.testing import EmbedderConformance
 
 # One worker imports litellm, and once: it takes seconds.

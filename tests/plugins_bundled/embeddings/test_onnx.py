@@ -17,7 +17,9 @@ from zeus_plugins.embeddings.onnx.embedder import OnnxEmbedder, create
 from zeus_plugins.embeddings.onnx.options import Options
 
 from tests.plugins_bundled.embeddings.tiny_onnx import DIMENSION, WORDS, write_model, write_tokenizer
-from zeus_runtime import Build, Embedder, EmbeddingUnavailableError, MissingError, OptionsError
+from zeus_runtime import MissingError, OptionsError
+from zeus_runtime.plugin import Build
+from zeus_runtime.plugin.embedding import Embedder, EmbeddingUnavailableError
 from zeus_runtime.testing import EmbedderConformance
 
 

@@ -24,7 +24,8 @@ from zeus_plugins.embeddings.static.options import Options
 from zeus_plugins.embeddings.static.table import FOLDER, ROWS, SCALES, VOCABULARY, read_table
 from zeus_plugins.embeddings.static.wordpiece import WordPiece
 
-from zeus_runtime import Build, Embedder
+from zeus_runtime.plugin import Build
+from zeus_runtime.plugin.embedding import Embedder
 from zeus_runtime.testing import EmbedderConformance
 
 PAIRS = json.loads(Path(__file__).with_name("pairs.json").read_text(encoding="utf-8"))

@@ -26,17 +26,7 @@ from tests.support.agents import (
 )
 from tests.support.databases import SQLITE_URL, storage
 from tests.support.hand_time import moved_by_hand
-from zeus_runtime import (
-    Agent,
-    ApprovalRequest,
-    Change,
-    ConfigError,
-    Decision,
-    PendingApproval,
-    Preview,
-    ToolResult,
-    tool,
-)
+from zeus_runtime import Agent, ApprovalRequest, ConfigError, Decision, PendingApproval
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import (
     ApprovalDecided,
@@ -47,6 +37,7 @@ from zeus_runtime.events import (
     ToolCallResult,
     ToolCallStarted,
 )
+from zeus_runtime.plugin.tool import Change, Preview, ToolResult, tool
 from zeus_runtime.run.approvals import ApprovalBroker
 from zeus_runtime.store.approvals import allow, allowlist, approvals_of, revoke
 from zeus_runtime.store.database import Database
@@ -582,7 +573,10 @@ def test_rules_that_could_never_fit_are_refused(
 
 
 ASKING_PLUGIN = '''
-from zeus_runtime import ApprovalRequest, Component, Middleware, ToolResult, hookimpl, tool
+from zeus_runtime import ApprovalRequest
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.middleware import Middleware
+from zeus_runtime.plugin.tool import ToolResult, tool
 
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
@@ -1148,7 +1142,8 @@ async def test_two_sub_agents_do_not_overwrite_each_others_approved_change(folde
 
 CHANGING_FORM = '''
 from pathlib import Path
-from zeus_runtime import Component, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
 
 
 @tool(access="read")

@@ -16,7 +16,8 @@ from zeus_plugins.middlewares.approve.options import Options
 from zeus_plugins.middlewares.approve.policy import Policy, by_mode
 from zeus_plugins.middlewares.approve.rules import is_path
 
-from zeus_runtime import Tool, WorkspaceError, WorkspaceFiles
+from zeus_runtime.plugin.files import WorkspaceError, WorkspaceFiles
+from zeus_runtime.plugin.tool import Tool
 
 Access = Literal["read", "write"]
 

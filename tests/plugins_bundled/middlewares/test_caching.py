@@ -17,8 +17,9 @@ from zeus_plugins.models.litellm.options import Options as LitellmOptions
 from tests.support.agents import call, calling
 from tests.support.provider import Reply
 from tests.support.window import Served, windowed
-from zeus_runtime import Build, CachePoints, ModelProfile, ModelRequest, ModelResponse, Secret, ToolSchema
 from zeus_runtime.context.tokens import counter_for
+from zeus_runtime.plugin import Build, Secret
+from zeus_runtime.plugin.model import CachePoints, ModelProfile, ModelRequest, ModelResponse, ToolSchema
 
 pytestmark = pytest.mark.xdist_group("litellm")
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from zeus_plugins.middlewares.dedupe.copies import Copy, Readings, paying
 
-from zeus_runtime import View, arrivals
 from zeus_runtime.context import fold
+from zeus_runtime.plugin.context import View, arrivals
 
 POINTER = 10
 

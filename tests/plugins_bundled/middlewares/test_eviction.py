@@ -8,8 +8,9 @@ import pytest
 
 from tests.support.agents import assert_paired, call, calling, write_agent
 from tests.support.policies import GIVING, moved_prefixes, talk, texts
-from zeus_runtime import Agent, ConfigError, counter_for
+from zeus_runtime import Agent, ConfigError
 from zeus_runtime.models.profiles import lookup
+from zeus_runtime.plugin.counter import counter_for
 
 SMALL = "profiles: {models: {gpt-4o: {max_input_tokens: 4000, max_output_tokens: 1}}}\n"
 

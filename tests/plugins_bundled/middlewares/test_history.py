@@ -9,7 +9,8 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from tests.support.agents import PositionModel, assert_paired, call, calling, write_agent
-from zeus_runtime import Agent, ModelRequest
+from zeus_runtime import Agent
+from zeus_runtime.plugin.model import ModelRequest
 
 
 def echo_answer(request: ModelRequest) -> str:

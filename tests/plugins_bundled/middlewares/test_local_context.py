@@ -20,9 +20,14 @@ from zeus_plugins.middlewares.local_context.tree import tree
 
 from tests.support.agents import PositionModel, call, calling, write_agent
 from tests.support.hand_time import moved_by_hand
-from zeus_runtime import Agent, Build, ModelProfile, ModelRequest, Section, Summarize, Turn, WorkspaceFiles
+from zeus_runtime import Agent
 from zeus_runtime.context import Budget, View, fold
 from zeus_runtime.context.tokens import counter_for
+from zeus_runtime.plugin import Build
+from zeus_runtime.plugin.context import Summarize
+from zeus_runtime.plugin.files import WorkspaceFiles
+from zeus_runtime.plugin.middleware import Section, Turn
+from zeus_runtime.plugin.model import ModelProfile, ModelRequest
 
 COUNTER = counter_for(ModelProfile("gpt-4o", provider="openai", tokenizer="o200k_base"))
 TURN = Turn("session_1", "run_1", "agent")

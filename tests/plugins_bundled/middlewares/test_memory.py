@@ -13,10 +13,12 @@ import pytest
 from zeus_plugins.middlewares.memory.middleware import QUERY_CHARACTERS
 
 from tests.support.agents import PositionModel, call, calling, events_of, script, write_agent
-from zeus_runtime import Agent, MemoryService, ModelRequest
+from zeus_runtime import Agent
 from zeus_runtime.cli import main
 from zeus_runtime.events import RunFailed
 from zeus_runtime.memory.retrieval.ranking import final_score
+from zeus_runtime.plugin.memory import MemoryService
+from zeus_runtime.plugin.model import ModelRequest
 
 YAML = """
 memory: {{user: ann, project: shop, embeddings: static}}

@@ -11,9 +11,10 @@ from tests.support.agents import PositionModel, call, calling, events_of, play, 
 from tests.support.knowledge import docx
 from tests.support.policies import GIVING
 from tests.support.reading_apart import given_up_while_it_reads
-from zeus_runtime import Agent, ModelError
+from zeus_runtime import Agent
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Notice, RunFailed
+from zeus_runtime.plugin.model import ModelError
 
 
 def made(folder: Path, options: str = "", answer: object = "done") -> tuple[Agent, PositionModel]:

@@ -19,19 +19,12 @@ from zeus_plugins.middlewares.summarization.transcript import chunks, end, head
 from zeus_plugins.middlewares.summarization.wording import request_in, summary_in
 
 from tests.support.agents import call, calling
-from zeus_runtime import (
-    Build,
-    ModelError,
-    ModelProfile,
-    ModelRequest,
-    ModelResponse,
-    Summarize,
-    ToolSchema,
-    Usage,
-)
 from zeus_runtime.context import Budget, View, fold, review
 from zeus_runtime.context.size import Size
 from zeus_runtime.context.tokens import counter_for
+from zeus_runtime.plugin import Build
+from zeus_runtime.plugin.context import Summarize
+from zeus_runtime.plugin.model import ModelError, ModelProfile, ModelRequest, ModelResponse, ToolSchema, Usage
 from zeus_runtime.registry.home import bundled_home
 from zeus_runtime.testing import ScriptedModel
 

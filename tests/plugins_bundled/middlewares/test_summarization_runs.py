@@ -13,9 +13,10 @@ from langchain_core.messages import AIMessage
 from tests.support.agents import Answer as ModelAnswer
 from tests.support.agents import PositionModel, assert_paired, call, calling, events_of, play, write_agent
 from tests.support.planning import steps_of
-from zeus_runtime import Agent, ConfigError, ModelError, ModelRequest, ModelResponse, Usage
+from zeus_runtime import Agent, ConfigError
 from zeus_runtime.context.archive import read_archive
 from zeus_runtime.models.messages import to_payload
+from zeus_runtime.plugin.model import ModelError, ModelRequest, ModelResponse, Usage
 
 SMALL = (
     "profiles: {models: {gpt-4o: "
@@ -151,7 +152,9 @@ async def test_a_failing_summary_model_does_not_end_the_run_and_the_ledger_says_
 async def test_another_model_writes_the_summary_when_one_is_named(tmp_path: Path) -> None:
     plugin = '''
 from langchain_core.messages import AIMessage
-from zeus_runtime import Component, ModelResponse, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.model import ModelResponse
+from zeus_runtime.plugin.tool import tool
 
 class Scribe:
     name = "gpt-4o-mini"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 from zeus_plugins.models.litellm.assembly import Assembly, call_ids, seed_of
 
-from zeus_runtime import ModelPiece, ReasoningDelta, TextDelta, ToolCallDelta
+from zeus_runtime.plugin.model import ModelPiece, ReasoningDelta, TextDelta, ToolCallDelta
 
 names = st.sampled_from(["ls", "read_file", "write_file"])
 arguments = st.dictionaries(

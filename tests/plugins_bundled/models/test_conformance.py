@@ -17,7 +17,8 @@ from zeus_plugins.models.replay import model as replay_model
 from zeus_plugins.models.replay.options import Options as ReplayOptions
 
 from tests.support.provider import Call, Provider, Reply
-from zeus_runtime import Build, Model, ModelProfile, Recorder, Redactor, Secret
+from zeus_runtime.plugin import Build, Redactor, Secret
+from zeus_runtime.plugin.model import Model, ModelProfile, Recorder
 from zeus_runtime.testing import ModelConformance, ScriptedModel
 
 

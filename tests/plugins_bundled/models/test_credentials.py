@@ -10,7 +10,9 @@ from zeus_plugins.models.litellm.credentials import credentials
 from zeus_plugins.models.litellm.library import library
 from zeus_plugins.models.litellm.options import Options
 
-from zeus_runtime import MissingError, ModelError, Secret
+from zeus_runtime import MissingError
+from zeus_runtime.plugin import Secret
+from zeus_runtime.plugin.model import ModelError
 
 # One worker imports litellm, and once: it takes seconds.
 pytestmark = pytest.mark.xdist_group("litellm")

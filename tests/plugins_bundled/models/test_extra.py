@@ -16,7 +16,9 @@ from zeus_plugins.models.litellm.options import Options
 from tests.plugins_bundled.models.test_litellm import ask, asking, failing, model
 from tests.support.hand_time import moved_by_hand
 from tests.support.provider import Provider, Reply
-from zeus_runtime import Agent, Build, ConfigError, ModelProfile, OptionsError, Secret
+from zeus_runtime import Agent, ConfigError, OptionsError
+from zeus_runtime.plugin import Build, Secret
+from zeus_runtime.plugin.model import ModelProfile
 
 pytestmark = pytest.mark.xdist_group("litellm")
 

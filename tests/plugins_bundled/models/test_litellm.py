@@ -18,16 +18,15 @@ from zeus_plugins.models.litellm.options import Options
 
 from tests.support.hand_time import moved_by_hand
 from tests.support.provider import Call, Provider, Reply
-from zeus_runtime import (
-    Build,
+from zeus_runtime import OptionsError
+from zeus_runtime.plugin import Build, Secret
+from zeus_runtime.plugin.model import (
     ModelError,
     ModelPiece,
     ModelProfile,
     ModelRequest,
     ModelResponse,
-    OptionsError,
     ReasoningDelta,
-    Secret,
     TextDelta,
     ToolCallDelta,
     ToolSchema,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.plugins_bundled.models.test_litellm import ask, asking, model
 from tests.support.provider import Call, Provider, Reply
-from zeus_runtime import ModelError, ModelResponse, Usage, to_chat
+from zeus_runtime.plugin.model import ModelError, ModelResponse, Usage, to_chat
 
 # One worker imports litellm, and once: it takes seconds.
 pytestmark = pytest.mark.xdist_group("litellm")

@@ -16,8 +16,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from zeus_plugins.models.replay.model import ReplayModel, create
 from zeus_plugins.models.replay.options import Options
 
-from zeus_runtime import (
-    Build,
+from zeus_runtime.config.secrets.masking import MASK, Redactor
+from zeus_runtime.models.cassette import CassetteError, same
+from zeus_runtime.plugin import Build
+from zeus_runtime.plugin.model import (
     Model,
     ModelError,
     ModelPiece,
@@ -30,8 +32,6 @@ from zeus_runtime import (
     Usage,
     read_cassette,
 )
-from zeus_runtime.config.secrets.masking import MASK, Redactor
-from zeus_runtime.models.cassette import CassetteError, same
 from zeus_runtime.testing import ScriptedModel, calling
 
 LS = ToolSchema("ls", "Lists.", {"type": "object"})

@@ -27,9 +27,8 @@ from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
 from zeus_plugins.sandboxes.bubblewrap.syscalls import ABSENT, FORBIDDEN, LOOKED_INTO, MACHINES, NEWEST
 
 from tests.support.sandboxes import bubblewrap, processes_with, ran, small_rootfs
-from zeus_runtime import (
-    Agent,
-    ConfigError,
+from zeus_runtime import Agent, ConfigError
+from zeus_runtime.plugin.sandbox import (
     Program,
     SandboxBackend,
     SandboxError,

@@ -15,7 +15,7 @@ from zeus_plugins.sandboxes.docker.backend import Docker, sandboxes
 from zeus_plugins.sandboxes.docker.options import Options
 
 from tests.support.sandboxes import MEGABYTE, ran, small_rootfs
-from zeus_runtime import Program, SandboxBackend, SandboxLimits, SandboxUnavailableError
+from zeus_runtime.plugin.sandbox import Program, SandboxBackend, SandboxLimits, SandboxUnavailableError
 from zeus_runtime.testing import SandboxConformance
 
 pytestmark = pytest.mark.xdist_group("sandbox")

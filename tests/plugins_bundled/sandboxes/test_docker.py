@@ -18,7 +18,13 @@ from zeus_plugins.sandboxes.docker.options import Options
 from zeus_plugins.sandboxes.docker.packing import unpack
 
 from tests.support.sandboxes import bubblewrap
-from zeus_runtime import Program, SandboxBackend, SandboxError, SandboxLimits, SandboxUnavailableError
+from zeus_runtime.plugin.sandbox import (
+    Program,
+    SandboxBackend,
+    SandboxError,
+    SandboxLimits,
+    SandboxUnavailableError,
+)
 from zeus_runtime.testing import SandboxConformance
 
 pytestmark = pytest.mark.xdist_group("sandbox")

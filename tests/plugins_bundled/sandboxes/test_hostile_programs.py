@@ -18,7 +18,14 @@ from zeus_plugins.sandboxes.ssh.options import Options
 
 from tests.support.sandboxes import MEGABYTE, bubblewrap, processes_with, ran, ran_out_of_time
 from tests.support.ssh_server import Server, own_server
-from zeus_runtime import Program, Sandbox, SandboxBackend, SandboxError, SandboxLimits, SandboxSessions
+from zeus_runtime.plugin.sandbox import (
+    Program,
+    Sandbox,
+    SandboxBackend,
+    SandboxError,
+    SandboxLimits,
+    SandboxSessions,
+)
 
 pytestmark = pytest.mark.xdist_group("sandbox")
 

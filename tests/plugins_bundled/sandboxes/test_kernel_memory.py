@@ -19,7 +19,7 @@ from zeus_plugins.sandboxes.bubblewrap.sockets import inet_bytes, socket_bytes, 
 from zeus_plugins.sandboxes.bubblewrap.watch import take_more
 
 from tests.support.sandboxes import MEGABYTE
-from zeus_runtime import SandboxLimits
+from zeus_runtime.plugin.sandbox import SandboxLimits
 
 HOARDER = """
 import os, socket, sys

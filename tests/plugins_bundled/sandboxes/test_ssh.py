@@ -29,19 +29,18 @@ from zeus_plugins.sandboxes.ssh.wire import ASKED, next_frame, said
 
 from tests.support.sandboxes import bubblewrap, processes_with
 from tests.support.ssh_server import Server, keys, known, own_server
-from zeus_runtime import (
-    Agent,
-    ConfigError,
+from zeus_runtime import Agent, ConfigError
+from zeus_runtime.events import ToolCallResult
+from zeus_runtime.plugin import Secret
+from zeus_runtime.plugin.sandbox import (
     Program,
     SandboxBackend,
     SandboxError,
     SandboxLimits,
     SandboxSessions,
     SandboxUnavailableError,
-    Secret,
     make_session_folder,
 )
-from zeus_runtime.events import ToolCallResult
 from zeus_runtime.testing import ScriptedModel, calling
 
 pytestmark = pytest.mark.xdist_group("ssh")

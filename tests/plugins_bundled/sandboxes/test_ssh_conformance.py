@@ -17,7 +17,7 @@ from zeus_plugins.sandboxes.ssh.options import Options
 
 from tests.support.sandboxes import bubblewrap
 from tests.support.ssh_server import Server, openssh_server, own_server, sshd
-from zeus_runtime import SandboxBackend
+from zeus_runtime.plugin.sandbox import SandboxBackend
 from zeus_runtime.testing import SandboxConformance
 
 pytestmark = pytest.mark.xdist_group("ssh")

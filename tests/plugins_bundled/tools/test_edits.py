@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from zeus_plugins.tools.filesystem.edits import replace_text
 from zeus_plugins.tools.filesystem.texts import decode, encode
 
-from zeus_runtime import WorkspaceError
+from zeus_runtime.plugin.files import WorkspaceError
 
 
 def edit(data: bytes, old: str, new: str, *, replace_all: bool = False) -> bytes:

@@ -16,16 +16,11 @@ from zeus_plugins.tools.filesystem.search import Query, search
 from zeus_plugins.tools.filesystem.tools import create
 
 from tests.support.golden import assert_golden
-from zeus_runtime import (
-    Build,
-    ModelProfile,
-    Redactor,
-    Tool,
-    ToolResult,
-    WorkspaceError,
-    WorkspaceFiles,
-    ZeusError,
-)
+from zeus_runtime import ZeusError
+from zeus_runtime.plugin import Build, Redactor
+from zeus_runtime.plugin.files import WorkspaceError, WorkspaceFiles
+from zeus_runtime.plugin.model import ModelProfile
+from zeus_runtime.plugin.tool import Tool, ToolResult
 from zeus_runtime.tools import invoke, validate_arguments
 
 Call = Callable[..., Awaitable[ToolResult]]

@@ -46,7 +46,7 @@ from zeus_plugins.sandboxes.docker import backend as docker, options as docker_o
 from zeus_plugins.searches.duckduckgo.search import DuckDuckGo, Options as SearchOptions
 from zeus_plugins.tools.sandbox import options as sandbox_options, tools as sandbox_tools
 from zeus_plugins.tools.web import options as web_options, tools as web_tools
-from zeus_runtime import SandboxUnavailableError
+from zeus_runtime.plugin.sandbox import SandboxUnavailableError
 build = SimpleNamespace(
     directory=Path("."), environ=dict(os.environ), process_environ=dict(os.environ), workspace=None,
     open_component=lambda kind, ref: DuckDuckGo(SearchOptions()),

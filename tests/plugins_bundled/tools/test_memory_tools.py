@@ -16,8 +16,10 @@ from zeus_plugins.tools.memory.tools import create
 from tests.support.agents import call, calling, events_of, script, write_agent
 from tests.support.golden import assert_golden
 from tests.support.memory import service
-from zeus_runtime import Agent, ConfigError, MemoryService, Tool, ToolResult
+from zeus_runtime import Agent, ConfigError
 from zeus_runtime.memory.items import Caller
+from zeus_runtime.plugin.memory import MemoryService
+from zeus_runtime.plugin.tool import Tool, ToolResult
 from zeus_runtime.tools import invoke, permitted, validate_arguments, visible
 
 GOLDEN = Path(__file__).parent / "golden"

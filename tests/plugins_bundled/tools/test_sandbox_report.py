@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from zeus_plugins.tools.sandbox.report import report
 
-from zeus_runtime import Outcome, Redactor, SandboxLimits
+from zeus_runtime.plugin import Redactor
+from zeus_runtime.plugin.sandbox import Outcome, SandboxLimits
 
 KEY = "Qk7-token-0123456789"
 SECRETS = Redactor().adding({KEY: "MY_TOKEN"})

@@ -16,9 +16,11 @@ import pytest
 from zeus_plugins.tools.sandbox.telling import MOST_CHARACTERS, told
 
 from tests.support.sandboxes import bubblewrap, processes_with
-from zeus_runtime import Agent, ConfigError, Redactor, SandboxCapabilities
+from zeus_runtime import Agent, ConfigError
 from zeus_runtime.cli import main
 from zeus_runtime.events import Event, Notice, RunCompleted, ToolCallResult, ToolProgress
+from zeus_runtime.plugin import Redactor
+from zeus_runtime.plugin.sandbox import SandboxCapabilities
 from zeus_runtime.testing import ScriptedModel, calling
 
 pytestmark = pytest.mark.xdist_group("sandbox")
@@ -251,7 +253,7 @@ class Feeble:
 
 FEEBLE = """
 from tests.plugins_bundled.tools.test_sandbox_tools import Feeble
-from zeus_runtime import Component, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
 
 
 @hookimpl

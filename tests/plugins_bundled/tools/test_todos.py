@@ -11,7 +11,7 @@ from zeus_plugins.tools.todos.options import Options
 from zeus_plugins.tools.todos.tools import create
 
 from tests.support.golden import assert_golden
-from zeus_runtime import Tool, ToolResult
+from zeus_runtime.plugin.tool import Tool, ToolResult
 from zeus_runtime.tools import invoke, permitted, validate_arguments
 
 GOLDEN = Path(__file__).parent / "golden"

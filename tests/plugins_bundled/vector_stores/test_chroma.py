@@ -19,9 +19,10 @@ from zeus_plugins.vector_stores.chroma.options import Options
 from zeus_plugins.vector_stores.chroma.store import ChromaVectorStore, create
 
 from tests.support.memory import HashingEmbedder, service
-from zeus_runtime import Entry, MissingError, VectorStore, ZeusError
+from zeus_runtime import MissingError, ZeusError
 from zeus_runtime.memory.items import Caller, Embedding
 from zeus_runtime.memory.service import MemoryService
+from zeus_runtime.plugin.vector_store import Entry, VectorStore
 from zeus_runtime.testing import VectorStoreConformance
 from zeus_runtime.testing.store_in_use import some_item
 

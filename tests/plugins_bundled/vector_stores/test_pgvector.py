@@ -17,10 +17,11 @@ from zeus_plugins.vector_stores.pgvector.options import Options
 from zeus_plugins.vector_stores.pgvector.store import FIRST, PgVectorStore
 
 from tests.support.databases import database_on, execute
-from zeus_runtime import Entry, MissingError, VectorQuery, VectorStore
+from zeus_runtime import MissingError
 from zeus_runtime.memory import records
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem
 from zeus_runtime.memory.permissions import reach
+from zeus_runtime.plugin.vector_store import Entry, VectorQuery, VectorStore
 from zeus_runtime.store.memory_tables import create_memory_tables
 from zeus_runtime.store.postgres import connection_arguments, driver_url
 from zeus_runtime.testing import VectorStoreConformance

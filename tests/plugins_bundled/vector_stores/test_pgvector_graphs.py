@@ -19,9 +19,9 @@ from zeus_plugins.vector_stores.pgvector.store import PgVectorStore
 from tests.support.databases import execute
 from tests.support.least_rights import as_agent
 from tests.support.memory import service
-from zeus_runtime import Entry
 from zeus_runtime.memory import records
 from zeus_runtime.memory.items import Caller, Embedding
+from zeus_runtime.plugin.vector_store import Entry
 from zeus_runtime.store.postgres import connection_arguments, driver_url
 from zeus_runtime.testing.store_in_use import some_item
 

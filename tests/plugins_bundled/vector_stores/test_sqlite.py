@@ -9,7 +9,8 @@ from sqlalchemy import create_engine
 from zeus_plugins.vector_stores import sqlite
 from zeus_plugins.vector_stores.sqlite.store import SqliteVectorStore
 
-from zeus_runtime import MissingError, VectorStore
+from zeus_runtime import MissingError
+from zeus_runtime.plugin.vector_store import VectorStore
 from zeus_runtime.testing import VectorStoreConformance
 
 

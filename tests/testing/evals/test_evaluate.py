@@ -24,7 +24,9 @@ WINDOW = 8_000
 
 LOSSY = '''
 from dataclasses import dataclass
-from zeus_runtime import Component, DropBefore, Evict, Middleware, Summarize, arrivals, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.context import DropBefore, Evict, Summarize, arrivals
+from zeus_runtime.plugin.middleware import Middleware
 
 class Forget(Middleware):
     """Drops all but the last messages once there are twenty."""
@@ -236,7 +238,8 @@ async def test_without_read_file_and_recall_what_left_is_lost(tmp_path: Path) ->
 
 async def test_tools_of_the_config_are_not_called_and_its_model_is_not_opened(tmp_path: Path) -> None:
     plugin = '''
-from zeus_runtime import Component, hookimpl, tool
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
 
 @tool(access="write")
 async def launch() -> str:

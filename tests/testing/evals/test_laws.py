@@ -9,8 +9,10 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from tests.support.agents import call
-from zeus_runtime import Evict, ModelRequest, Pin, TruncateArguments, WorkspaceFiles
 from zeus_runtime.context import Archive, DropBefore, Edit, fold
+from zeus_runtime.plugin.context import Evict, Pin, TruncateArguments
+from zeus_runtime.plugin.files import WorkspaceFiles
+from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.testing.evals import Finding
 from zeus_runtime.testing.evals.laws import compactions, orphans, paths_in, pins, recoverable
 from zeus_runtime.testing.evals.needle import but_for_room

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from zeus_plugins.checkpointers.sqlite.saver import SqliteSaver
-from zeus_runtime import Build
+from zeus_runtime.plugin import Build
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg import AsyncConnection, Error
 
-from zeus_runtime import connection_arguments, explained_postgres_error, without_password
+from zeus_runtime.plugin.checkpointer import connection_arguments, explained_postgres_error, without_password
 
 _THREADS = (
     "SELECT to_regclass('thread')::oid, coalesce(has_table_privilege(to_regclass('thread'), 'SELECT')"

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from zeus_plugins.checkpointers.postgres.options import Options
-from zeus_runtime import Build, MissingError
+from zeus_runtime.plugin import Build, MissingError
 
 if TYPE_CHECKING:
     from zeus_plugins.checkpointers.postgres.saver import PostgresSaver

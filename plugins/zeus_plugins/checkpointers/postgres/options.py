@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from zeus_runtime import Destination, Doc, Pattern, dataclass
+from zeus_runtime.plugin import Destination, Doc, Pattern, dataclass
 
 
 @dataclass(frozen=True)

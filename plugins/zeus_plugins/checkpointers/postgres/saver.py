@@ -21,7 +21,7 @@ from psycopg.errors import UndefinedTable
 from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 
-from zeus_runtime import (
+from zeus_runtime.plugin.checkpointer import (
     claim_lost,
     connection_arguments,
     connection_may_be_gone,

@@ -25,11 +25,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from zeus_plugins.checkpointers.sqlite.options import Options
-from zeus_runtime import (
-    Build,
-    MissingError,
+from zeus_runtime.plugin import Build, MissingError, ZeusError
+from zeus_runtime.plugin.checkpointer import (
     Transactions,
-    ZeusError,
     claim_lost,
     epoch_of,
     explained_sqlite_error,
@@ -286,7 +284,7 @@ class SqliteSaver(BaseCheckpointSaver[int]):
 @asynccontextmanager
 async def create(options: Options, build: Build) -> AsyncIterator[SqliteSaver]:
     """The saver on its own file, or on the threads' database."""
-    from zeus_runtime import sqlite_file
+    from zeus_runtime.plugin.checkpointer import sqlite_file
 
     found = sqlite_file(build.config.storage.url, build.directory)
     if options.path is not None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from zeus_plugins.counters.tokenizer_file.options import Options
-from zeus_runtime import Build, Counter, MissingError, OptionsError, counter_with
+from zeus_runtime.plugin import Build, MissingError, OptionsError
+from zeus_runtime.plugin.counter import Counter, counter_with
 
 
 def create(options: Options, build: Build) -> Counter:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime import Doc, FileRelative, dataclass
+from zeus_runtime.plugin import Doc, FileRelative, dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from zeus_runtime import Misfit, Surroundings
+    from zeus_runtime.plugin import Misfit, Surroundings
 
 
 @dataclass(frozen=True)

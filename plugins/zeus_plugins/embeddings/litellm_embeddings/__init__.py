@@ -5,7 +5,7 @@ The package has another name than the component: plugins have one namespace, and
 
 from __future__ import annotations
 
-from zeus_runtime import Component, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
 
 
 @hookimpl

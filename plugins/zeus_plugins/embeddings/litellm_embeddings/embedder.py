@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from zeus_plugins.embeddings.litellm_embeddings.known import Known, known
 from zeus_plugins.embeddings.litellm_embeddings.options import Options
 from zeus_plugins.embeddings.litellm_embeddings.recent import Recent
-from zeus_runtime import Calibration, Embedder, EmbeddingUnavailableError, MissingError, OptionsError
+from zeus_runtime.plugin import MissingError, OptionsError
+from zeus_runtime.plugin.embedding import Calibration, Embedder, EmbeddingUnavailableError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from zeus_runtime import Build
+    from zeus_runtime.plugin import Build
 
 _UNUSED_KEY: Final = "unused"
 """Stands for the key of a server that asks for none: litellm's OpenAI client refuses to start without one."""
@@ -120,7 +121,7 @@ class LitellmEmbedder(Embedder):
         from datetime import UTC, datetime
 
         from zeus_plugins.models.litellm.library import library
-        from zeus_runtime import model_error
+        from zeus_runtime.plugin.model import model_error
 
         litellm = await library()
         query = purpose == "query"
@@ -137,7 +138,7 @@ class LitellmEmbedder(Embedder):
         return self._checked(answer, len(texts))
 
     def _arguments(self, texts: list[str], *, query: bool, seconds: float) -> dict[str, Any]:
-        from zeus_runtime import well_formed
+        from zeus_runtime.plugin.model import well_formed
 
         options = self._options
         asked = options.dimension if options.ask_dimension else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from zeus_runtime import Calibration
+from zeus_runtime.plugin.embedding import Calibration
 
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "openai": ("OPENAI_API_KEY",),

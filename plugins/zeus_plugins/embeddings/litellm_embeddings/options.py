@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from zeus_runtime import Destination, Doc, Maximum, Minimum, Secret, dataclass
+from zeus_runtime.plugin import Destination, Doc, Maximum, Minimum, Secret, dataclass
 
 if TYPE_CHECKING:
-    from zeus_runtime import Calibration, Misfit, Surroundings
+    from zeus_runtime.plugin import Misfit, Surroundings
+    from zeus_runtime.plugin.embedding import Calibration
 
 _OURS: Final = {
     "model": "model",
@@ -100,7 +101,7 @@ class Options:
     def wrong(self) -> Iterator[Misfit]:
         """What is wrong with the options by themselves."""
         from zeus_plugins.embeddings.litellm_embeddings.known import known
-        from zeus_runtime import Misfit
+        from zeus_runtime.plugin import Misfit
 
         for name in ("extra", "query_extra", "memory_extra"):
             for key in getattr(self, name):

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from zeus_plugins.embeddings.onnx.options import TOKENIZER, Options
-from zeus_runtime import Calibration, Embedder, EmbeddingUnavailableError, MissingError, OptionsError
+from zeus_runtime.plugin import MissingError, OptionsError
+from zeus_runtime.plugin.embedding import Calibration, Embedder, EmbeddingUnavailableError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from zeus_runtime import Build
+    from zeus_runtime.plugin import Build
 
 _PACKAGES: Final = "pip install 'zeus-runtime[onnx]'"
 _INPUTS: Final = frozenset({"input_ids", "attention_mask", "token_type_ids"})

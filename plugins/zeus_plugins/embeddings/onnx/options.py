@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from zeus_runtime import Doc, FileRelative, Maximum, Minimum, dataclass
+from zeus_runtime.plugin import Doc, FileRelative, Maximum, Minimum, dataclass
 
 if TYPE_CHECKING:
-    from zeus_runtime import Misfit, Surroundings
+    from zeus_runtime.plugin import Misfit, Surroundings
 
 TOKENIZER: Final = "tokenizer.json"
 
@@ -55,7 +55,7 @@ class Options:
         Args:
             directory: where a relative path starts.
         """
-        from zeus_runtime import Misfit
+        from zeus_runtime.plugin import Misfit
 
         if not self.cosine_zero < self.cosine_one:
             yield Misfit(

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
 from zeus_plugins.embeddings.static.options import Options
-from zeus_runtime import Calibration, Embedder, WorkerFactory
+from zeus_runtime.plugin.embedding import Calibration, Embedder, WorkerFactory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from zeus_plugins.embeddings.static.table import Table
     from zeus_plugins.embeddings.static.wordpiece import Pieces, WordPiece
-    from zeus_runtime import Build
+    from zeus_runtime.plugin import Build
 
 MODEL: Final = "static-minilm-l6-v2-1"
 """The table's name. Another table is another model: count up, and rows embedded before are not compared with it."""

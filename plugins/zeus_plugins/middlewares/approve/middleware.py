@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, Any
 from zeus_plugins.middlewares.approve.options import Options
 from zeus_plugins.middlewares.approve.policy import Policy, Verdict, by_mode
 from zeus_plugins.middlewares.approve.rules import is_path
-from zeus_runtime import ApprovalRequest, Middleware, ToolResult, preview_of, validate_arguments
+from zeus_runtime.plugin.approval import ApprovalRequest
+from zeus_runtime.plugin.middleware import Middleware
+from zeus_runtime.plugin.tool import ToolResult, preview_of, validate_arguments
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build, CallTool, Decision, Tool, ToolCall, WorkspaceFiles
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.approval import Decision
+    from zeus_runtime.plugin.files import WorkspaceFiles
+    from zeus_runtime.plugin.middleware import CallTool
+    from zeus_runtime.plugin.tool import Tool, ToolCall
 
 
 class Approve(Middleware):

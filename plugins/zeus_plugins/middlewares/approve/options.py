@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from zeus_runtime import Doc, Maximum, Minimum, dataclass
+from zeus_runtime.plugin import Doc, Maximum, Minimum, dataclass
 
 if TYPE_CHECKING:
-    from zeus_runtime import AccessLayer, AskMode, AskModes, Misfit, Surroundings
+    from zeus_runtime.plugin import Misfit, Surroundings
+    from zeus_runtime.plugin.approval import AskMode, AskModes
+    from zeus_runtime.plugin.files import AccessLayer
 
 Value: TypeAlias = str | int | float | bool
 Rule: TypeAlias = str | Mapping[str, Mapping[str, Value | tuple[Value, ...]]]
@@ -72,14 +74,14 @@ class Options:
 
     def ask_modes(self) -> AskModes:
         """What the user may choose."""
-        from zeus_runtime import AskModes
+        from zeus_runtime.plugin.approval import AskModes
 
         return AskModes.of(self.mode, self.user_modes)
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
         """Rules for tools or arguments that are not there, patterns that cannot be read, a timeout without seconds."""
         from zeus_plugins.middlewares.approve.rules import rules_of, unsound
-        from zeus_runtime import Misfit
+        from zeus_runtime.plugin import Misfit
 
         for key in ("allow", "ask", "deny"):
             for index, written in enumerate(getattr(self, key)):

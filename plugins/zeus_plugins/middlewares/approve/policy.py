@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from zeus_plugins.middlewares.approve.rules import LeadsTo, Rule, rules_of, with_defaults
-from zeus_runtime import dataclass
+from zeus_runtime.plugin import dataclass
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.approve.options import Options
-    from zeus_runtime import AskMode, Tool
+    from zeus_runtime.plugin.approval import AskMode
+    from zeus_runtime.plugin.tool import Tool
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 from zeus_plugins.middlewares.approve.rules import Rule
-from zeus_runtime import ANY_TOOL, Ruling, dataclass
+from zeus_runtime.plugin import dataclass
+from zeus_runtime.plugin.files import ANY_TOOL, Ruling
 
 if TYPE_CHECKING:
-    from zeus_runtime import Reached
+    from zeus_runtime.plugin.files import Reached
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,15 @@ from fnmatch import translate
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from zeus_runtime import WorkspaceError, compile_glob, composed, dataclass, folded_glob, parts_of
+from zeus_runtime.plugin import dataclass
+from zeus_runtime.plugin.files import WorkspaceError, compile_glob, composed, folded_glob, parts_of
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.approve.options import Rule as Written
     from zeus_plugins.middlewares.approve.options import Value
-    from zeus_runtime import Misfit, PathTest, Surroundings, Tool
+    from zeus_runtime.plugin import Misfit, Surroundings
+    from zeus_runtime.plugin.files import PathTest
+    from zeus_runtime.plugin.tool import Tool
 
 LeadsTo: TypeAlias = Callable[[str], Iterable[Collection[str]]]
 """A path as it is written to all that it may mean, normalised and with links followed: each as its absolute paths.
@@ -152,7 +155,7 @@ def _last_word(name: str) -> str:
 
 def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> Iterator[Misfit]:
     """What is wrong with a rule: it could never mean a call, or its patterns cannot be read."""
-    from zeus_runtime import Misfit
+    from zeus_runtime.plugin import Misfit
 
     if rule.is_exact:
         yield from around.unknown_tools([rule.tool], where[:-1])

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from zeus_runtime import CachePoints, Middleware
+from zeus_runtime.plugin.middleware import Middleware
+from zeus_runtime.plugin.model import CachePoints
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from zeus_plugins.middlewares.caching.options import Options
-    from zeus_runtime import Build, CallModel, Counter, ModelRequest, ModelResponse, View
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.context import View
+    from zeus_runtime.plugin.counter import Counter
+    from zeus_runtime.plugin.middleware import CallModel
+    from zeus_runtime.plugin.model import ModelRequest, ModelResponse
 
 
 class Caching(Middleware):

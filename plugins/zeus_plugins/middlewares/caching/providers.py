@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from zeus_runtime import ModelProfile, rules_for
+from zeus_runtime.plugin.model import ModelProfile, rules_for
 
 TAKES_POINTS: Final = ("anthropic", "azure_ai", "bedrock", "openrouter", "vercel_ai_gateway", "vertex_ai")
 """litellm's names of the providers whose `cache_control` it hands on (November 2026)."""

@@ -6,10 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from zeus_runtime import dataclass
+from zeus_runtime.plugin import dataclass
 
 if TYPE_CHECKING:
-    from zeus_runtime import Item, ModelProfile, View
+    from zeus_runtime.plugin.context import Item, View
+    from zeus_runtime.plugin.model import ModelProfile
 
 READ_SHARE = 0.1
 """What a cached token costs of a fresh one where no price is known: what most providers ask."""

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from zeus_plugins.middlewares.dedupe.copies import Readings, paying, prices_of
-from zeus_runtime import Evict, Middleware, Size, arrivals
+from zeus_runtime.plugin.context import Evict, Size, arrivals
+from zeus_runtime.plugin.middleware import Middleware
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.dedupe.copies import Copy
     from zeus_plugins.middlewares.dedupe.options import Options
-    from zeus_runtime import Budget, Build, Edit, View
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.context import Budget, Edit, View
 
 POINTER_TOKENS = 60
 """What a pointer takes, about."""

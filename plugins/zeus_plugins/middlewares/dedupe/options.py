@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime import Doc, Maximum, Minimum, Size, dataclass
+from zeus_runtime.plugin import Doc, Maximum, Minimum, dataclass
+from zeus_runtime.plugin.context import Size
 
 if TYPE_CHECKING:
-    from zeus_runtime import Misfit, Surroundings
+    from zeus_runtime.plugin import Misfit, Surroundings
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from zeus_runtime import dataclass
+from zeus_runtime.plugin import dataclass
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.eviction.options import Options
-    from zeus_runtime import Budget, Item, View
+    from zeus_runtime.plugin.context import Budget, Item, View
 
 LEAST_TOKENS = 400
 """Below this a pointer with its preview would save too little to be worth it, even in need."""

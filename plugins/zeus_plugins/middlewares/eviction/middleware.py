@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from zeus_plugins.middlewares.eviction.choice import too_large, too_much
 from zeus_plugins.middlewares.eviction.preview import preview
-from zeus_runtime import Evict, Middleware, arrivals, pictures_of
+from zeus_runtime.plugin.context import Evict, arrivals
+from zeus_runtime.plugin.middleware import Middleware
+from zeus_runtime.plugin.model import pictures_of
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.eviction.choice import Choice
     from zeus_plugins.middlewares.eviction.options import Options
-    from zeus_runtime import Budget, Build, Edit, Item, View
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.context import Budget, Edit, Item, View
 
 
 class Eviction(Middleware):

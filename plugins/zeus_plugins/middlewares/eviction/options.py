@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime import Doc, Maximum, Minimum, dataclass
+from zeus_runtime.plugin import Doc, Maximum, Minimum, dataclass
 
 if TYPE_CHECKING:
-    from zeus_runtime import Misfit, Surroundings
+    from zeus_runtime.plugin import Misfit, Surroundings
 
 PAGED_TOOLS = ("ls", "glob", "grep", "read_file", "write_file", "edit_file", "write_todos")
 """Tools that page what they give, or whose results are short (SPEC section 7)."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from zeus_runtime import DropBefore, Middleware
+from zeus_runtime.plugin.context import DropBefore
+from zeus_runtime.plugin.middleware import Middleware
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.history.options import Options
-    from zeus_runtime import Budget, Build, Edit, View
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.context import Budget, Edit, View
 
 
 class History(Middleware):

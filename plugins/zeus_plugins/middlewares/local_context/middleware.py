@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 
 from zeus_plugins.middlewares.local_context.options import Options
 from zeus_plugins.middlewares.steady_text import SteadyText
-from zeus_runtime import Middleware, Section, WorkspaceError, printable
+from zeus_runtime.plugin import printable
+from zeus_runtime.plugin.files import WorkspaceError
+from zeus_runtime.plugin.middleware import Middleware, Section
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.local_context.git import GitState
-    from zeus_runtime import Budget, Build, Edit, Turn, View, WorkspaceFiles
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.context import Budget, Edit, View
+    from zeus_runtime.plugin.files import WorkspaceFiles
+    from zeus_runtime.plugin.middleware import Turn
 
 
 class LocalContext(Middleware):

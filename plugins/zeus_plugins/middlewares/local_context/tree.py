@@ -7,10 +7,11 @@ from fnmatch import fnmatchcase
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from zeus_runtime import WorkspaceError, printable
+from zeus_runtime.plugin import printable
+from zeus_runtime.plugin.files import WorkspaceError
 
 if TYPE_CHECKING:
-    from zeus_runtime import FileEntry, WorkspaceFiles
+    from zeus_runtime.plugin.files import FileEntry, WorkspaceFiles
 
 _INDENT = "  "
 

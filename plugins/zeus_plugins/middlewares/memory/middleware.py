@@ -14,28 +14,18 @@ from zeus_plugins.middlewares.memory.shown import (
     successors,
     warning,
 )
-from zeus_runtime import (
-    Middleware,
-    ModelRequest,
-    ModelResponse,
-    Section,
-    SourcedText,
-    ZeusError,
-)
+from zeus_runtime.plugin import ZeusError
+from zeus_runtime.plugin.middleware import Middleware, Section, SourcedText
+from zeus_runtime.plugin.model import ModelRequest, ModelResponse
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.memory.options import Options
     from zeus_plugins.middlewares.memory.shown import (
         Shown,
     )
-    from zeus_runtime import (
-        Build,
-        CallRun,
-        MemoryItem,
-        MemoryService,
-        Ranked,
-        Turn,
-    )
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.memory import MemoryItem, MemoryService, Ranked
+    from zeus_runtime.plugin.middleware import CallRun, Turn
 
 _log = logging.getLogger(__name__)
 

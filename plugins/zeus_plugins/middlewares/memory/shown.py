@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime import Ranked, dataclass
+from zeus_runtime.plugin import dataclass
+from zeus_runtime.plugin.memory import Ranked
 
 if TYPE_CHECKING:
-    from zeus_runtime import MemoryItem, MemoryService
+    from zeus_runtime.plugin.memory import MemoryItem, MemoryService
 
 _CHAIN: Final = 10
 """How often a memory that took another's place may itself have been replaced."""

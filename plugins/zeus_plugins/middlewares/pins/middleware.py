@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from zeus_runtime import Middleware, Pin, Refusal, arrivals, tool_groups
+from zeus_runtime.plugin.context import Pin, Refusal, arrivals, tool_groups
+from zeus_runtime.plugin.middleware import Middleware
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.pins.options import Options
-    from zeus_runtime import Budget, Build, Edit, Item, View
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.context import Budget, Edit, Item, View
 
 ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}
 

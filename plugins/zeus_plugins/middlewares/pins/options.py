@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from zeus_runtime import Doc, Minimum, dataclass
+from zeus_runtime.plugin import Doc, Minimum, dataclass
 
 if TYPE_CHECKING:
-    from zeus_runtime import Misfit, Surroundings
+    from zeus_runtime.plugin import Misfit, Surroundings
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Options:
         """Patterns that are no regular expressions, tools that are not there, more pins than the window holds."""
         import re
 
-        from zeus_runtime import Misfit
+        from zeus_runtime.plugin import Misfit
 
         for index, pattern in enumerate(self.patterns):
             try:

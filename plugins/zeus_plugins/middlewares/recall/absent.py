@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime import calls_of, dataclass, text_of
+from zeus_runtime.plugin import dataclass
+from zeus_runtime.plugin.model import calls_of, text_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from zeus_runtime import View
+    from zeus_runtime.plugin.context import View
 
 OWN_TOOL = "recall"
 

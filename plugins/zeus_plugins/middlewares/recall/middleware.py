@@ -9,25 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 from zeus_plugins.middlewares.recall.absent import Absent, absent, at, seq_of, source_of, whole_text
 from zeus_plugins.middlewares.recall.searching import excerpt, search
-from zeus_runtime import (
-    Middleware,
-    Minimum,
-    ToolResult,
-    tool,
-)
+from zeus_runtime.plugin import Minimum
+from zeus_runtime.plugin.middleware import Middleware
+from zeus_runtime.plugin.tool import ToolResult, tool
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.recall.options import Options
     from zeus_plugins.middlewares.recall.searching import Find
-    from zeus_runtime import (
-        Archive,
-        Build,
-        CallModel,
-        ModelRequest,
-        ModelResponse,
-        Tool,
-        View,
-    )
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.context import Archive, View
+    from zeus_runtime.plugin.middleware import CallModel
+    from zeus_runtime.plugin.model import ModelRequest, ModelResponse
+    from zeus_runtime.plugin.tool import Tool
 
 
 class Recall(Middleware):
@@ -44,7 +37,7 @@ class Recall(Middleware):
         self._view: View | None = None
 
     async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
-        from zeus_runtime import View
+        from zeus_runtime.plugin.context import View
 
         if isinstance(request.messages, View):
             self._view = request.messages

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from zeus_runtime import dataclass
+from zeus_runtime.plugin import dataclass
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.recall.absent import Absent

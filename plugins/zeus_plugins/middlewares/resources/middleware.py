@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime import Middleware, Section, SourcedText, WorkspaceError, ZeusError, printable
+from zeus_runtime.plugin import ZeusError, printable
+from zeus_runtime.plugin.files import WorkspaceError
+from zeus_runtime.plugin.middleware import Middleware, Section, SourcedText
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.resources.options import Options
-    from zeus_runtime import Apart, Build, Reference, Turn
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.files import Reference
+    from zeus_runtime.plugin.middleware import Turn
+    from zeus_runtime.plugin.tool import Apart
 
 MAX_BYTES: Final = 50_000_000
 _PICTURES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".ico"})
@@ -34,7 +39,7 @@ class ReferencedFiles(Middleware):
         if self._made is None:
             import asyncio
 
-            from zeus_runtime import Apart
+            from zeus_runtime.plugin.tool import Apart
 
             with Apart() as apart:
                 self._made = (
@@ -100,7 +105,7 @@ class ReferencedFiles(Middleware):
         return SourcedText("\n\n".join([head, *kept, *note]), sources[:_MOST_SOURCES])
 
     def _shown(self, each: Reference, room: int, count: Callable[[str], int], apart: Apart) -> str:
-        from zeus_runtime import convert_file
+        from zeus_runtime.plugin.knowledge import convert_file
 
         name = printable(each.path)
         if each.problem:

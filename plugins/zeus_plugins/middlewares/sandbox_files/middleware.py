@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from zeus_plugins.middlewares.steady_text import SteadyText
-from zeus_runtime import Doc, Middleware, Minimum, SandboxError, SandboxUnavailableError, Section, printable
+from zeus_runtime.plugin import Doc, Minimum, printable
+from zeus_runtime.plugin.middleware import Middleware, Section
+from zeus_runtime.plugin.sandbox import SandboxError, SandboxUnavailableError
 
 if TYPE_CHECKING:
-    from zeus_runtime import Budget, Build, Edit, Misfit, SandboxFile, Surroundings, Turn, View
+    from zeus_runtime.plugin import Build, Misfit, Surroundings
+    from zeus_runtime.plugin.context import Budget, Edit, View
+    from zeus_runtime.plugin.middleware import Turn
+    from zeus_runtime.plugin.sandbox import SandboxFile
 
 
 @dataclass(frozen=True)

@@ -6,33 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime import (
-    Middleware,
-    Pin,
-    Refusal,
-    Section,
-    arrivals,
-    has_skills,
-    skill_roots,
-    tool_groups,
-)
+from zeus_runtime.plugin.context import Pin, Refusal, arrivals, tool_groups
+from zeus_runtime.plugin.middleware import Middleware, Section
+from zeus_runtime.plugin.skills import has_skills, skill_roots
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.skills.options import Options
-    from zeus_runtime import (
-        Budget,
-        Build,
-        CallModel,
-        Edit,
-        Item,
-        ModelRequest,
-        ModelResponse,
-        Skill,
-        Skills,
-        Tool,
-        Turn,
-        View,
-    )
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.context import Budget, Edit, Item, View
+    from zeus_runtime.plugin.middleware import CallModel, Turn
+    from zeus_runtime.plugin.model import ModelRequest, ModelResponse
+    from zeus_runtime.plugin.skills import Skill, Skills
+    from zeus_runtime.plugin.tool import Tool
 
 _LOADER: Final = "tool:load_skill"
 _LOADED: Final = "<skill name="
@@ -76,7 +61,7 @@ class SkillLibrary(Middleware):
     async def sections(self, turn: Turn) -> Mapping[Section, str]:
         offered = self._find().offered
         if offered != self._listed[0]:
-            from zeus_runtime import skill_listing
+            from zeus_runtime.plugin.skills import skill_listing
 
             text = skill_listing(offered, max_tokens=self._options.max_tokens, count=self._count)
             self._listed = (offered, text)
@@ -94,7 +79,7 @@ class SkillLibrary(Middleware):
         return [each for group in new for each in self._pin(view, group)]
 
     async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
-        from zeus_runtime import View
+        from zeus_runtime.plugin.context import View
 
         if isinstance(request.messages, View):
             self._view = request.messages
@@ -117,7 +102,7 @@ class SkillLibrary(Middleware):
         yield pin
 
     def _find(self) -> Skills:
-        from zeus_runtime import find_skills
+        from zeus_runtime.plugin.skills import find_skills
 
         found, self._known = find_skills(
             self._roots, trust_project=self._options.trust_project, known=self._known, hides=self._hides

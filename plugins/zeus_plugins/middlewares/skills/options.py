@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime import Doc, Minimum, dataclass
+from zeus_runtime.plugin import Doc, Minimum, dataclass
 
 if TYPE_CHECKING:
-    from zeus_runtime import Misfit, Surroundings
+    from zeus_runtime.plugin import Misfit, Surroundings
 
 
 @dataclass(frozen=True)

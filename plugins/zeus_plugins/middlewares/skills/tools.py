@@ -6,20 +6,13 @@ import hashlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final
 
-from zeus_runtime import (
-    Minimum,
-    Tool,
-    ToolResult,
-    matching_skills,
-    printable,
-    read_skill_resource,
-    read_skill_text,
-    skill_resources,
-    tool,
-)
+from zeus_runtime.plugin import Minimum, printable
+from zeus_runtime.plugin.skills import matching_skills, read_skill_resource, read_skill_text, skill_resources
+from zeus_runtime.plugin.tool import Tool, ToolResult, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime import Skill, Skills, WorkspaceFiles
+    from zeus_runtime.plugin.files import WorkspaceFiles
+    from zeus_runtime.plugin.skills import Skill, Skills
 
 FILE: Final = "SKILL.md"
 MAX_LISTED: Final = 100

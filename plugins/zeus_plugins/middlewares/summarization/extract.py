@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from zeus_plugins.middlewares.summarization.transcript import written_calls
-from zeus_runtime import calls_of, text_of
+from zeus_runtime.plugin.model import calls_of, text_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage

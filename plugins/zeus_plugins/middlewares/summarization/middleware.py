@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zeus_runtime import Middleware, OptionsError, Summarize, dataclass, text_of
+from zeus_runtime.plugin import OptionsError, dataclass
+from zeus_runtime.plugin.context import Summarize
+from zeus_runtime.plugin.middleware import Middleware
+from zeus_runtime.plugin.model import text_of
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.summarization.options import Options
     from zeus_plugins.middlewares.summarization.summariser import Outcome, Summariser
-    from zeus_runtime import Budget, Build, Counter, Edit, Item, ModelRequest, View
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.context import Budget, Edit, Item, View
+    from zeus_runtime.plugin.counter import Counter
+    from zeus_runtime.plugin.model import ModelRequest
 
 POLICY = "summarization"
 
@@ -229,7 +235,7 @@ class Summarization(Middleware):
 
     def _summariser(self, limit: int) -> Summariser:
         from zeus_plugins.middlewares.summarization.summariser import Summariser
-        from zeus_runtime import counter_for
+        from zeus_runtime.plugin.counter import counter_for
 
         build = self._build
         counter = self._counter

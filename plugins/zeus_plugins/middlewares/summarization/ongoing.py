@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, HumanMessage
 
-    from zeus_runtime import Item, ModelProfile
+    from zeus_runtime.plugin.context import Item
+    from zeus_runtime.plugin.model import ModelProfile
 
 _MINIMUM_TOKENS: Final = 1024
 """No provider caches a shorter prefix."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime import Doc, Minimum, Misfit, Pattern, Ref, RefTo, Size, dataclass
+from zeus_runtime.plugin import Doc, Minimum, Misfit, Pattern, Ref, RefTo, dataclass
+from zeus_runtime.plugin.context import Size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from zeus_runtime import ModelProfile, Surroundings
+    from zeus_runtime.plugin import Surroundings
+    from zeus_runtime.plugin.model import ModelProfile
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.middlewares.summarization.transcript import chunks, end
 from zeus_plugins.middlewares.summarization.wording import bounded
-from zeus_runtime import ModelError, ModelRequest, ModelResponse, calls_of, cost_usd
+from zeus_runtime.plugin.model import ModelError, ModelRequest, ModelResponse, calls_of, cost_usd
 
 if TYPE_CHECKING:
-    from zeus_runtime import Counter, Model, ModelProfile
+    from zeus_runtime.plugin.counter import Counter
+    from zeus_runtime.plugin.model import Model, ModelProfile
 
 _HOPELESS: Final = frozenset({"auth", "divergence"})
 """Failures that less input does not cure."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from zeus_runtime import calls_of, text_of
+from zeus_runtime.plugin.model import calls_of, text_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage

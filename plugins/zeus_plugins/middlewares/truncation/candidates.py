@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from zeus_runtime import dataclass
+from zeus_runtime.plugin import dataclass
 
 if TYPE_CHECKING:
-    from zeus_runtime import Item
+    from zeus_runtime.plugin.context import Item
 
 PATHS = ("path", "file_path", "filename", "file")
 """Arguments that name the file which another argument is the text of."""

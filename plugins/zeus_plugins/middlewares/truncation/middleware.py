@@ -6,12 +6,14 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from zeus_plugins.middlewares.truncation.candidates import candidates, shortened
-from zeus_runtime import Middleware, TruncateArguments, arrivals, kept_from
+from zeus_runtime.plugin.context import TruncateArguments, arrivals, kept_from
+from zeus_runtime.plugin.middleware import Middleware
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.truncation.candidates import Candidate
     from zeus_plugins.middlewares.truncation.options import Options
-    from zeus_runtime import Budget, Build, Edit, View
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.context import Budget, Edit, View
 
 ASK_AGAIN_AFTER = 0.1
 """How much fuller the window must be before what was refused is proposed again, as a share of it."""

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime import Doc, Minimum, MinLength, Size, dataclass
+from zeus_runtime.plugin import Doc, Minimum, MinLength, dataclass
+from zeus_runtime.plugin.context import Size
 
 if TYPE_CHECKING:
-    from zeus_runtime import Misfit, ModelProfile, Surroundings
+    from zeus_runtime.plugin import Misfit, Surroundings
+    from zeus_runtime.plugin.model import ModelProfile
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Options:
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
         """Sizes that cannot work with the model, tools and arguments that are not there."""
-        from zeus_runtime import Misfit
+        from zeus_runtime.plugin import Misfit
 
         if self.trigger is not None or self.keep is not None:
             trigger, keep = self.sizes(around.profile)

@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime import ModelPiece, ReasoningDelta, TextDelta, ToolCallDelta, assistant_message, well_formed
+from zeus_runtime.plugin.model import (
+    ModelPiece,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    assistant_message,
+    well_formed,
+)
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from zeus_runtime import ModelRequest
+    from zeus_runtime.plugin.model import ModelRequest
 
 
 def marked(

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
 
 from zeus_plugins.models.litellm.options import Options
-from zeus_runtime import MissingError, ModelError
+from zeus_runtime.plugin import MissingError
+from zeus_runtime.plugin.model import ModelError
 
 _ARGUMENTS: Final = (
     ("_API_KEY", "api_key"),

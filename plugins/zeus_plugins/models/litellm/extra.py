@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from zeus_plugins.models.litellm.controls import CONTROLS
-from zeus_runtime import Misfit, OptionsError
+from zeus_runtime.plugin import Misfit, OptionsError
 
 _OPTIONS: Final = {
     "model": "model",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zeus_runtime import MissingError
+from zeus_runtime.plugin import MissingError
 
 
 async def library() -> Any:

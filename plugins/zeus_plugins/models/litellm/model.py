@@ -11,10 +11,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from zeus_plugins.models.litellm.options import Options
-from zeus_runtime import PictureSight, most_picture_bytes
+from zeus_runtime.plugin.model import PictureSight, most_picture_bytes
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build, ModelError, ModelPiece, ModelProfile, ModelRequest
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.model import ModelError, ModelPiece, ModelProfile, ModelRequest
 
 
 def create(options: Options, build: Build) -> LitellmModel:
@@ -105,7 +106,7 @@ class LitellmModel:
         from zeus_plugins.models.litellm.credentials import credentials, refused_key
         from zeus_plugins.models.litellm.library import library
         from zeus_plugins.models.litellm.reading import delta_of
-        from zeus_runtime import ModelError, ModelResponse, cost_usd
+        from zeus_runtime.plugin.model import ModelError, ModelResponse, cost_usd
 
         litellm = await library()
         request = await self._sight.request(request)
@@ -156,7 +157,7 @@ class LitellmModel:
 
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:
         from zeus_plugins.models.litellm.caching import marked
-        from zeus_runtime import to_chat
+        from zeus_runtime.plugin.model import to_chat
 
         options = self._options
         system = [{"role": "system", "content": request.system}] if request.system else []
@@ -236,7 +237,7 @@ async def _streamed(answer: Any, patience: _Patience) -> AsyncGenerator[dict[str
     from litellm.litellm_core_utils.core_helpers import map_finish_reason
 
     from zeus_plugins.models.litellm.reading import reason_of, usage_of
-    from zeus_runtime import ModelError
+    from zeus_runtime.plugin.model import ModelError
 
     whole = True
     while whole:
@@ -278,7 +279,7 @@ class _Patience:
         """The result; a ModelError (timeout) when it comes too late."""
         import asyncio
 
-        from zeus_runtime import ModelError
+        from zeus_runtime.plugin.model import ModelError
 
         left = self._end - self._clock()
         silent = self._options.idle_seconds
@@ -298,7 +299,7 @@ def _classified(error: Exception) -> ModelError:
     from datetime import UTC, datetime
 
     from zeus_plugins.models.litellm.reading import unreadable
-    from zeus_runtime import ModelError, model_error
+    from zeus_runtime.plugin.model import ModelError, model_error
 
     if isinstance(error, ModelError):
         return error
@@ -320,7 +321,7 @@ def _plain(chunk: Any) -> dict[str, Any]:
 
 def _whole(answer: Any) -> dict[str, Any]:
     from zeus_plugins.models.litellm.reading import reason_of, usage_of, whole_delta
-    from zeus_runtime import ModelError
+    from zeus_runtime.plugin.model import ModelError
 
     if not answer.choices:
         raise ModelError("the provider's answer holds no message", kind="server")

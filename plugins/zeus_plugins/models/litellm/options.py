@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any
 
-from zeus_runtime import AlsoCalled, Destination, Doc, Maximum, Minimum, Secret, dataclass
+from zeus_runtime.plugin import AlsoCalled, Destination, Doc, Maximum, Minimum, Secret, dataclass
 
 if TYPE_CHECKING:
-    from zeus_runtime import Misfit, Surroundings
+    from zeus_runtime.plugin import Misfit, Surroundings
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from zeus_runtime import ModelError, Usage, cut_text
+from zeus_runtime.plugin import cut_text
+from zeus_runtime.plugin.model import ModelError, Usage
 
 MOST_TOKENS: Final = 10**9
 """No call uses more tokens: a larger number is a mistake of the server."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zeus_runtime import Component, hookimpl
+from zeus_runtime.plugin import Component, hookimpl
 
 
 @hookimpl

@@ -8,10 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zeus_plugins.models.replay.options import Options
-from zeus_runtime import Cassette, ModelPiece, ModelRequest, cassette_model, read_cassette, recorded_answer
+from zeus_runtime.plugin.model import (
+    Cassette,
+    ModelPiece,
+    ModelRequest,
+    cassette_model,
+    read_cassette,
+    recorded_answer,
+)
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build
+    from zeus_runtime.plugin import Build
 
 
 def create(options: Options, build: Build) -> ReplayModel:

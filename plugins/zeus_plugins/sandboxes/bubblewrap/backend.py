@@ -12,8 +12,8 @@ from zeus_plugins.sandboxes.bubblewrap.cgroups import NO_GROUP, delegated_group
 from zeus_plugins.sandboxes.bubblewrap.command import Root
 from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, probe
 from zeus_plugins.sandboxes.bubblewrap.options import Options
-from zeus_runtime import (
-    OptionsError,
+from zeus_runtime.plugin import OptionsError
+from zeus_runtime.plugin.sandbox import (
     SandboxCapabilities,
     SandboxLimit,
     SandboxUnavailableError,
@@ -23,7 +23,8 @@ from zeus_runtime import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from zeus_runtime import Build, Outcome, Program, SandboxLimits, SandboxSessions
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.sandbox import Outcome, Program, SandboxLimits, SandboxSessions
 
 _ALL: Final[frozenset[SandboxLimit]] = frozenset(
     {"seconds", "memory", "processes", "file_size", "disk", "files", "output"}

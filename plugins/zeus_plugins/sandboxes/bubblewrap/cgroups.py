@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from zeus_runtime import SandboxLimits
+    from zeus_runtime.plugin.sandbox import SandboxLimits
 
 NO_GROUP: Final = (
     "no control group is delegated to this user, so memory and socket buffers are not limited by the kernel:"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from zeus_plugins.sandboxes.bubblewrap.identity import Identity
-from zeus_runtime import WORKING_FOLDER, SandboxLimits
+from zeus_runtime.plugin.sandbox import WORKING_FOLDER, SandboxLimits
 
 FOLDERS: Final = (WORKING_FOLDER, "/tmp", "/dev/shm")
 """What programs can write to; each is a file system in memory of its own."""

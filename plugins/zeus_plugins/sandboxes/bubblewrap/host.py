@@ -11,7 +11,7 @@ from typing import Final
 from zeus_plugins.sandboxes.bubblewrap.command import FOLDERS, Root
 from zeus_plugins.sandboxes.bubblewrap.identity import fresh_identity
 from zeus_plugins.sandboxes.bubblewrap.syscalls import MACHINES
-from zeus_runtime import SandboxUnavailableError
+from zeus_runtime.plugin.sandbox import SandboxUnavailableError
 
 _PROBE_SECONDS: Final = 10
 

@@ -28,7 +28,8 @@ from zeus_plugins.sandboxes.bubblewrap.command import (
 )
 from zeus_plugins.sandboxes.bubblewrap.identity import Identity
 from zeus_plugins.sandboxes.bubblewrap.watch import INTERVAL_SECONDS, exceeded
-from zeus_runtime import Program, SandboxError, SandboxLimit, SandboxLimits, cut_text, last_words
+from zeus_runtime.plugin import cut_text, last_words
+from zeus_runtime.plugin.sandbox import Program, SandboxError, SandboxLimit, SandboxLimits
 
 _CHUNK: Final = 2**16
 _START_SECONDS: Final = 20.0

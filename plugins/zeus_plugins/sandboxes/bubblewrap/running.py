@@ -13,7 +13,8 @@ from zeus_plugins.sandboxes.bubblewrap.identity import fresh_identity
 from zeus_plugins.sandboxes.bubblewrap.process import standing
 from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
 from zeus_plugins.sandboxes.bubblewrap.staging import Staged, copy_in, copy_out, put_files
-from zeus_runtime import Outcome, Program, SandboxError, SandboxLimits, finished
+from zeus_runtime.plugin.sandbox import Outcome, Program, SandboxError, SandboxLimits
+from zeus_runtime.plugin.tool import finished
 
 
 async def run(

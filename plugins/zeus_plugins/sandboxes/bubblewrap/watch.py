@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Final
 
 from zeus_plugins.sandboxes.bubblewrap.sockets import socket_bytes
-from zeus_runtime import SandboxLimit, SandboxLimits
+from zeus_runtime.plugin.sandbox import SandboxLimit, SandboxLimits
 
 INTERVAL_SECONDS: Final = 0.05
 _ROOT_ITSELF: Final = 1

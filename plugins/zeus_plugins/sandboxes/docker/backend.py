@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.sandboxes.docker.options import Options
-from zeus_runtime import (
+from zeus_runtime.plugin.sandbox import (
     SandboxCapabilities,
     SandboxLimit,
     SandboxUnavailableError,
@@ -20,7 +20,8 @@ from zeus_runtime import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from zeus_runtime import Build, Outcome, Program, SandboxLimits, SandboxSessions
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.sandbox import Outcome, Program, SandboxLimits, SandboxSessions
 
 _PROBE_SECONDS: Final = 10
 _KEPT: Final[frozenset[SandboxLimit]] = frozenset(

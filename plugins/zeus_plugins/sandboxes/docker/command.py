@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from zeus_plugins.sandboxes.docker.options import Options
-from zeus_runtime import WORKING_FOLDER, SandboxLimits
+from zeus_runtime.plugin.sandbox import WORKING_FOLDER, SandboxLimits
 
 USER: Final = "65534:65534"
 TEMPORARY: Final = "/tmp"

@@ -14,16 +14,16 @@ from typing import IO, Final
 from zeus_plugins.sandboxes.docker import command as commands
 from zeus_plugins.sandboxes.docker.options import Options
 from zeus_plugins.sandboxes.docker.packing import packed, packed_files, unpack
-from zeus_runtime import (
+from zeus_runtime.plugin import last_words
+from zeus_runtime.plugin.sandbox import (
     WORKING_FOLDER,
     Outcome,
     Program,
     SandboxError,
     SandboxLimit,
     SandboxLimits,
-    finished,
-    last_words,
 )
+from zeus_runtime.plugin.tool import finished
 
 _ENGINE_SECONDS: Final = 120.0
 _CHUNK: Final = 2**16

@@ -23,7 +23,9 @@ from zeus_plugins.sandboxes.ssh.wire import (
     next_frame,
     said,
 )
-from zeus_runtime import SandboxError, SandboxUnavailableError, cut_text, finished
+from zeus_runtime.plugin import cut_text
+from zeus_runtime.plugin.sandbox import SandboxError, SandboxUnavailableError
+from zeus_runtime.plugin.tool import finished
 
 if TYPE_CHECKING:
     from zeus_plugins.sandboxes.ssh.connection import Line

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from zeus_plugins.sandboxes.ssh.folders import FarFolders
 from zeus_plugins.sandboxes.ssh.machine import Machine
 from zeus_plugins.sandboxes.ssh.options import Options
-from zeus_runtime import OptionsError, SandboxSessions
+from zeus_runtime.plugin import OptionsError
+from zeus_runtime.plugin.sandbox import SandboxSessions
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build
+    from zeus_runtime.plugin import Build
 
 
 def sandboxes(options: Options, directory: Path, environ: Mapping[str, str]) -> SandboxSessions:

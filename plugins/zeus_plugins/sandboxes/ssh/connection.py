@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import asyncssh
 
-from zeus_runtime import SandboxUnavailableError, Secret
+from zeus_runtime.plugin import Secret
+from zeus_runtime.plugin.sandbox import SandboxUnavailableError
 
 if TYPE_CHECKING:
     from zeus_plugins.sandboxes.ssh.options import Options

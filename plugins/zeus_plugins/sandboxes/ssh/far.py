@@ -28,15 +28,15 @@ from zeus_plugins.sandboxes.ssh.wire import (
     next_frame,
     said,
 )
-from zeus_runtime import (
+from zeus_runtime.plugin import ZeusError
+from zeus_runtime.plugin.files import own_path
+from zeus_runtime.plugin.sandbox import (
     Outcome,
     Program,
     SandboxError,
     SandboxLimits,
     SandboxUnavailableError,
-    ZeusError,
     make_session_folder,
-    own_path,
     remove_folder,
     remove_older,
     session_folder,

@@ -15,7 +15,8 @@ from typing import Final, Literal, TypeAlias, cast
 
 import asyncssh
 
-from zeus_runtime import WORKING_FOLDER, SandboxError, SandboxFile, inner_path, printable
+from zeus_runtime.plugin import printable
+from zeus_runtime.plugin.sandbox import WORKING_FOLDER, SandboxError, SandboxFile, inner_path
 
 Parts: TypeAlias = list[str]
 """The names of a path below the session's folder."""

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Final, TypeVar, get_args
 import asyncssh
 
 from zeus_plugins.sandboxes.ssh.files import FarFiles, explained
-from zeus_runtime import Outcome, Program, SandboxError, SandboxFile, SandboxLimit, SandboxLimits
+from zeus_runtime.plugin.sandbox import (
+    Outcome,
+    Program,
+    SandboxError,
+    SandboxFile,
+    SandboxLimit,
+    SandboxLimits,
+)
 
 if TYPE_CHECKING:
     from zeus_plugins.sandboxes.ssh.asking import Far

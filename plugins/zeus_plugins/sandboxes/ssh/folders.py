@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from zeus_plugins.sandboxes.ssh.machine import Machine
-from zeus_runtime import SandboxError, SandboxUnavailableError, session_folder
+from zeus_runtime.plugin.sandbox import SandboxError, SandboxUnavailableError, session_folder
 
 if TYPE_CHECKING:
     from zeus_plugins.sandboxes.ssh.folder import FarFolder

@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.sandboxes.ssh.options import Options
-from zeus_runtime import SandboxCapabilities, SandboxError, SandboxLimit, SandboxUnavailableError
+from zeus_runtime.plugin.sandbox import (
+    SandboxCapabilities,
+    SandboxError,
+    SandboxLimit,
+    SandboxUnavailableError,
+)
 
 if TYPE_CHECKING:
     import asyncio

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from zeus_runtime import Doc, Executes, Maximum, Minimum, Secret, WorkRelative, dataclass
+from zeus_runtime.plugin import Doc, Executes, Maximum, Minimum, Secret, WorkRelative, dataclass
 
 
 @dataclass(frozen=True)

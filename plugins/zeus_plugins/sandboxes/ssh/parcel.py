@@ -10,7 +10,10 @@ from importlib.abc import InspectLoader
 from importlib.util import find_spec
 from typing import Final
 
-from zeus_runtime import SandboxLimits, ZeusError, cut_text, finished, own_path, remove_older
+from zeus_runtime.plugin import ZeusError, cut_text
+from zeus_runtime.plugin.files import own_path
+from zeus_runtime.plugin.sandbox import SandboxLimits, remove_older
+from zeus_runtime.plugin.tool import finished
 
 _MODULES: Final = (
     "zeus_plugins.sandboxes.bubblewrap.cgroups",

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Final
 
 from zeus_plugins.sandboxes.bubblewrap.watch import INTERVAL_SECONDS, processes, take_more
-from zeus_runtime import Outcome, Program, SandboxLimit, SandboxLimits
+from zeus_runtime.plugin.sandbox import Outcome, Program, SandboxLimit, SandboxLimits
 
 _CHUNK: Final = 2**16
 _PR_SET_PDEATHSIG: Final = 1

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from zeus_runtime import Doc, Minimum, MissingError, RunError, SearchHit
+from zeus_runtime.plugin import Doc, Minimum, MissingError, RunError
+from zeus_runtime.plugin.search import SearchHit
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build
+    from zeus_runtime.plugin import Build
 
 
 SafeSearch: TypeAlias = Literal["on", "moderate", "off"]

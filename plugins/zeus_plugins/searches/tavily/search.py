@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from zeus_runtime import (
+from zeus_runtime.plugin import (
     Destination,
     Doc,
     Minimum,
@@ -16,13 +16,13 @@ from zeus_runtime import (
     OptionsError,
     Pattern,
     RunError,
-    SearchHit,
     Secret,
     cut_text,
 )
+from zeus_runtime.plugin.search import SearchHit
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build
+    from zeus_runtime.plugin import Build
 
 
 _MAX_BYTES: Final = 5_000_000

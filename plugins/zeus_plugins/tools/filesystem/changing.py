@@ -6,22 +6,17 @@ from collections.abc import Sequence
 
 from zeus_plugins.tools.filesystem.options import Options
 from zeus_plugins.tools.filesystem.texts import binary_kind, plural, whole_text
-from zeus_runtime import (
-    Change,
+from zeus_runtime.plugin import Redactor, printable
+from zeus_runtime.plugin.files import (
     NoSuchFileError,
-    Preview,
-    Redactor,
-    Tool,
-    ToolRun,
     WorkspaceError,
     WorkspaceFiles,
     edited_masked,
     masked_bytes,
     placeholders_left,
-    printable,
-    tool,
     written_masked,
 )
+from zeus_runtime.plugin.tool import Change, Preview, Tool, ToolRun, tool
 
 
 def changing_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from zeus_plugins.tools.filesystem.texts import binary_kind, decode, encode, plural
-from zeus_runtime import WorkspaceError
+from zeus_runtime.plugin.files import WorkspaceError
 
 _MAX_NEAREST_LINES = 5_000
 _MAX_SHOWN_LINES = 8

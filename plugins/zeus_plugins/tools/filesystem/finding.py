@@ -8,22 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 from zeus_plugins.tools.filesystem.limits import countdown
 from zeus_plugins.tools.filesystem.options import Options
 from zeus_plugins.tools.filesystem.results import glob_result, grep_result, shown_path
-from zeus_runtime import (
-    Maximum,
-    Minimum,
-    Tool,
-    ToolRun,
-    WorkspaceError,
-    compile_filter,
-    compile_glob,
-    literal_prefix,
-    parts_of,
-    printable,
-    tool,
-)
+from zeus_runtime.plugin import Maximum, Minimum, printable
+from zeus_runtime.plugin.files import WorkspaceError, compile_filter, compile_glob, literal_prefix, parts_of
+from zeus_runtime.plugin.tool import Tool, ToolRun, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime import FileEntry, PathFilter, PathTest, WorkspaceFiles
+    from zeus_runtime.plugin.files import FileEntry, PathFilter, PathTest, WorkspaceFiles
 
 
 def finding_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime import Doc, Minimum, dataclass
+from zeus_runtime.plugin import Doc, Minimum, dataclass
 
 if TYPE_CHECKING:
-    from zeus_runtime import AccessLayer
+    from zeus_runtime.plugin.files import AccessLayer
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Options:
 
     def access_layer(self, mode: str) -> AccessLayer | None:
         """``protected``, for every tool."""
-        from zeus_runtime import Patterns
+        from zeus_runtime.plugin.files import Patterns
 
         return Patterns(self.protected, "filesystem.protected") if self.protected else None
 

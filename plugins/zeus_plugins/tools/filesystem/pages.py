@@ -7,10 +7,10 @@ from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from zeus_plugins.tools.filesystem.texts import BOM, line_text
-from zeus_runtime import masked_bytes
+from zeus_runtime.plugin.files import masked_bytes
 
 if TYPE_CHECKING:
-    from zeus_runtime import Redactor
+    from zeus_runtime.plugin import Redactor
 
 _CHUNK_BYTES = 1 << 20
 _MASKED_BYTES = 8 << 20

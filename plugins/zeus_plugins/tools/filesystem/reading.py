@@ -10,10 +10,13 @@ from zeus_plugins.tools.filesystem.limits import countdown
 from zeus_plugins.tools.filesystem.options import Options
 from zeus_plugins.tools.filesystem.results import line, listed, page_result
 from zeus_plugins.tools.filesystem.texts import SNIFFED_BYTES, binary_kind
-from zeus_runtime import Minimum, Tool, ToolResult, ToolRun, keep_picture, most_picture_bytes, printable, tool
+from zeus_runtime.plugin import Minimum, printable
+from zeus_runtime.plugin.model import keep_picture, most_picture_bytes
+from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime import Picture, WorkspaceFiles
+    from zeus_runtime.plugin.files import WorkspaceFiles
+    from zeus_runtime.plugin.model import Picture
 
 
 def reading_tools(files: WorkspaceFiles, options: Options, *, sees: bool) -> Sequence[Tool]:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from zeus_plugins.tools.filesystem.limits import within
 from zeus_plugins.tools.filesystem.options import Options
 from zeus_plugins.tools.filesystem.texts import plural
-from zeus_runtime import ToolResult, printable
+from zeus_runtime.plugin import printable
+from zeus_runtime.plugin.tool import ToolResult
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.filesystem.pages import Page
     from zeus_plugins.tools.filesystem.search import Findings
-    from zeus_runtime import FileEntry
+    from zeus_runtime.plugin.files import FileEntry
 
 
 def line(entry: FileEntry) -> str:

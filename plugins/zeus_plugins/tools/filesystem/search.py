@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zeus_plugins.tools.filesystem.pages import bounded_lines, masked_line, masked_whole
 from zeus_plugins.tools.filesystem.texts import BOM, SNIFFED_BYTES, binary_kind, line_text
-from zeus_runtime import AccessAsked, WorkspaceError
+from zeus_runtime.plugin.files import AccessAsked, WorkspaceError
 
 if TYPE_CHECKING:
-    from zeus_runtime import Redactor, WorkspaceFiles
+    from zeus_runtime.plugin import Redactor
+    from zeus_runtime.plugin.files import WorkspaceFiles
 
 _SEARCHED_LINE_BYTES = 1 << 20
 _EXCERPT_CHARS = 300

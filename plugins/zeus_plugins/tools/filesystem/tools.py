@@ -9,10 +9,12 @@ from zeus_plugins.tools.filesystem.changing import changing_tools
 from zeus_plugins.tools.filesystem.finding import finding_tools
 from zeus_plugins.tools.filesystem.options import Options
 from zeus_plugins.tools.filesystem.reading import reading_tools
-from zeus_runtime import Tool, ZeusError, expand_braces
+from zeus_runtime.plugin import ZeusError
+from zeus_runtime.plugin.files import expand_braces
+from zeus_runtime.plugin.tool import Tool
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build
+    from zeus_runtime.plugin import Build
 
 
 class PatternError(ZeusError):

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 from zeus_plugins.tools.knowledge.options import Options
-from zeus_runtime import Minimum, Tool, ToolResult, printable, tool
+from zeus_runtime.plugin import Minimum, printable
+from zeus_runtime.plugin.tool import Tool, ToolResult, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build, KnowledgeService, WorkspaceFiles
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.files import WorkspaceFiles
+    from zeus_runtime.plugin.knowledge import KnowledgeService
 
 MAX_BYTES: Final = 100_000_000
 
@@ -100,7 +103,8 @@ def _parse(options: Options, workspace: WorkspaceFiles) -> Tool:
         """
         import asyncio
 
-        from zeus_runtime import Apart, convert_file
+        from zeus_runtime.plugin.knowledge import convert_file
+        from zeus_runtime.plugin.tool import Apart
 
         data = await asyncio.to_thread(workspace.read, path, max_bytes=MAX_BYTES)
         with Apart() as apart:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from zeus_plugins.tools.mcp.transports import quiet
 
 if TYPE_CHECKING:
-    from zeus_runtime import ToolRun
+    from zeus_runtime.plugin.tool import ToolRun
 
 _PATIENCE_SECONDS: Final = 10.0
 """How long the other calls may take to end. A server that does one thing after another never ends them before."""

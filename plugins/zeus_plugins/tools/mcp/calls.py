@@ -12,11 +12,12 @@ from zeus_plugins.tools.mcp.askers import Askers
 from zeus_plugins.tools.mcp.failures import explained
 from zeus_plugins.tools.mcp.pace import Pace
 from zeus_plugins.tools.mcp.results import resource_result, tool_result
-from zeus_runtime import ToolResult
+from zeus_runtime.plugin.tool import ToolResult
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.link import Link
-    from zeus_runtime import ToolRun, WorkspaceFiles
+    from zeus_runtime.plugin.files import WorkspaceFiles
+    from zeus_runtime.plugin.tool import ToolRun
 
 _PROGRESS: Final = (20, 0.1)
 """Of one call's progress: pieces that are told at once, and seconds until one more."""

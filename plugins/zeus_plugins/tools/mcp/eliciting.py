@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from zeus_runtime import Tell, ToolRun
+    from zeus_runtime.plugin.tool import Tell, ToolRun
 
 _OPENED = {
     "type": "object",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zeus_runtime import MissingError, OptionsError, UntrustedError, ZeusError, cut_text
+from zeus_runtime.plugin import MissingError, OptionsError, UntrustedError, ZeusError, cut_text
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.options import Options
     from zeus_plugins.tools.mcp.servers import Server
     from zeus_plugins.tools.mcp.stderr import ErrorLog
-    from zeus_runtime import ConnectionState, Tell, WorkspaceFiles
+    from zeus_runtime.plugin.files import WorkspaceFiles
+    from zeus_runtime.plugin.tool import ConnectionState, Tell
 
 _LONGEST_WAIT_SECONDS: Final = 60.0
 _STEADY_SECONDS: Final = 300.0

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.tools.mcp.failures import explained
 from zeus_plugins.tools.mcp.schemas import schema_problem
-from zeus_runtime import cut_text
+from zeus_runtime.plugin import cut_text
 
 if TYPE_CHECKING:
     from mcp import Client
 
     from zeus_plugins.tools.mcp.servers import Server
     from zeus_plugins.tools.mcp.sieve import Sieve
-    from zeus_runtime import Access
+    from zeus_runtime.plugin.tool import Access
 
 _MAX_PAGES: Final = 100
 _MAX_RESOURCES: Final = 200

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from zeus_plugins.tools.mcp.names import log_name
-from zeus_runtime import own_path
+from zeus_runtime.plugin.files import own_path
 
 SHORTEST_SECONDS: Final = 2.0
 """The wait for a server that has not started here yet; most of those on the machine take one second."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime import Tool, ToolResult, has_connectors
+from zeus_runtime.plugin.tool import Tool, ToolResult, has_connectors
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.link import Link
-    from zeus_runtime import ToolRun
+    from zeus_runtime.plugin.tool import ToolRun
 
 
 RESOURCE_TOOLS: Final = ("mcp_list_resources", "mcp_read_resource")

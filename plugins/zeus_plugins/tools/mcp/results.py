@@ -10,10 +10,13 @@ import mimetypes
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime import ToolResult, WorkspaceError, keep_picture
+from zeus_runtime.plugin.files import WorkspaceError
+from zeus_runtime.plugin.model import keep_picture
+from zeus_runtime.plugin.tool import ToolResult
 
 if TYPE_CHECKING:
-    from zeus_runtime import Picture, WorkspaceFiles
+    from zeus_runtime.plugin.files import WorkspaceFiles
+    from zeus_runtime.plugin.model import Picture
 
 FOLDER = "/large_tool_results"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-from zeus_runtime import cut_text
+from zeus_runtime.plugin import cut_text
 
 MAX_CHARACTERS: Final = 200_000
 """Of a tool's parameters as JSON."""

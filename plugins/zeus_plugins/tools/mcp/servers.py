@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from zeus_plugins.tools.mcp.names import prefix_of
-from zeus_runtime import BROWSER_SERVER, McpServer, OptionsError, servers_in_file
+from zeus_runtime.plugin import OptionsError
+from zeus_runtime.plugin.tool import BROWSER_SERVER, McpServer, servers_in_file
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.options import Options
-    from zeus_runtime import Build, Category, Connector
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.tool import Category, Connector
 
 _ORDER = ("mcp", "oauth", "browser", "desktop")
 

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO
 
-from zeus_runtime import last_words, own_path
+from zeus_runtime.plugin import last_words
+from zeus_runtime.plugin.files import own_path
 
 _LAST_BYTES = 2_000
 _LAST_WORDS_BYTES = 400

@@ -12,12 +12,15 @@ from zeus_plugins.tools.mcp.oauth import provider_of, uses_oauth, written_at
 from zeus_plugins.tools.mcp.options import Options
 from zeus_plugins.tools.mcp.resources import RESOURCE_TOOLS, resource_tools
 from zeus_plugins.tools.mcp.servers import Server, servers_of
-from zeus_runtime import Account, Connection, MissingError, Section, Tool, ToolResult, ToolRun, Toolset
+from zeus_runtime.plugin import MissingError
+from zeus_runtime.plugin.middleware import Section
+from zeus_runtime.plugin.tool import Account, Connection, Tool, ToolResult, ToolRun, Toolset
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.link import Link
     from zeus_plugins.tools.mcp.offer import Offered
-    from zeus_runtime import Build, Tell
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.tool import Tell
 
 
 def create(options: Options | None, build: Build) -> McpToolset:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_plugins.tools.mcp.names import log_name
 from zeus_plugins.tools.mcp.sdk import MAX_MESSAGE_BYTES
 from zeus_plugins.tools.mcp.stderr import ErrorLog, error_log
-from zeus_runtime import Command, Remote
+from zeus_runtime.plugin import Command, Remote
 
 if TYPE_CHECKING:
     import httpx2

@@ -7,20 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from zeus_plugins.tools.memory.options import Options
-from zeus_runtime import (
-    Maximum,
-    MemoryType,
-    Minimum,
-    Scope,
-    Tool,
-    ToolResult,
-    ToolRun,
-    UnknownMemoryError,
-    tool,
-)
+from zeus_runtime.plugin import Maximum, Minimum
+from zeus_runtime.plugin.memory import MemoryType, Scope, UnknownMemoryError
+from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build, MemoryItem, MemoryService, Saved
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.memory import MemoryItem, MemoryService, Saved
 
 _RUNS_REMEMBERED = 256
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Annotated, Final
 
-from zeus_runtime import Doc, Minimum, Ref, RefTo, SandboxLimit, SandboxLimits, dataclass
+from zeus_runtime.plugin import Doc, Minimum, Ref, RefTo, dataclass
+from zeus_runtime.plugin.sandbox import SandboxLimit, SandboxLimits
 
 _BUBBLEWRAP: Final = Ref("bubblewrap")
 _MEGABYTE: Final = 2**20

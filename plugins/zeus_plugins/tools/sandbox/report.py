@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from zeus_runtime import Outcome, Redactor, SandboxFile, SandboxLimit, SandboxLimits, printable
+from zeus_runtime.plugin import Redactor, printable
+from zeus_runtime.plugin.sandbox import Outcome, SandboxFile, SandboxLimit, SandboxLimits
 
 _MEGABYTE: Final = 2**20
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import asyncio
 
-    from zeus_runtime import Redactor
+    from zeus_runtime.plugin import Redactor
 
 INTERVAL_SECONDS: Final = 0.1
 MOST_CHARACTERS: Final = 4_000

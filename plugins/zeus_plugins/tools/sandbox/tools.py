@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from zeus_plugins.tools.sandbox.options import KEEPS, Options
 from zeus_plugins.tools.sandbox.report import listed, report
 from zeus_plugins.tools.sandbox.telling import told
-from zeus_runtime import (
-    WORKING_FOLDER,
-    Minimum,
-    OptionsError,
-    Program,
-    SandboxError,
-    Tool,
-    ToolResult,
-    ToolRun,
-    tool,
-)
+from zeus_runtime.plugin import Minimum, OptionsError
+from zeus_runtime.plugin.sandbox import WORKING_FOLDER, Program, SandboxError
+from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build, SandboxBackend, SandboxCapabilities, WorkspaceFiles
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.files import WorkspaceFiles
+    from zeus_runtime.plugin.sandbox import SandboxBackend, SandboxCapabilities
 
 _COMMANDS = {"python": ("python3", "/tmp/code.py"), "shell": ("/bin/sh", "/tmp/code.sh")}
 _MOST_LISTED = 50

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime import Tool, ToolResult, ToolRun, tool
+from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.subagents.options import Options
-    from zeus_runtime import Build, SubAgent
+    from zeus_runtime.plugin import Build, SubAgent
 
 _KNOWS = {
     "isolated": "knows nothing but your prompt",
@@ -30,7 +30,7 @@ def create(options: Options, build: Build) -> Sequence[Tool]:
 
 
 def _general() -> SubAgent:
-    from zeus_runtime import SubAgent
+    from zeus_runtime.plugin import SubAgent
 
     return SubAgent(
         "Any work of several steps that stands by itself: a search, many files to read, one part of the task. It has"

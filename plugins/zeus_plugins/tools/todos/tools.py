@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from zeus_plugins.tools.todos.options import Options
-from zeus_runtime import Tool, ToolResult, ToolRun, tool
+from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build
+    from zeus_runtime.plugin import Build
 
 STATE = "todos"
 """The name the list is kept under (``ToolResult.state``, ``ToolRun.state``): a list of Todo."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from zeus_runtime import Doc, Maximum, Minimum, Misfit, Ref, RefTo, Surroundings, dataclass
+from zeus_runtime.plugin import Doc, Maximum, Minimum, Misfit, Ref, RefTo, Surroundings, dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.tools.web.urls import WebError
-from zeus_runtime import Apart, ApartError
+from zeus_runtime.plugin.tool import Apart, ApartError
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.web.fetching import Fetched

@@ -7,10 +7,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Final
 
 from zeus_plugins.tools.web.options import Options
-from zeus_runtime import Minimum, MissingError, Ref, Tool, ToolResult, ToolRun, cut_text, tool
+from zeus_runtime.plugin import Minimum, MissingError, Ref, cut_text
+from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build, SearchHit, WebSearch
+    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin.search import SearchHit, WebSearch
 
 _NEEDED: Final = ("httpcore", "anyio", "markdownify", "charset_normalizer")
 _QUERY_CHARACTERS: Final = 400
@@ -77,7 +79,7 @@ def _web_fetch(options: Options) -> Tool:
 
         from zeus_plugins.tools.web.fetching import fetch
         from zeus_plugins.tools.web.pages import page_text
-        from zeus_runtime import Apart
+        from zeus_runtime.plugin.tool import Apart
 
         page = await fetch(url, options)
         with Apart() as apart:

@@ -8,7 +8,7 @@ from ipaddress import IPv6Address
 from typing import NamedTuple
 from urllib.parse import quote, urldefrag, urljoin, urlsplit, urlunsplit
 
-from zeus_runtime import ZeusError
+from zeus_runtime.plugin import ZeusError
 
 _PORTS = {"http": 80, "https": 443}
 

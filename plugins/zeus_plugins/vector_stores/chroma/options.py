@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from zeus_runtime import Doc, MinLength, WorkRelative, dataclass
+from zeus_runtime.plugin import Doc, MinLength, WorkRelative, dataclass
 
 
 @dataclass(frozen=True)

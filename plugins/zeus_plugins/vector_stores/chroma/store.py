@@ -20,18 +20,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from zeus_plugins.vector_stores.chroma.options import Options
-from zeus_runtime import (
-    Build,
-    Embedding,
-    Entry,
-    MissingError,
-    VectorQuery,
-    VectorStore,
-    claim,
-    make_private,
-    own_path,
-    sqlite_file,
-)
+from zeus_runtime.plugin import Build, MissingError
+from zeus_runtime.plugin.checkpointer import claim, make_private, sqlite_file
+from zeus_runtime.plugin.files import own_path
+from zeus_runtime.plugin.memory import Embedding
+from zeus_runtime.plugin.vector_store import Entry, VectorQuery, VectorStore
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -17,12 +17,13 @@ import numpy as np
 
 from zeus_plugins.vector_stores.sqlite.shelf import Shelf
 from zeus_plugins.vector_stores.sqlite.visible import Numbers, covered
-from zeus_runtime import AtHand, Embedding, Reach, VectorQuery
+from zeus_runtime.plugin.memory import Embedding, Reach
+from zeus_runtime.plugin.vector_store import AtHand, VectorQuery
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from zeus_runtime import Entry
+    from zeus_runtime.plugin.vector_store import Entry
 
 Place: TypeAlias = tuple[str, str]
 """Scope and ``scope_id``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from zeus_runtime import Doc, Maximum, Minimum, dataclass
+from zeus_runtime.plugin import Doc, Maximum, Minimum, dataclass
 
 
 @dataclass(frozen=True)

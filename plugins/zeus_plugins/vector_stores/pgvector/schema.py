@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime import MissingError, secure_rows
+from zeus_runtime.plugin import MissingError
+from zeus_runtime.plugin.checkpointer import secure_rows
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

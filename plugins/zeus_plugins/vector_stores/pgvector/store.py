@@ -20,7 +20,8 @@ from zeus_plugins.vector_stores.pgvector.copies import Copies, Found, count_chan
 from zeus_plugins.vector_stores.pgvector.graphs import INDEXABLE, indexed_dimensions, make_graphs
 from zeus_plugins.vector_stores.pgvector.options import Options
 from zeus_plugins.vector_stores.pgvector.schema import prepare
-from zeus_runtime import AtHand, Build, Entry, MissingError, VectorQuery, VectorStore
+from zeus_runtime.plugin import Build, MissingError
+from zeus_runtime.plugin.vector_store import AtHand, Entry, VectorQuery, VectorStore
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,7 +16,9 @@ import numpy as np
 
 from zeus_plugins.vector_stores.sqlite.shelf import Shelf
 from zeus_plugins.vector_stores.sqlite.visible import Numbers, covered
-from zeus_runtime import Build, Embedding, Entry, MissingError, Reach, VectorQuery, VectorStore
+from zeus_runtime.plugin import Build, MissingError
+from zeus_runtime.plugin.memory import Embedding, Reach
+from zeus_runtime.plugin.vector_store import Entry, VectorQuery, VectorStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,7 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from zeus_runtime import Reach, VectorQuery
+    from zeus_runtime.plugin.memory import Reach
+    from zeus_runtime.plugin.vector_store import VectorQuery
 
 
 class Numbers:

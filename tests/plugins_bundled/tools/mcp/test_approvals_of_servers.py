@@ -34,8 +34,9 @@ from tests.support.agents import (
     write_agent,
 )
 from tests.support.hand_time import moved_by_hand
-from zeus_runtime import Agent, ConfigError, ModelRequest
+from zeus_runtime import Agent, ConfigError
 from zeus_runtime.events import Event, RunCompleted, RunFailed
+from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.tools.approval import Decision, PendingApproval
 
 ASK = "middlewares: [{approve: {mode: ask}}]"

@@ -26,8 +26,9 @@ from tests.support.agents import (
     write_agent,
 )
 from tests.support.hand_time import moved_by_hand
-from zeus_runtime import Agent, ConfigError, ModelPiece, ModelRequest
+from zeus_runtime import Agent, ConfigError
 from zeus_runtime.events import Event, Notice, RunFailed
+from zeus_runtime.plugin.model import ModelPiece, ModelRequest
 from zeus_runtime.tools.approval import Decision, PendingApproval
 
 SCRIPT = str(Path(mcp_server.__file__))
@@ -491,7 +492,7 @@ async def test_tools_are_chosen_by_allow_and_deny_and_a_wrong_name_is_told(tmp_p
 
 async def test_a_name_that_is_taken_is_refused_and_both_are_named(tmp_path: Path) -> None:
     plugin = (
-        "from zeus_runtime import Component, hookimpl, tool\n"
+        "from zeus_runtime.plugin import Component, hookimpl\nfrom zeus_runtime.plugin.tool import tool\n"
         "@tool\nasync def say() -> str:\n    'Mine.'\n    return 'mine'\n"
         "@hookimpl\ndef register_tools():\n    return [Component('probe', create=lambda o, b: [say])]\n"
     )

@@ -19,8 +19,9 @@ from zeus_plugins.searches.tavily.search import Tavily, TavilyError
 
 from tests.plugins_bundled.tools.web.test_web_fetch import PAGES, Server
 from tests.support.reading_apart import given_up_while_it_reads
-from zeus_runtime import Agent, MissingError, SearchHit, ZeusError
+from zeus_runtime import Agent, MissingError, ZeusError
 from zeus_runtime.events import ToolCallResult
+from zeus_runtime.plugin.search import SearchHit
 from zeus_runtime.testing import ScriptedModel, calling
 
 

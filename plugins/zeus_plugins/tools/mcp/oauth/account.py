@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from zeus_plugins.tools.mcp.oauth.store import account_store
-from zeus_runtime import Account, OptionsError, RunError
+from zeus_runtime.plugin import OptionsError, RunError
+from zeus_runtime.plugin.tool import Account
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.servers import Server
-    from zeus_runtime import Build
+    from zeus_runtime.plugin import Build
 
 _SECONDS: Final = 120
 """How long a login may take beside the time that a person has."""

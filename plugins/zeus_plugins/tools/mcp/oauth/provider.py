@@ -23,7 +23,7 @@ from pydantic import AnyUrl
 
 from zeus_plugins.tools.mcp.failures import UnauthorizedError
 from zeus_plugins.tools.mcp.oauth.asking import asked, refuse_plain
-from zeus_runtime import OptionsError, cut_text
+from zeus_runtime.plugin import OptionsError, cut_text
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.oauth.store import AccountStore

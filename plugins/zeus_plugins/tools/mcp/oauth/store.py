@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime import OptionsError, accounts_folder
+from zeus_runtime.plugin import OptionsError, accounts_folder
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.servers import Server

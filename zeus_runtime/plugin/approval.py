@@ -1,0 +1,36 @@
+"""Approvals: how a tool or a middleware asks a person, and how a channel answers.
+
+A channel shows a person an ``ApprovalRequest`` and answers with a ``Decision``. Without a channel the run ends with
+``ApprovalPending``; it is resumed when somebody has decided.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zeus_runtime.lazy import lazy
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.approval import ApprovalChannel as ApprovalChannel
+    from zeus_runtime.tools.approval import ApprovalPending as ApprovalPending
+    from zeus_runtime.tools.approval import ApprovalRequest as ApprovalRequest
+    from zeus_runtime.tools.approval import Approvals as Approvals
+    from zeus_runtime.tools.approval import AskMode as AskMode
+    from zeus_runtime.tools.approval import AskModes as AskModes
+    from zeus_runtime.tools.approval import Decision as Decision
+    from zeus_runtime.tools.approval import PendingApproval as PendingApproval
+
+_ROOMS = {
+    "ApprovalChannel": "tools.approval",
+    "ApprovalPending": "tools.approval",
+    "ApprovalRequest": "tools.approval",
+    "Approvals": "tools.approval",
+    "AskMode": "tools.approval",
+    "AskModes": "tools.approval",
+    "Decision": "tools.approval",
+    "PendingApproval": "tools.approval",
+}
+
+__all__ = [*sorted(_ROOMS)]
+
+__getattr__, __dir__ = lazy(__name__, _ROOMS, root="zeus_runtime")

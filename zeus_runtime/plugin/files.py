@@ -1,0 +1,69 @@
+"""Files as an agent reaches them: the workspace, its paths and patterns, and the access rules that decide.
+
+Every access goes through ``WorkspaceFiles``, which judges each path by the config's rules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zeus_runtime.lazy import lazy
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.access import ANY_TOOL as ANY_TOOL
+    from zeus_runtime.tools.access import AccessLayer as AccessLayer
+    from zeus_runtime.tools.access import Patterns as Patterns
+    from zeus_runtime.tools.access import Reached as Reached
+    from zeus_runtime.tools.access import Ruling as Ruling
+    from zeus_runtime.tools.attachments import Reference as Reference
+    from zeus_runtime.tools.entries import FileEntry as FileEntry
+    from zeus_runtime.tools.gate import AccessAsked as AccessAsked
+    from zeus_runtime.tools.masked_text import edited_masked as edited_masked
+    from zeus_runtime.tools.masked_text import masked_bytes as masked_bytes
+    from zeus_runtime.tools.masked_text import placeholders_left as placeholders_left
+    from zeus_runtime.tools.masked_text import written_masked as written_masked
+    from zeus_runtime.tools.own_folders import own_path as own_path
+    from zeus_runtime.tools.paths import NoSuchFileError as NoSuchFileError
+    from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
+    from zeus_runtime.tools.paths import composed as composed
+    from zeus_runtime.tools.patterns import PathFilter as PathFilter
+    from zeus_runtime.tools.patterns import PathTest as PathTest
+    from zeus_runtime.tools.patterns import compile_filter as compile_filter
+    from zeus_runtime.tools.patterns import compile_glob as compile_glob
+    from zeus_runtime.tools.patterns import expand_braces as expand_braces
+    from zeus_runtime.tools.patterns import folded_glob as folded_glob
+    from zeus_runtime.tools.patterns import literal_prefix as literal_prefix
+    from zeus_runtime.tools.patterns import parts_of as parts_of
+    from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
+
+_ROOMS = {
+    "ANY_TOOL": "tools.access",
+    "AccessAsked": "tools.gate",
+    "AccessLayer": "tools.access",
+    "FileEntry": "tools.entries",
+    "NoSuchFileError": "tools.paths",
+    "PathFilter": "tools.patterns",
+    "PathTest": "tools.patterns",
+    "Patterns": "tools.access",
+    "Reached": "tools.access",
+    "Reference": "tools.attachments",
+    "Ruling": "tools.access",
+    "WorkspaceError": "tools.paths",
+    "WorkspaceFiles": "tools.workspace",
+    "compile_filter": "tools.patterns",
+    "compile_glob": "tools.patterns",
+    "composed": "tools.paths",
+    "edited_masked": "tools.masked_text",
+    "expand_braces": "tools.patterns",
+    "folded_glob": "tools.patterns",
+    "literal_prefix": "tools.patterns",
+    "masked_bytes": "tools.masked_text",
+    "own_path": "tools.own_folders",
+    "parts_of": "tools.patterns",
+    "placeholders_left": "tools.masked_text",
+    "written_masked": "tools.masked_text",
+}
+
+__all__ = [*sorted(_ROOMS)]
+
+__getattr__, __dir__ = lazy(__name__, _ROOMS, root="zeus_runtime")

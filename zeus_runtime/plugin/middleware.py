@@ -1,0 +1,34 @@
+"""Middlewares: six methods, each optional, called in the order of the YAML's lines.
+
+``tools`` and ``sections`` add to the prompt; ``edits`` proposes what leaves it; ``wrap_run``, ``wrap_model_call`` and
+``wrap_tool_call`` surround one run, one request, one call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zeus_runtime.lazy import lazy
+
+if TYPE_CHECKING:
+    from zeus_runtime.middleware.protocol import CallModel as CallModel
+    from zeus_runtime.middleware.protocol import CallRun as CallRun
+    from zeus_runtime.middleware.protocol import CallTool as CallTool
+    from zeus_runtime.middleware.protocol import Middleware as Middleware
+    from zeus_runtime.middleware.protocol import Turn as Turn
+    from zeus_runtime.prompt.sections import Section as Section
+    from zeus_runtime.prompt.sections import SourcedText as SourcedText
+
+_ROOMS = {
+    "CallModel": "middleware.protocol",
+    "CallRun": "middleware.protocol",
+    "CallTool": "middleware.protocol",
+    "Middleware": "middleware.protocol",
+    "Section": "prompt.sections",
+    "SourcedText": "prompt.sections",
+    "Turn": "middleware.protocol",
+}
+
+__all__ = [*sorted(_ROOMS)]
+
+__getattr__, __dir__ = lazy(__name__, _ROOMS, root="zeus_runtime")

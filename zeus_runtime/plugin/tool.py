@@ -1,0 +1,68 @@
+"""Tools and toolsets.
+
+``tool`` makes a ``Tool`` of a typed function; its category decides in which modes it is offered. A ``Toolset`` is
+opened for a run and gives tools that are known only then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zeus_runtime.lazy import lazy
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.layers.mcp_files import servers_in_file as servers_in_file
+    from zeus_runtime.config.mcp import BROWSER_SERVER as BROWSER_SERVER
+    from zeus_runtime.config.mcp import Connector as Connector
+    from zeus_runtime.config.mcp import McpServer as McpServer
+    from zeus_runtime.tools.define import tool as tool
+    from zeus_runtime.tools.dispatch import validate_arguments as validate_arguments
+    from zeus_runtime.tools.modes import has_connectors as has_connectors
+    from zeus_runtime.tools.preview import Change as Change
+    from zeus_runtime.tools.preview import Preview as Preview
+    from zeus_runtime.tools.preview import preview_of as preview_of
+    from zeus_runtime.tools.run_to_completion import finished as finished
+    from zeus_runtime.tools.tool import Access as Access
+    from zeus_runtime.tools.tool import Category as Category
+    from zeus_runtime.tools.tool import Tool as Tool
+    from zeus_runtime.tools.tool import ToolCall as ToolCall
+    from zeus_runtime.tools.tool import ToolResult as ToolResult
+    from zeus_runtime.tools.tool import ToolRun as ToolRun
+    from zeus_runtime.tools.toolset import Account as Account
+    from zeus_runtime.tools.toolset import Connection as Connection
+    from zeus_runtime.tools.toolset import ConnectionState as ConnectionState
+    from zeus_runtime.tools.toolset import Tell as Tell
+    from zeus_runtime.tools.toolset import Toolset as Toolset
+    from zeus_runtime.tools.worker_process import Apart as Apart
+    from zeus_runtime.tools.worker_process import ApartError as ApartError
+
+_ROOMS = {
+    "Access": "tools.tool",
+    "Account": "tools.toolset",
+    "Apart": "tools.worker_process",
+    "ApartError": "tools.worker_process",
+    "BROWSER_SERVER": "config.mcp",
+    "Category": "tools.tool",
+    "Change": "tools.preview",
+    "Connection": "tools.toolset",
+    "ConnectionState": "tools.toolset",
+    "Connector": "config.mcp",
+    "McpServer": "config.mcp",
+    "Preview": "tools.preview",
+    "Tell": "tools.toolset",
+    "Tool": "tools.tool",
+    "ToolCall": "tools.tool",
+    "ToolResult": "tools.tool",
+    "ToolRun": "tools.tool",
+    "Toolset": "tools.toolset",
+    "finished": "tools.run_to_completion",
+    "has_connectors": "tools.modes",
+    "preview_of": "tools.preview",
+    "servers_in_file": "config.layers.mcp_files",
+    "tool": "tools.define",
+    "validate_arguments": "tools.dispatch",
+}
+
+__all__ = [*sorted(_ROOMS)]
+
+__getattr__, __dir__ = lazy(__name__, _ROOMS, root="zeus_runtime")
