@@ -10,7 +10,7 @@ import pytest
 CHECKOUT = Path(__file__).parents[1]
 DOCUMENTS = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "examples/*/*.md", "plugins/zeus_plugins/*/*/README.md")
+    for pattern in ("*.md", "docs/**/*.md", "examples/*/*.md", "plugins/zeus_plugins/*/*/README.md")
     for path in CHECKOUT.glob(pattern)
 )
 

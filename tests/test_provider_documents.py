@@ -1,4 +1,4 @@
-"""The YAML of docs/providers.md: each block is valid, its model is known, and what can be called here is called."""
+"""The YAML of docs/start/providers.md: each block is valid, its model is known, and what can be called here is called."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.provider import Provider, Reply
 from zeus_runtime import Agent
 from zeus_runtime.cli.init import MODEL_BY_KEY
 
-TEXT = (Path(__file__).parents[1] / "docs" / "providers.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[1] / "docs" / "start" / "providers.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 ENVIRON = {"AZURE_API_KEY": "azure-key", "HOUSE_KEY": "house-key"}
 

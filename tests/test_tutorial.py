@@ -1,4 +1,4 @@
-"""The YAML and the Python of docs/tutorial.md work as they stand there."""
+"""The YAML and the Python of docs/start/tutorial.md work as they stand there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from zeus_runtime import Agent
 from zeus_runtime.plugin.tool import Tool
 
-TEXT = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[1] / "docs" / "start" / "tutorial.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""docs/python.md names what the Agent has."""
+"""docs/how-to/python.md names what the Agent has."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zeus_runtime import Agent
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "python.md").read_text()
+TEXT = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "python.md").read_text()
 CALL = re.compile(r"\b[aA]gent\.(?P<name>\w+)(?:\((?P<arguments>[^)]*)\))?")
 
 

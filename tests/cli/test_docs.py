@@ -1,4 +1,4 @@
-"""docs/cli.md says what the command line says. ``ZEUS_GOLDEN=1`` writes the help texts and the exit codes anew."""
+"""docs/reference/cli.md says what the command line says. ``ZEUS_GOLDEN=1`` writes the help texts and the exit codes anew."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ from zeus_runtime.cli.entry import EXIT_CODES
 from zeus_runtime.cli.group import VERBS
 from zeus_runtime.cli.group import zeus as group
 
-DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
-ROOT = DOCS.parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*.md"))]
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
+ROOT = DOCS.parents[2]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").glob("*.md")),
+]
 _SHELL = re.compile(r"```(?:sh|console)\n(.*?)```", re.DOTALL)
 _HELP = re.compile(r"```console\n\$ (zeus[^\n]*) --help\n(.*?)\n```", re.DOTALL)
 _CODES = re.compile(r"(\| code \| meaning \|\n\|---\|---\|\n)((?:\|[^\n]*\|\n)+)")

@@ -24,7 +24,7 @@ SECRETS = (
     "sk-on-the-command",
     "half-a",
 )
-DOCS = Path(__file__).parents[2] / "docs" / "diagnostics.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "diagnostics.md"
 
 
 def failure(name: str, folder: Path, schema: dict[str, Any]) -> ConfigError:

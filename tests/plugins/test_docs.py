@@ -1,4 +1,4 @@
-"""What docs/plugins.md shows works as it stands there."""
+"""What docs/how-to/plugins.md shows works as it stands there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zeus_runtime.registry import discover, load_create, load_options, options_s
 from zeus_runtime.registry.schema import installed_schema
 from zeus_runtime.trust.decision import recorded_trust
 
-DOCS = Path(__file__).parents[2] / "docs" / "plugins.md"
+DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "plugins.md"
 
 
 def blocks(language: str) -> list[str]:
@@ -78,7 +78,7 @@ def test_the_hook_module_of_a_distribution_loads_without_what_it_names(
 def test_the_entry_point_shown_is_the_examples_own() -> None:
     import tomllib
 
-    example = DOCS.parents[1] / "examples" / "zeus-wiki" / "pyproject.toml"
+    example = DOCS.parents[2] / "examples" / "zeus-wiki" / "pyproject.toml"
     shown = tomllib.loads(blocks("toml")[0])["project"]
     real = tomllib.loads(example.read_text(encoding="utf-8"))["project"]
     assert shown == {key: real[key] for key in shown}

@@ -15,7 +15,7 @@ from tests.plugins.conftest import Discover, Install
 from zeus_runtime.registry import hookspecs
 from zeus_runtime.registry.contribution import COMPONENT_HOOKS
 
-DOCS = Path(__file__).parents[2] / "docs" / "plugins.md"
+DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "plugins.md"
 
 
 def hooks() -> dict[str, FunctionType]:

@@ -227,7 +227,7 @@ def test_sections_are_the_same_at_every_call(home: Path) -> None:
 
 
 def test_every_code_is_explained_in_the_docs() -> None:
-    docs = (Path(__file__).parents[2] / "docs/prompts.md").read_text()
+    docs = (Path(__file__).parents[2] / "docs/how-to/prompts.md").read_text()
     assert re.findall(r"^\| `([\w-]+)` \|", docs, re.M) == list(CODES)
 
 

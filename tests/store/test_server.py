@@ -97,7 +97,7 @@ async def test_a_read_only_server_and_missing_rights_are_named(tmp_path: Path, p
     try:
         error = await failure(changed(postgres_url, username=role), tmp_path)
         assert (error.exit_code, "does not permit this" in error.message) == (4, True)
-        assert "docs/deployment.md" in (error.remedy or "")
+        assert "docs/how-to/deployment.md" in (error.remedy or "")
     finally:
         execute(postgres_url, f"DROP ROLE {role}")
 
@@ -108,7 +108,7 @@ async def test_the_rights_that_the_documentation_lists_are_enough(tmp_path: Path
         write_agent(tmp_path, storage(postgres_url)), directory=tmp_path, model=script("x")
     ) as agent:
         await agent.run("as the owner")
-    documented = (Path(__file__).parents[2] / "docs" / "deployment.md").read_text("utf-8")
+    documented = (Path(__file__).parents[2] / "docs" / "how-to" / "deployment.md").read_text("utf-8")
     grants = documented.partition("```sql\n")[2].partition("```")[0].replace("zeus_agent", role)
     *statements, rest = grants.replace("zeus_database", str(make_url(postgres_url).database)).split(";")
     assert not rest.strip(), "psql runs no statement without its semicolon"

@@ -89,7 +89,7 @@ class Agent:
             mode: instead of the config's.
             model: instead of the config's; for tests.
             trust: what the config may execute besides what this process's user has allowed, as ``ZEUS_TRUST`` writes
-                it; ``all`` where the program itself vouches for the config (docs/trust.md).
+                it; ``all`` where the program itself vouches for the config (docs/explanation/trust.md).
 
         Raises:
             ConfigError: with every problem and its position.

@@ -146,7 +146,7 @@ def _data_hint(part: Part, former: Record) -> Iterator[str]:
         names = ", ".join(sorted(set(files[0]) & set(files[1])))
         if names:
             key = f"mcpServers.{part.name}.data"
-            text = f"if the server itself changes {names}, list it under {key} (docs/trust.md)"
+            text = f"if the server itself changes {names}, list it under {key} (docs/explanation/trust.md)"
             yield f"    {terminal_line(text)}"
 
 

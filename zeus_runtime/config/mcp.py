@@ -55,7 +55,7 @@ class McpServer:
         tuple[str, ...],
         Doc(
             "Files and folders that it changes itself, as its arguments name them: their content is not part of what"
-            " you allow, and tools may change them. Not what the command starts (docs/trust.md)."
+            " you allow, and tools may change them. Not what the command starts (docs/explanation/trust.md)."
         ),
     ] = ()
     url: Annotated[str | None, Pattern(r"^https?://[^/\s]"), Doc("The address of a remote server.")] = None

@@ -1,4 +1,4 @@
-"""Cassettes: a run's model calls in a file, one JSON line per call. The format is in docs/cassettes.md.
+"""Cassettes: a run's model calls in a file, one JSON line per call. The format is in docs/how-to/cassettes.md.
 
 Pure apart from reading the file. What is compared of a request is what a provider acts on; ids of our own and
 the model's reasoning are left out. Text masked in the recording fits whatever stands there in the live request.

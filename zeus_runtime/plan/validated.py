@@ -96,7 +96,7 @@ def check(
 ) -> Checked:
     """Read a config and check everything that can be checked without running it.
 
-    Nothing that is not trusted is executed (docs/trust.md).
+    Nothing that is not trusted is executed (docs/explanation/trust.md).
 
     Args:
         config: a file, a preset's name, ``-`` for standard input, or None for ``zeus.yaml`` in ``directory``.

@@ -32,7 +32,7 @@ CODES: Final = (
     "unreadable-file",
     "unused-variable",
 )
-"""What ``check_prompt`` reports, each explained in docs/prompts.md."""
+"""What ``check_prompt`` reports, each explained in docs/how-to/prompts.md."""
 
 
 def stable_sections(

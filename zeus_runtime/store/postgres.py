@@ -253,7 +253,7 @@ _MEANINGS: Final = (
         None,
         "too many clients|remaining connection slots|too many connections",
         "has no connection left",
-        "Run fewer agents at a time, raise max_connections, or put pgbouncer in front (docs/deployment.md).",
+        "Run fewer agents at a time, raise max_connections, or put pgbouncer in front (docs/how-to/deployment.md).",
     ),
     (
         None,
@@ -278,7 +278,7 @@ _MEANINGS: Final = (
         "42501",
         "",
         "does not permit this",
-        "Grant the role what docs/deployment.md lists, or run `zeus db upgrade` as the tables' owner.",
+        "Grant the role what docs/how-to/deployment.md lists, or run `zeus db upgrade` as the tables' owner.",
     ),
     ("3F000", "", "has no schema to make tables in", "Create the schema that search_path names."),
 )

@@ -2,7 +2,7 @@
 
 Each transaction says on whose behalf it is (``act_for``), and the server shows and takes rows accordingly, whatever the
 query says. A transaction that says nothing sees nothing. The tables' owner and superusers are exempt: agents have to
-run as another role (docs/deployment.md). It catches a condition that was forgotten; whoever can send any SQL can also
+run as another role (docs/how-to/deployment.md). It catches a condition that was forgotten; whoever can send any SQL can also
 say to be somebody else.
 """
 

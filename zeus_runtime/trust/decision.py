@@ -98,7 +98,7 @@ class Trust:
 
         return (
             f"look at what it needs and allow it: {shlex.join(['zeus', 'trust', *self.words])}"
-            f" (in a container: {VARIABLE}, see docs/trust.md)"
+            f" (in a container: {VARIABLE}, see docs/explanation/trust.md)"
         )
 
 

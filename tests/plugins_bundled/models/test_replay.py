@@ -360,7 +360,7 @@ def test_a_masked_part_fits_any_text_and_the_rest_only_itself(before: str, after
 
 
 def test_the_documented_example_is_a_cassette(path: Path) -> None:
-    text = (Path(__file__).parents[3] / "docs" / "cassettes.md").read_text("utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "how-to" / "cassettes.md").read_text("utf-8")
     blocks = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
     path.parent.mkdir()
     path.write_text("".join(json.dumps(block) + "\n" for block in blocks))

@@ -101,7 +101,7 @@ def refuse_middleware(given: AgentMiddleware[Any, Any, Any]) -> None:
         f"the LangChain middleware {given.name!r} cannot run in Zeus: {'; '.join(problems)}",
         remedy=f"Use Zeus's own instead: {instead}."
         if instead
-        else "docs/langchain.md says what is honoured.",
+        else "docs/how-to/langchain.md says what is honoured.",
     )
 
 

@@ -200,5 +200,5 @@ def unsupported(given: AgentMiddleware[Any, Any, Any], what: str) -> Unsupported
     """What a LangChain middleware did while it ran that Zeus cannot honour."""
     return UnsupportedError(
         f"the LangChain middleware {given.name!r} cannot go on: {what}",
-        remedy="docs/langchain.md says what is honoured.",
+        remedy="docs/how-to/langchain.md says what is honoured.",
     )

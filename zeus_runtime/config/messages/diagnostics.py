@@ -47,7 +47,7 @@ CODES: Final = (
     "wrong-value",
     "yaml-syntax",
 )
-"""Every code this package reports, each with an example in docs/diagnostics.md."""
+"""Every code this package reports, each with an example in docs/reference/diagnostics.md."""
 
 
 _LONG_LINE: Final = 240
