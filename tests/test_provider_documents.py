@@ -1,4 +1,4 @@
-"""The YAML of docs/start/providers.md: each block is valid, its model is known, and what can be called here is called."""
+"""The YAML of docs/start/providers.md: blocks are valid, models known, local ones called."""
 
 from __future__ import annotations
 

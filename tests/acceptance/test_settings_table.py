@@ -1,4 +1,4 @@
-"""docs/reference/settings.md lists every setting with its observation and its paths. ``ZEUS_GOLDEN=1`` writes it anew."""
+"""docs/reference/settings.md lists every setting with its observation and its paths. ``ZEUS_GOLDEN=1`` writes it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PAGE = Path(__file__).parents[2] / "docs/reference/settings.md"
 HEAD = """# Every setting, and where its effect is observed
 
 Tests generate this page: `ZEUS_GOLDEN=1 .venv/bin/pytest tests/acceptance/test_settings_table.py`. Do not edit it.
-It has a line for every key of [the schema](../../schemas/zeus.schema.json), with `*` for a name of yours. For each key, a
-test sets another value and compares one observation with and without it. *Observed* names the observation. *Paths* is
+It has a line for every key of [the schema](../../schemas/zeus.schema.json), with `*` for a name of yours. For each key,
+a test sets another value and compares one observation with and without it. *Observed* names the observation. *Paths* is
 how the agent was started for it; `all` means {paths}.
 Another test checks that the whole config reaches the run unchanged on each of these paths.
 """

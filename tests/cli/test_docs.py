@@ -1,4 +1,4 @@
-"""docs/reference/cli.md says what the command line says. ``ZEUS_GOLDEN=1`` writes the help texts and the exit codes anew."""
+"""docs/reference/cli.md says what the command line says. ``ZEUS_GOLDEN=1`` writes its help texts and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles of a PostgreSQL database: one that may do what docs/how-to/deployment.md grants to agents, and one that owns."""
+"""Roles of a PostgreSQL database: an agent's, with the grants of docs/how-to/deployment.md, and an owner's."""
 
 from __future__ import annotations
 

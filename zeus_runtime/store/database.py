@@ -286,7 +286,7 @@ class Database:
 
 
 def make_private(file: Path) -> None:
-    """Make a database that is not there yet, for its owner alone, and record it as this user's (docs/explanation/trust.md).
+    """Make a new database, readable by its owner alone, and record it as this user's (docs/explanation/trust.md).
 
     One that is there is left as it is: the config's check says whether it may be used.
     """

@@ -67,8 +67,8 @@ class WorkRelative(NamedTuple):
 
 class Executes(NamedTuple):
     """The string names something that is executed, here, or elsewhere with this user's keys; or a folder that
-    programs see or Zeus cleans. It is used only after the user has allowed it (docs/explanation/trust.md). A value that equals the
-    default needs no permission.
+    programs see or Zeus cleans. It is used only after the user has allowed it (docs/explanation/trust.md). A value that
+    equals the default needs no permission.
 
     Args:
         servers: it is a JSON file of MCP servers; the user allows each of them.
@@ -79,7 +79,8 @@ class Executes(NamedTuple):
 
 class Destination(NamedTuple):
     """The string, or each string in the list or mapping, says where data is sent. Another machine receives it only
-    after the user has allowed it (docs/explanation/trust.md). The default and this machine's own addresses need no permission.
+    after the user has allowed it (docs/explanation/trust.md). The default and this machine's own addresses need no
+    permission.
 
     Args:
         signs: it does so only where it has one of these texts in it; none: always.

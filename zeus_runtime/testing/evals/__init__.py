@@ -1,7 +1,7 @@
 """Targeted evaluations of a config: what an agent must still know and do after its context was compacted.
 
-They run offline, with a scripted model behind a provider that counts exactly and keeps its window; docs/how-to/evals.md says
-what each asks. Each name is loaded at first use.
+They run offline, with a scripted model behind a provider that counts exactly and keeps its window.
+docs/how-to/evals.md explains each. Each name is loaded at first use.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ MODEL: Final = "static-minilm-l6-v2-1"
 """The table's name. Another table is another model: count up, and rows embedded before are not compared with it."""
 DIMENSION: Final = 256
 CALIBRATION: Final = Calibration(cosine_zero=0.15, cosine_one=0.6, trust=0.8, duplicate=0.87)
-"""Chosen with ``python -m benchmarks.memory_quality --fit`` (docs/explanation/performance.md): of questions, nine in ten unrelated
-memories lie about ``cosine_zero`` or below, nine in ten answers below ``cosine_one``. No statement of another value in
+"""Chosen with ``python -m benchmarks.memory_quality --fit`` (docs/explanation/performance.md): of questions, nine in ten
+unrelated memories lie about ``cosine_zero`` or below, nine in ten answers below ``cosine_one``. No statement of another value in
 ``tests/plugins_bundled/embeddings/pairs.json`` lies above ``duplicate``."""
 _OF_A_KIND: Final = 0.15
 """Cosine of two phrases: of 78 pairs of values of one kind ("black", "white"; "a nurse", "a doctor") 79 % have as much,
