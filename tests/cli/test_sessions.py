@@ -214,7 +214,7 @@ def test_prune_names_the_sessions_that_could_not_be_put_away(
     async def refused(*_given: object) -> bool:
         raise OSError("the disk is on fire")
 
-    monkeypatch.setattr("zeus_runtime.sessions.lifecycle.Keeper.archive_claimed", refused)
+    monkeypatch.setattr("zeus_runtime.sessions.lifecycle.SessionLifecycle.archive_claimed", refused)
     told = zeus("sessions", "prune", "--keep", "1", "--yes")
     assert (told.exit_code, told.out) == (1, "")
     assert f"{stuck} stays: OSError: the disk is on fire" in told.err

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 from pydantic import Field as PydanticField
 
 from zeus_runtime.config.model import Config
+from zeus_runtime.config.schema import forms as typeforms
 from zeus_runtime.config.schema.annotations import BuildError, build, coerce, schema_of, schema_of_function
-from zeus_runtime.config.schema.composed import forms as typeforms
 from zeus_runtime.plugin import (
     Alias,
     Doc,

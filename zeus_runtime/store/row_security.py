@@ -2,8 +2,8 @@
 
 Each transaction says on whose behalf it is (``act_for``), and the server shows and takes rows accordingly, whatever the
 query says. A transaction that says nothing sees nothing. The tables' owner and superusers are exempt: agents have to
-run as another role (docs/how-to/deployment.md). It catches a forgotten condition; a client that can send any SQL can also
-claim to be another user.
+run as another role (docs/how-to/deployment.md). It catches a forgotten condition; a client that can send any SQL can
+also claim to be another user.
 """
 
 from __future__ import annotations
