@@ -21,10 +21,12 @@ MODEL: Final = "static-minilm-l6-v2-1"
 """The table's name. Another table is another model: count up, and rows embedded before are not compared with it."""
 DIMENSION: Final = 256
 CALIBRATION: Final = Calibration(cosine_zero=0.15, cosine_one=0.6, trust=0.8, duplicate=0.87)
-"""Chosen with ``python -m benchmarks.memory_quality --fit`` (docs/explanation/performance.md). Nine in ten memories that
-have nothing to do with a question have a cosine of about ``cosine_zero`` or less; nine in ten answers have less than
-``cosine_one``. No statement of another value in ``tests/plugins_bundled/embeddings/pairs.json`` is above
-``duplicate``."""
+"""Chosen with ``python -m benchmarks.memory_quality --fit`` (docs/explanation/performance.md).
+
+Nine in ten memories that have nothing to do with a question have a cosine of about ``cosine_zero`` or less; nine in ten
+answers have less than ``cosine_one``. No statement of another value in
+``tests/plugins_bundled/embeddings/pairs.json`` is above ``duplicate``.
+"""
 _OF_A_KIND: Final = 0.15
 """Cosine of two phrases: of 78 pairs of values of one kind ("black", "white"; "a nurse", "a doctor") 79 % have as much,
 of 75 pairs of another kind ("black", "lazy") 4 %."""
