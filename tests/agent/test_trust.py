@@ -167,7 +167,7 @@ def test_a_build_that_no_config_made_permits_nothing() -> None:
 def digests(config: Path, folder: Path) -> str:
     import os
 
-    from zeus_runtime.plan.executed_parts import all_parts
+    from zeus_runtime.plan.family_parts import all_parts
     from zeus_runtime.plan.validated import examine_config
 
     found = examine_config(config, directory=folder, environ=os.environ)

@@ -12,6 +12,7 @@ import pytest
 
 from zeus_runtime.config import ConfigError, check, load
 from zeus_runtime.config.schema.composed import render
+from zeus_runtime.config.schema.validate import read_early
 from zeus_runtime.config.yaml.tree import Mark
 
 WHOLE = "version: 1\nmodel: m\n"
@@ -65,11 +66,11 @@ def test_plugins_and_homes_can_be_read_before_components_are_known(loaded, tmp_p
         "homes: ['${HOME_DIR}/zeus']\nmodel: 5\nlimits: {max_steps: '${UNSET}'}\n",
         environ={"HOME_DIR": "/h"},
     )
-    early = document.early()
+    early = read_early(document)
     assert early.plugins.disable == ("a",)
     assert early.plugins.files == (str(tmp_path / "p.py"),)
     assert early.homes == ("/h/zeus",)
-    assert loaded(WHOLE).early().plugins.only is None
+    assert read_early(loaded(WHOLE)).plugins.only is None
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,7 @@ def test_plugins_and_homes_can_be_read_before_components_are_known(loaded, tmp_p
 )
 def test_what_is_read_early_is_validated_early(text: str, code: str, loaded) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ConfigError) as raised:
-        loaded(WHOLE + text).early()
+        read_early(loaded(WHOLE + text))
     assert [problem.code for problem in raised.value.diagnostics] == [code]
 
 
@@ -199,8 +200,9 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 from zeus_runtime.config import load, check
+from zeus_runtime.config.schema.validate import read_early
 document = load("zeus.yaml", directory=Path("."), environ={"KEY": "sk-12345678"}, sets=["limits.max_steps=3"])
-document.early()
+read_early(document)
 document = check(document, json.loads(Path("schema.json").read_text()))
 document.config()
 print(json.dumps(sorted(sys.modules)))

@@ -10,6 +10,7 @@ import pytest
 from tests.plugins.conftest import Discover, Install
 from zeus_runtime.config import ConfigError, check, load
 from zeus_runtime.config.model import Plugins
+from zeus_runtime.config.schema.validate import read_early
 from zeus_runtime.registry import discover, load_create, load_options, options_schema
 from zeus_runtime.registry.schema import installed_schema
 from zeus_runtime.trust.decision import recorded_trust
@@ -58,7 +59,7 @@ def test_the_yaml_beside_it_is_valid_and_its_mistakes_have_a_place(
     (tmp_path / "zeus.yaml").write_text(yaml.replace("sides: 20", line), encoding="utf-8")
     document = load(tmp_path / "zeus.yaml", environ={}, directory=tmp_path)
     trust = recorded_trust({"ZEUS_TRUST": "all"})
-    registry = discover(document.early().plugins, environ={}, directory=tmp_path, trust=trust)
+    registry = discover(read_early(document).plugins, environ={}, directory=tmp_path, trust=trust)
     registry.require_plugins()
     schema = installed_schema(registry).schema
     if says is None:

@@ -211,7 +211,7 @@ class Chat:
         Raises:
             UsageError: there is no such session.
         """
-        from zeus_runtime.cli.run import latest
+        from zeus_runtime.cli.drive import latest
 
         if session is None and continues:
             session = self._wait(latest(self._agent))
@@ -266,7 +266,7 @@ class Chat:
 
     def _follow(self, events: Any, asking: Asking | None) -> int:
         from zeus_runtime.cli.drive import drive
-        from zeus_runtime.cli.views import view_for
+        from zeus_runtime.cli.view_choice import view_for
         from zeus_runtime.events import RunFailed
 
         view: View = view_for("text", quiet=self._quiet)

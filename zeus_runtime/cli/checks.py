@@ -179,7 +179,8 @@ def _sandboxes(checked: Checked) -> Iterator[Finding]:
 
 def database(url: str, directory: Path) -> Iterator[Finding]:
     """Whether threads can be stored at a URL. An SQLite file that is not there is not made."""
-    from zeus_runtime.store.database import sqlite_file, without_password
+    from zeus_runtime.store.database import sqlite_file
+    from zeus_runtime.store.database_url import without_password
 
     try:
         file = sqlite_file(url, directory)
@@ -229,7 +230,8 @@ def _sqlite(probe: Path, shown: Path, note: str = "") -> Finding:
 def _reachable(url: str, directory: Path) -> Finding:
     import asyncio
 
-    from zeus_runtime.store.database import Database, without_password
+    from zeus_runtime.store.database import Database
+    from zeus_runtime.store.database_url import without_password
 
     async def ask() -> None:
         from sqlalchemy import text

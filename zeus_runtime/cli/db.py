@@ -29,7 +29,7 @@ def show_current(process: Process, which: ConfigArgs, as_object: bool) -> None:
     import asyncio
 
     from zeus_runtime.cli.start import prepared
-    from zeus_runtime.store.database import without_password
+    from zeus_runtime.store.database_url import without_password
     from zeus_runtime.store.schema import HEAD, state
 
     checked, _ = read_owner(process, which)

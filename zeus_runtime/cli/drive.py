@@ -101,3 +101,20 @@ def _interruptible(stop: Callable[[], None], view: View) -> Iterator[Callable[[]
         for number, former in before.items():
             loop.remove_signal_handler(number)
             signal.signal(number, former)
+
+
+async def latest(agent: Agent) -> str:
+    """The session that ``--continue`` means.
+
+    Raises:
+        UsageError: the agent has none.
+    """
+    from zeus_runtime.errors import UsageError
+
+    session = await agent.latest_session()
+    if session is None:
+        name = agent.plan.config.name
+        raise UsageError(
+            f"the agent {name!r} has no session to continue", remedy="`zeus run` with a prompt begins one."
+        )
+    return session

@@ -94,7 +94,7 @@ def _read(process: Process, which: ConfigArgs, output: str) -> Checked:
         return read_config(process, which)
     except UntrustedError:
         from zeus_runtime.cli.trusting import examined, shown
-        from zeus_runtime.plan.executed_parts import all_parts
+        from zeus_runtime.plan.family_parts import all_parts
 
         found = examined(process, which)
         if output == "json":
@@ -106,7 +106,7 @@ def _read(process: Process, which: ConfigArgs, output: str) -> Checked:
 
 
 def _parts(checked: Checked) -> list[dict[str, Any]]:
-    from zeus_runtime.plan.executed_parts import all_parts
+    from zeus_runtime.plan.family_parts import all_parts
 
     return [
         {
@@ -226,7 +226,7 @@ def _section_rows(checked: Checked, plan: Plan) -> list[tuple[str, str, str]]:
 
 def _executed_lines(checked: Checked) -> Iterator[str]:
     from zeus_runtime.cli.table import table
-    from zeus_runtime.plan.executed_parts import all_parts
+    from zeus_runtime.plan.family_parts import all_parts
 
     parts = all_parts(checked)
     if parts:

@@ -68,6 +68,7 @@ def _registry(process: Process, config: str | None) -> Registry:
     if config is None:
         return discover(environ=process.environ)
     from zeus_runtime.config import load
+    from zeus_runtime.config.schema.validate import read_early
     from zeus_runtime.plan.validated import trust_of
     from zeus_runtime.registry import installed_homes, search_path
 
@@ -83,7 +84,7 @@ def _registry(process: Process, config: str | None) -> Registry:
     process.learn(document.redactor)
     folder = document.path.parent if document.path is not None else process.directory
     return discover(
-        document.early().plugins,
+        read_early(document).plugins,
         environ=document.environ,
         directory=folder,
         homes=homes,

@@ -254,7 +254,7 @@ def carry_out(process: Process, request: Request) -> int:
 
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.cli.trusting import read_trusted
-    from zeus_runtime.cli.views import view_for
+    from zeus_runtime.cli.view_choice import view_for
     from zeus_runtime.errors import ZeusError
     from zeus_runtime.events import RunFailed
 
@@ -316,29 +316,14 @@ async def _ending(checked: Checked, request: Request, view: View) -> RunComplete
 async def _meant(agent: Agent, request: Request) -> str | None:
     """The session to go on with: a sub-agent's is taken up with the one that it works for."""
     if request.session is None:
+        from zeus_runtime.cli.drive import latest
+
         return await latest(agent) if request.continues else None
     if request.prompt is not None:
         return request.session
     session = await agent.outermost(request.session)
     if session != request.session and not request.quiet:
         complain(f"{request.session} works for {session}, which is taken up")
-    return session
-
-
-async def latest(agent: Agent) -> str:
-    """The session that ``--continue`` means.
-
-    Raises:
-        UsageError: the agent has none.
-    """
-    from zeus_runtime.errors import UsageError
-
-    session = await agent.latest_session()
-    if session is None:
-        name = agent.plan.config.name
-        raise UsageError(
-            f"the agent {name!r} has no session to continue", remedy="`zeus run` with a prompt begins one."
-        )
     return session
 
 

@@ -62,7 +62,7 @@ def command(
 
 def _allow(process: Process, which: ConfigArgs) -> None:
     from zeus_runtime.cli.trusting import allow_asked, can_ask, examined, record, shown, tell
-    from zeus_runtime.plan.executed_parts import all_parts
+    from zeus_runtime.plan.family_parts import all_parts
 
     if which.config != "-" and can_ask():
         count = allow_asked(process, which)
@@ -80,7 +80,7 @@ def _allow(process: Process, which: ConfigArgs) -> None:
 def _asked_for(process: Process, which: ConfigArgs) -> Sequence[Part]:
     """What needs the user's permission, given or not."""
     from zeus_runtime.cli.trusting import examined, shown, tell
-    from zeus_runtime.plan.executed_parts import all_parts
+    from zeus_runtime.plan.family_parts import all_parts
 
     parts = [part for part in all_parts(examined(process, which)) if not part.own]
     tell(shown(parts))

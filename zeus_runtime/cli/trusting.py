@@ -36,7 +36,7 @@ def read_trusted(process: Process, which: ConfigArgs, *, may_ask: bool = True) -
         ConfigError: with every problem.
         UntrustedError: the user has not allowed a part, and said no or cannot be asked.
     """
-    from zeus_runtime.plan.executed_parts import all_parts
+    from zeus_runtime.plan.family_parts import all_parts
 
     try:
         checked = read_config(process, which)
@@ -72,7 +72,7 @@ def allow_asked(process: Process, which: ConfigArgs, refusal: UntrustedError | N
     Raises:
         UntrustedError: the answer was no.
     """
-    from zeus_runtime.plan.executed_parts import all_parts
+    from zeus_runtime.plan.family_parts import all_parts
 
     found = examined(process, which)
     trust = found.trust

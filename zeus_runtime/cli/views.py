@@ -229,25 +229,3 @@ def _status(ending: RunCompleted | RunFailed) -> str:
     if isinstance(ending, RunCompleted):
         return "completed"
     return {6: "limited", 7: "waiting", 130: "cancelled"}.get(ending.exit_code, "failed")
-
-
-def view_for(output: str, *, quiet: bool) -> View:
-    """The view for ``--output``, by what standard output is.
-
-    Args:
-        output: ``text``, ``json`` or ``ndjson``.
-        quiet: no journal but errors.
-    """
-    if output == "json":
-        return JsonView()
-    if output == "ndjson":
-        return NdjsonView()
-    if not is_terminal(sys.stdout):
-        return PlainView(quiet=quiet)
-    import os
-
-    if os.environ.get("TERM", "dumb") == "dumb":
-        return StreamedView(quiet=quiet)
-    from zeus_runtime.cli.terminal import TerminalView
-
-    return TerminalView(quiet=quiet)

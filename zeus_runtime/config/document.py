@@ -179,16 +179,6 @@ class Document:
             if isinstance(node.value, str) and kept_from:
                 yield NamedFile(path, self.directory / node.value, holds_secrets="read" in kept_from)
 
-    def early(self) -> Early:
-        """``plugins`` and ``homes``, validated by themselves: they say which components the rest is checked against.
-
-        Raises:
-            ConfigError: something is wrong in these two.
-        """
-        from zeus_runtime.config.schema.validate import read_early
-
-        return read_early(self)
-
     def config(self) -> Config:
         """The typed Config; relative paths in it are absolute if the document was checked.
 

@@ -167,7 +167,8 @@ def agents_left(config: Config, above: Above | None) -> int:
 def _with_agents(checked: Checked, plan: Plan, given: PlannedTools, above: Above | None) -> Plan:
     from zeus_runtime.plan.subagents import Above, planned_agents
 
-    agents = planned_agents(checked, plan, given, above or Above())
+    left = agents_left(checked.config, above)
+    agents = planned_agents(checked, plan, given, above or Above(), left, make_plan)
     told = [notice for each in agents.values() for notice in each.notices] if above is None else []
     return replace(plan, agents=agents, notices=(*plan.notices, *told))
 

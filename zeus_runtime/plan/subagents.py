@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from zeus_runtime.config import ConfigError
 from zeus_runtime.config.yaml.tree import find
@@ -45,6 +45,12 @@ class PlannedAgent:
     notices: tuple[Notice, ...] = ()
 
 
+class MakePlan(Protocol):
+    """``plan.make_plan``."""
+
+    def __call__(self, checked: Checked, *, mode: Mode, above: Above, leaf: bool) -> Plan: ...
+
+
 @dataclass(frozen=True)
 class Above:
     """What a plan is part of.
@@ -69,18 +75,19 @@ class Above:
 
 
 def planned_agents(
-    checked: Checked, plan: Plan, given: PlannedTools, above: Above
+    checked: Checked, plan: Plan, given: PlannedTools, above: Above, left: int, make_plan: MakePlan
 ) -> Mapping[str, PlannedAgent]:
     """Every agent under ``agents``, those that tools bring, and theirs.
+
+    Args:
+        left: how deep agents may still be nested.
+        make_plan: makes a plan of each; given, because a plan is made of its agents' plans.
 
     Raises:
         ConfigError: their configs are not valid, go round in a circle or too deep, or no tool can reach them.
     """
-    from zeus_runtime.plan.plan import agents_left
-
     agents = {**given.agents, **checked.config.agents}
     limits = checked.config.limits
-    left = agents_left(checked.config, above)
     if not any(planned.tool.starts_agents for planned in plan.tools):
         raise _refused(
             checked, "agents-unused", "no tool gives these agents work", (), "add `subagents` to `tools`"
@@ -102,12 +109,12 @@ def planned_agents(
         tools=given,
         gate=plan.build.workspace.gate,
     )
-    return {name: _planned(checked, name, spec, plan.mode, below) for name, spec in agents.items()}
+    return {name: _planned(checked, name, spec, plan.mode, below, make_plan) for name, spec in agents.items()}
 
 
-def _planned(checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Above) -> PlannedAgent:
-    from zeus_runtime.plan.plan import make_plan
-
+def _planned(
+    checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Above, make_plan: MakePlan
+) -> PlannedAgent:
     own = _own(checked, name, spec, above).working_for(checked)
     # A parent that may only read has no agent that writes; one that was switched switches what is a part of it.
     has_mode = spec.config is not None or "mode" in (spec.overrides or {})

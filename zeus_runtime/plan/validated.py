@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
-from zeus_runtime.config.schema.validate import hiding
+from zeus_runtime.config.schema.validate import hiding, read_early
 from zeus_runtime.config.secrets.written import secrets_of_repository
 from zeus_runtime.config.unloaded import unloaded_secrets
 from zeus_runtime.errors import MissingError, masking_errors
@@ -200,7 +200,7 @@ def examine(document: Document, *, directory: Path, environ: Mapping[str, str], 
 
 def _examined(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
     near = search_path(directory=directory, environ=environ)
-    early = document.early()
+    early = read_early(document)
     folder = document.path.parent if document.path is not None else directory
     registry = discover(early.plugins, environ=document.environ, directory=folder, homes=near, trust=trust)
     registry.require_plugins(document.position)

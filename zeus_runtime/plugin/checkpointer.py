@@ -9,7 +9,7 @@ from zeus_runtime.lazy import lazy
 if TYPE_CHECKING:
     from zeus_runtime.store.database import make_private as make_private
     from zeus_runtime.store.database import sqlite_file as sqlite_file
-    from zeus_runtime.store.database import without_password as without_password
+    from zeus_runtime.store.database_url import without_password as without_password
     from zeus_runtime.store.postgres import connection_arguments as connection_arguments
     from zeus_runtime.store.postgres import connection_may_be_gone as connection_may_be_gone
     from zeus_runtime.store.postgres import explained_postgres_error as explained_postgres_error
@@ -34,7 +34,7 @@ _ROOMS = {
     "retry_while_locked": "store.transactions",
     "secure_rows": "store.row_security",
     "sqlite_file": "store.database",
-    "without_password": "store.database",
+    "without_password": "store.database_url",
 }
 
 __all__ = [*sorted(_ROOMS)]

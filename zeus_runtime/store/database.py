@@ -17,6 +17,7 @@ from sqlalchemy.pool import NullPool
 
 from zeus_runtime.errors import MissingError, RunError, UsageError, ZeusError
 from zeus_runtime.store.compiled_statements import sqlite_driver
+from zeus_runtime.store.database_url import without_password
 from zeus_runtime.store.session_lock import claim
 from zeus_runtime.store.transactions import Transactions, retry_while_locked
 from zeus_runtime.tools.own_folders import own_path
@@ -311,19 +312,6 @@ def make_file(file: Path) -> None:
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not file.exists():
         os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
-
-
-def without_password(url: str) -> str:
-    """``url`` as it may be shown."""
-    try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError):
-        return "(unreadable URL)"
-    if "@" in (parsed.host or ""):  # what stands before the last @ belongs to a password that is not encoded
-        parsed = parsed.set(host=f"***@{(parsed.host or '').rpartition('@')[2]}")
-    hidden = {key: "***" for key in parsed.query if "password" in key.lower()}
-    shown = parsed.update_query_dict(hidden) if hidden else parsed
-    return shown.render_as_string(hide_password=True)
 
 
 def _backend(url: str) -> str:

@@ -48,7 +48,7 @@ def connection_arguments(url: str) -> dict[str, Any]:
     """
     parsed = driver_url(url)
     if "@" in (parsed.host or ""):
-        from zeus_runtime.store.database import without_password
+        from zeus_runtime.store.database_url import without_password
 
         raise MissingError(
             f"the database {without_password(url)!r} cannot be used: there is more than one @ before its host",

@@ -146,3 +146,11 @@ def jumps(given: AgentMiddleware[Any, Any, Any], hook: str) -> set[str]:
         for method in (hook, f"a{hook}")
         for target in getattr(getattr(type(given), method), "__can_jump_to__", ())
     }
+
+
+def unsupported(given: AgentMiddleware[Any, Any, Any], what: str) -> UnsupportedError:
+    """The error for an action of a LangChain middleware, during a run, that Zeus cannot honour."""
+    return UnsupportedError(
+        f"the LangChain middleware {given.name!r} cannot go on: {what}",
+        remedy="docs/how-to/langchain.md says what is honoured.",
+    )

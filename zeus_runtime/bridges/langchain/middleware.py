@@ -10,7 +10,13 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
-from zeus_runtime.bridges.langchain.fitness import UnsupportedError, has, overrides, refuse_middleware
+from zeus_runtime.bridges.langchain.fitness import (
+    UnsupportedError,
+    has,
+    overrides,
+    refuse_middleware,
+    unsupported,
+)
 from zeus_runtime.bridges.langchain.requests import (
     FailedCallError,
     ModelCalls,
@@ -194,11 +200,3 @@ class _Bridged(Middleware):
 
     def _unsupported(self, what: str) -> UnsupportedError:
         return unsupported(self._given, what)
-
-
-def unsupported(given: AgentMiddleware[Any, Any, Any], what: str) -> UnsupportedError:
-    """What a LangChain middleware did while it ran that Zeus cannot honour."""
-    return UnsupportedError(
-        f"the LangChain middleware {given.name!r} cannot go on: {what}",
-        remedy="docs/how-to/langchain.md says what is honoured.",
-    )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.bridges.langchain.fitness import unsupported
 from zeus_runtime.bridges.langchain.tools import result_of
 
 if TYPE_CHECKING:
@@ -168,8 +169,6 @@ class ModelCalls:
         return answer
 
     def _unsupported(self, what: str) -> Exception:
-        from zeus_runtime.bridges.langchain.middleware import unsupported
-
         return unsupported(self._given, what)
 
 

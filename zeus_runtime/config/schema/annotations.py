@@ -23,8 +23,7 @@ from zeus_runtime.config.schema.markers import (
     Pattern,
     RefTo,
 )
-from zeus_runtime.config.schema.signatures import schema_of_function
-from zeus_runtime.config.schema.types import schema_of
+from zeus_runtime.config.schema.signatures import schema_of, schema_of_function
 from zeus_runtime.config.secrets.masking import Secret
 
 __all__ = [

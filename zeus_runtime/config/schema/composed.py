@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from zeus_runtime.config.schema.types import PLAIN, REF, schema_of
+from zeus_runtime.config.schema.signatures import schema_of
+from zeus_runtime.config.schema.types import PLAIN, REF
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 

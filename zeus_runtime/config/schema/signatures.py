@@ -11,6 +11,25 @@ from zeus_runtime.config.schema.types import schema_within, to_json
 from zeus_runtime.config.secrets.masking import Secret
 
 
+def schema_of(annotation: Any) -> dict[str, Any]:
+    """The JSON Schema of a type, or of a function's parameters.
+
+    Objects of dataclasses and TypedDicts allow no further keys. Recursive types go through ``$defs``. A pydantic
+    model gives its own schema, closed against unknown keys unless it says ``extra="allow"``.
+
+    Args:
+        annotation: a type, an ``Annotated`` type, or a function.
+
+    Raises:
+        TypeError: a type has no JSON form, or a pydantic model's schema cannot be had.
+    """
+    if callable(annotation) and not isinstance(annotation, type) and hasattr(annotation, "__code__"):
+        return schema_of_function(annotation)[1]
+    definitions: dict[str, Any] = {}
+    schema = schema_within(annotation, definitions, ())
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
 def schema_of_function(
     function: Callable[..., Any], skip: Sequence[str] = ("run",)
 ) -> tuple[str, dict[str, Any]]:

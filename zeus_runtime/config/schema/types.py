@@ -64,27 +64,6 @@ _LISTS: Final = (list, tuple, set, frozenset, abc.Sequence, abc.Iterable, abc.Co
 _MAPS: Final = (dict, abc.Mapping, abc.MutableMapping)
 
 
-def schema_of(annotation: Any) -> dict[str, Any]:
-    """The JSON Schema of a type, or of a function's parameters.
-
-    Objects of dataclasses and TypedDicts allow no further keys. Recursive types go through ``$defs``. A pydantic
-    model gives its own schema, closed against unknown keys unless it says ``extra="allow"``.
-
-    Args:
-        annotation: a type, an ``Annotated`` type, or a function.
-
-    Raises:
-        TypeError: a type has no JSON form, or a pydantic model's schema cannot be had.
-    """
-    if callable(annotation) and not isinstance(annotation, type) and hasattr(annotation, "__code__"):
-        from zeus_runtime.config.schema.signatures import schema_of_function
-
-        return schema_of_function(annotation)[1]
-    definitions: dict[str, Any] = {}
-    schema = schema_within(annotation, definitions, ())
-    return {**schema, "$defs": definitions} if definitions else schema
-
-
 def schema_within(annotation: Any, definitions: dict[str, Any], around: tuple[type, ...]) -> dict[str, Any]:
     """The schema of a type that is part of another.
 

@@ -12,6 +12,7 @@ from zeus_runtime.config.document import Document, Early
 from zeus_runtime.config.layers.user_paths import expanded
 from zeus_runtime.config.messages.diagnostics import Diagnostic, in_order
 from zeus_runtime.config.schema.acceptance import fits
+from zeus_runtime.config.schema.signatures import schema_of
 from zeus_runtime.config.schema.types import (
     FILE_RELATIVE,
     HOLDS_SECRETS,
@@ -19,7 +20,6 @@ from zeus_runtime.config.schema.types import (
     PLAIN,
     REF,
     WORK_RELATIVE,
-    schema_of,
 )
 from zeus_runtime.config.schema.walk import Schema, at, branches, type_name, types, walk_with
 from zeus_runtime.config.secrets.masking import HiddenStr
@@ -74,7 +74,11 @@ def check(
 
 
 def read_early(document: Document) -> Early:
-    """What ``Document.early`` gives."""
+    """``plugins`` and ``homes``, validated by themselves: they decide which components the rest is checked against.
+
+    Raises:
+        ConfigError: something is wrong in these two.
+    """
     from zeus_runtime.config.model import Config, Plugins
     from zeus_runtime.config.schema.construct import build
     from zeus_runtime.config.schema.forms import fields

@@ -7,9 +7,7 @@ from typing import Any, Final
 from ddgs.engines.duckduckgo import Duckduckgo
 from ddgs.exceptions import DDGSException, RatelimitException
 
-from zeus_plugins.searches.duckduckgo.search import SafeSearch
-
-_SAFE: Final[dict[SafeSearch, str]] = {"on": "1", "moderate": "-1", "off": "-2"}
+_SAFE: Final[dict[str, str]] = {"on": "1", "moderate": "-1", "off": "-2"}
 """What DuckDuckGo calls them (https://duckduckgo.com/duckduckgo-help-pages/settings/params, kp)."""
 _REFUSALS: Final = (202, 403, 429)
 _CHALLENGE: Final = "anomaly-modal"
@@ -21,10 +19,10 @@ class Engine(Duckduckgo):
 
     Args:
         timeout: seconds.
-        safe: whether adult pages are left out.
+        safe: `on`, `moderate` or `off`: whether adult pages are left out.
     """
 
-    def __init__(self, timeout: int, safe: SafeSearch) -> None:
+    def __init__(self, timeout: int, safe: str) -> None:
         super().__init__(timeout=timeout)
         self._safe = safe
 

@@ -1,0 +1,33 @@
+"""The view for an output: JSON, plain text or a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from zeus_runtime.cli.streams import is_terminal
+from zeus_runtime.cli.views import JsonView, NdjsonView, PlainView, StreamedView
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.views import View
+
+
+def view_for(output: str, *, quiet: bool) -> View:
+    """The view for ``--output``, by what standard output is.
+
+    Args:
+        output: ``text``, ``json`` or ``ndjson``.
+        quiet: no journal but errors.
+    """
+    if output == "json":
+        return JsonView()
+    if output == "ndjson":
+        return NdjsonView()
+    if not is_terminal(sys.stdout):
+        return PlainView(quiet=quiet)
+    if os.environ.get("TERM", "dumb") == "dumb":
+        return StreamedView(quiet=quiet)
+    from zeus_runtime.cli.terminal import TerminalView
+
+    return TerminalView(quiet=quiet)

@@ -1,0 +1,44 @@
+"""The parts that need permission, of a config and of all its sub-agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.plan.subagents import own_document
+from zeus_runtime.plan.validated import examine
+
+if TYPE_CHECKING:
+    from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.trust.parts import Part
+
+
+def all_parts(checked: Checked) -> tuple[Part, ...]:
+    """The parts of a config and of its sub-agents, at any depth, each once."""
+    found = {part.digest: part for part in checked.parts}
+    for part in _below(checked, (), checked.config.limits.max_subagent_depth):
+        found.setdefault(part.digest, part)
+    return tuple(found.values())
+
+
+def _below(checked: Checked, above: tuple[Path, ...], depth: int) -> Iterator[Part]:
+    """The parts of the agents under ``agents``. One whose config is not valid is skipped: the planner reports it."""
+    if depth <= 0 or not checked.config.agents:
+        return
+    path = checked.document.path
+    above = above if path is None else (*above, path.resolve())
+    for name, spec in checked.config.agents.items():
+        try:
+            document = own_document(checked, name, spec)
+            if spec.config is not None and document.path is not None and document.path.resolve() in above:
+                continue
+            below = examine(
+                document, directory=checked.directory, environ=checked.given_environ, trust=checked.trust
+            )
+        except ZeusError:
+            continue
+        yield from below.parts
+        if spec.config is not None:
+            yield from _below(below, above, depth - 1)
