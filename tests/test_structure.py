@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from benchmarks.structure import circles, imports, modules
 
 
@@ -11,5 +13,24 @@ def test_no_modules_import_each_other() -> None:
     assert circles(edges) == []
 
 
+def test_langgraph_is_named_in_one_module_of_the_core() -> None:
+    naming = {name for name, module in modules().items() if "langgraph" in _roots(module.tree)}
+    core = {name for name in naming if not name.startswith(("zeus_plugins", "zeus_runtime.bridges"))}
+    assert core == {"zeus_runtime.run.graph"}
+
+
 def test_a_circle_is_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+
+
+def _roots(tree: ast.Module) -> set[str]:
+    """The top-level packages that a module imports, in functions and for type checkers too."""
+    names = [
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+        )
+    ]
+    return {name.partition(".")[0] for name in names}

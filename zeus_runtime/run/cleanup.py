@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, Notice
 from zeus_runtime.tools.threads import in_thread
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.base import BaseCheckpointSaver
-
     from zeus_runtime.context.archive import Archive
+    from zeus_runtime.run.graph import Saver
     from zeus_runtime.store.database import Database
 
 _log = logging.getLogger(__name__)
@@ -35,7 +34,7 @@ class Cleanup:
     """
 
     session: str
-    saver: BaseCheckpointSaver[Any]
+    saver: Saver
     database: Database
     emit: Callable[[Event], None]
     _told: set[str] = field(default_factory=set)

@@ -6,19 +6,17 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zeus_runtime.events import Event, Notice
 from zeus_runtime.run.assembly import open_model
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.base import BaseCheckpointSaver
-    from langgraph.graph.state import CompiledStateGraph
-
     from zeus_runtime.config import Redactor
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.sandboxes import Sandboxes
+    from zeus_runtime.run.graph import Graph, Saver
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.tools import Toolset
@@ -121,8 +119,8 @@ class Connections:
 
     database: Database
     log: ThreadLog
-    saver: BaseCheckpointSaver[Any]
-    graph: CompiledStateGraph[Any, Any, Any, Any]
+    saver: Saver
+    graph: Graph
     redactor: Redactor
     models: dict[int, Model]
     toolsets: list[OpenToolsets]

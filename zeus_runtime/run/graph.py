@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict
 
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
@@ -22,6 +22,10 @@ from zeus_runtime.tools.approval import ApprovalPending
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
+    from langgraph.types import StateSnapshot as StateSnapshot
+
+    Saver: TypeAlias = BaseCheckpointSaver[Any]
+    Graph: TypeAlias = CompiledStateGraph[Any, Any, Any, Any]
 
 PRUNE_EVERY_STEPS = 50
 """How many model calls' checkpoints may pile up within a turn before the older ones go."""
@@ -79,7 +83,7 @@ class Dispatch(TypedDict):
     run_id: str
 
 
-def build_graph(saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[Any, Any, Any, Any]:
+def build_graph(saver: Saver) -> Graph:
     """The compiled graph; one serves every run of an agent, which comes in as the runtime context."""
 
     async def model(state: State, runtime: Runtime[RunContext]) -> Command[Any]:

@@ -34,11 +34,11 @@ from zeus_runtime.tools.pausable_timeout import Clock
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
-    from langgraph.types import StateSnapshot
 
     from zeus_runtime.config.model import Mode
     from zeus_runtime.context.archive import Archive
     from zeus_runtime.run.connections import Connections
+    from zeus_runtime.run.graph import StateSnapshot
     from zeus_runtime.store.snapshots import Reason
     from zeus_runtime.store.threads import Thread
 

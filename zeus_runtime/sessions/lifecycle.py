@@ -10,15 +10,14 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.sessions.deletion import delete
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.base import BaseCheckpointSaver
-
     from zeus_runtime.memory.service import MemoryService
+    from zeus_runtime.run.graph import Saver
     from zeus_runtime.store.thread_log import LogEntry, ThreadLog
     from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools import WorkspaceFiles
@@ -40,7 +39,7 @@ class SessionLifecycle:
     """
 
     log: ThreadLog
-    saver: BaseCheckpointSaver[Any]
+    saver: Saver
     running: Callable[[str], bool] = field(default=lambda _session: False)
     files: WorkspaceFiles | None = None
     forget: Sequence[Callable[[str], Awaitable[None]]] = ()
