@@ -63,7 +63,7 @@ def of_server_process(text: str) -> str:
 
 
 def offered(text: str) -> str:
-    from zeus_plugins.tools.mcp.offer import _cut
+    from zeus_plugins.tools.mcp.capabilities import _cut
 
     return _cut(text, "its prompt", [])
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.cli.conftest import Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support import mcp_server
-from zeus_runtime.cli.approving import Field, TerminalApprovals, YesApprovals
+from zeus_runtime.cli.approval_prompt import Field, TerminalApprovals, YesApprovals
 from zeus_runtime.tools.approval import Decision, PendingApproval
 
 ASKING = "middlewares: [approve]\n"
@@ -416,7 +416,7 @@ async def test_the_prompt_for_a_field_never_wraps(monkeypatch: pytest.MonkeyPatc
     fields = {"☰" * 200: {"type": "string"}, "f": {"type": "string", "description": "word " * 50}}
     schema = {"type": "object", "properties": fields}
     pending = PendingApproval("a1", "s", "r", "1.elicitation-1", "d", "ask", {}, schema=schema)
-    monkeypatch.setattr("zeus_runtime.cli.approving.columns_of", lambda _stream: 40)
+    monkeypatch.setattr("zeus_runtime.cli.approval_prompt.columns_of", lambda _stream: 40)
     prompts: list[str] = []
 
     async def read(prompt: str) -> str | None:

@@ -332,7 +332,7 @@ def test_input_without_an_end_is_not_read_for_ever(
     zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.agent("one")
-    monkeypatch.setattr("zeus_runtime.cli.lines.MAX_INPUT", 10)
+    monkeypatch.setattr("zeus_runtime.cli.prompt_input.MAX_INPUT", 10)
     for words in (["run", "zeus.yaml"], ["chat", "zeus.yaml"]):
         result = zeus(*words, stdin="x" * 11)
         assert result.exit_code == 2

@@ -17,9 +17,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from zeus_runtime.config import ConfigError, Redactor, load
-from zeus_runtime.config.folding import folded
 from zeus_runtime.config.messages.diagnostics import render
 from zeus_runtime.config.secrets.masking import secrets_of_environment
+from zeus_runtime.config.secrets.matching import folded
 from zeus_runtime.config.secrets.placeholders import is_searched, looks_random
 
 KEY = "sk-live-0123456789"

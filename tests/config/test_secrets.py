@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from zeus_runtime.config import ConfigError, Redactor, Secret
 from zeus_runtime.config.schema.construct import build
-from zeus_runtime.config.secret_parts import looks_secret
 from zeus_runtime.config.secrets.masking import MASK, HiddenStr, mask_line, secrets_of_environment
+from zeus_runtime.config.secrets.parts import looks_secret
 from zeus_runtime.config.secrets.placeholders import is_searched
 
 KEY = "sk-live-0123456789"

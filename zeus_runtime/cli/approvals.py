@@ -77,7 +77,7 @@ def list_pending(
 @click.pass_obj
 def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
     """Show a call that waits for a decision in full, and the diff that it would make now."""
-    from zeus_runtime.cli.approving import fields_of
+    from zeus_runtime.cli.approval_prompt import fields_of
     from zeus_runtime.cli.question import question_lines
     from zeus_runtime.errors import UsageError
     from zeus_runtime.run.approvals import masked_pending

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from zeus_runtime.cli.approving import YES_NOTICE, asking_for
+from zeus_runtime.cli.approval_prompt import YES_NOTICE, asking_for
 from zeus_runtime.cli.completion import complete_session, presets
 from zeus_runtime.cli.options import (
     MODES,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from zeus_runtime.agent.agent import Agent
-    from zeus_runtime.cli.approving import Asking
+    from zeus_runtime.cli.approval_prompt import Asking
     from zeus_runtime.cli.process import Process
     from zeus_runtime.cli.views import View
     from zeus_runtime.plan.validated import Checked
@@ -133,7 +133,7 @@ def converse(
     """
     import asyncio
 
-    from zeus_runtime.cli.lines import Lines
+    from zeus_runtime.cli.prompt_input import Lines
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.cli.trusting import read_trusted
 
@@ -211,7 +211,7 @@ class Chat:
         Raises:
             UsageError: there is no such session.
         """
-        from zeus_runtime.cli.drive import latest
+        from zeus_runtime.cli.run_loop import latest
 
         if session is None and continues:
             session = self._wait(latest(self._agent))
@@ -265,7 +265,7 @@ class Chat:
         return asking_for(yes=self._yes)
 
     def _follow(self, events: Any, asking: Asking | None) -> int:
-        from zeus_runtime.cli.drive import drive
+        from zeus_runtime.cli.run_loop import drive
         from zeus_runtime.cli.view_choice import view_for
         from zeus_runtime.events import RunFailed
 

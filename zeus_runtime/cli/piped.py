@@ -24,7 +24,7 @@ def read_piped() -> str:
     Raises:
         UsageError: it is too long, or no text.
     """
-    from zeus_runtime.cli.lines import MAX_INPUT
+    from zeus_runtime.cli.prompt_input import MAX_INPUT
 
     data = sys.stdin.buffer.read(MAX_INPUT + 1)
     remedy = "Attach the file (--attach FILE), or name it in the prompt as @path."

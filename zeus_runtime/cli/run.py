@@ -283,8 +283,8 @@ async def _ending(checked: Checked, request: Request, view: View) -> RunComplete
     from contextlib import AsyncExitStack
 
     from zeus_runtime.agent.agent import Agent
-    from zeus_runtime.cli.approving import YES_NOTICE, asking_for
-    from zeus_runtime.cli.drive import drive
+    from zeus_runtime.cli.approval_prompt import YES_NOTICE, asking_for
+    from zeus_runtime.cli.run_loop import drive
     from zeus_runtime.events import Notice
     from zeus_runtime.plan.plan import make_plan
 
@@ -316,7 +316,7 @@ async def _ending(checked: Checked, request: Request, view: View) -> RunComplete
 async def _meant(agent: Agent, request: Request) -> str | None:
     """The session to go on with: a sub-agent's is taken up with the one that it works for."""
     if request.session is None:
-        from zeus_runtime.cli.drive import latest
+        from zeus_runtime.cli.run_loop import latest
 
         return await latest(agent) if request.continues else None
     if request.prompt is not None:

@@ -188,7 +188,7 @@ def _answer(read: Callable[[str], str]) -> Answer:
 
 def _read(prompt: str) -> str:
     """A line from the terminal; what was typed before the prompt came does not count. The end of input is a no."""
-    from zeus_runtime.cli.approving import forget_typed
+    from zeus_runtime.cli.approval_prompt import forget_typed
 
     forget_typed()
     sys.stderr.write(prompt)

@@ -387,8 +387,8 @@ _MAY_RUN: Final = re.compile(r"[^\w.,:=@%+/~-]", re.ASCII)
 
 def _mask(document: Document) -> Mask:
     """Masks secrets in what a person reads, except those that a shell may run: a config names its secrets itself."""
-    from zeus_runtime.config.secret_parts import url_passwords
     from zeus_runtime.config.secrets.masking import Redactor
+    from zeus_runtime.config.secrets.parts import url_passwords
 
     known = document.redactor.names
     redactor = Redactor({text: name for text, name in known.items() if not _MAY_RUN.search(text)})

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.layers.user_paths import expanded
-from zeus_runtime.config.unloaded import config_places, holds_keys, unloaded_configs
+from zeus_runtime.config.secrets.unloaded import config_places, holds_keys, unloaded_configs
 from zeus_runtime.plan.executed_parts import database_file
 from zeus_runtime.registry.home import accounts_folder, user_home
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS

@@ -20,12 +20,13 @@ from typing import Any
 import asyncssh
 import pytest
 from zeus_plugins.sandboxes.bubblewrap import watch
-from zeus_plugins.sandboxes.ssh import asking, plain, wire
+from zeus_plugins.sandboxes.ssh import asking, plain
+from zeus_plugins.sandboxes.ssh import framing as wire
 from zeus_plugins.sandboxes.ssh.backend import sandboxes
+from zeus_plugins.sandboxes.ssh.bootstrap import command, parcel
 from zeus_plugins.sandboxes.ssh.connection import Line
+from zeus_plugins.sandboxes.ssh.framing import ASKED, next_frame, said
 from zeus_plugins.sandboxes.ssh.options import Options
-from zeus_plugins.sandboxes.ssh.parcel import command, parcel
-from zeus_plugins.sandboxes.ssh.wire import ASKED, next_frame, said
 
 from tests.support.sandboxes import bubblewrap, processes_with
 from tests.support.ssh_server import Server, keys, known, own_server

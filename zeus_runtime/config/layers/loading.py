@@ -14,8 +14,8 @@ from zeus_runtime.config.layers.merge import NO_REFS, assign, merge, ref_places
 from zeus_runtime.config.layers.plugin_home import PluginHomes
 from zeus_runtime.config.layers.set_option import parse_setting
 from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic
-from zeus_runtime.config.secret_parts import holds_secret, looks_secret, secrets_in
 from zeus_runtime.config.secrets.masking import HiddenStr, secrets_of_environment
+from zeus_runtime.config.secrets.parts import holds_secret, looks_secret, secrets_in
 from zeus_runtime.config.secrets.written import written_secrets
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources

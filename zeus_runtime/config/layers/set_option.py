@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from zeus_runtime.config.messages.diagnostics import ConfigError
-from zeus_runtime.config.secret_parts import holds_headers
 from zeus_runtime.config.secrets.masking import MASK, mask_line
+from zeus_runtime.config.secrets.parts import holds_headers
 from zeus_runtime.config.yaml.reader import read_value
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Mark, Node, Origin, Path

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from zeus_runtime.config.folding import (
+from zeus_runtime.config.secrets.matching import (
     Folded,
     folded,
     folded_with_places,
@@ -19,7 +19,7 @@ from zeus_runtime.config.folding import (
     unfinished_wrap,
     wraps,
 )
-from zeus_runtime.config.secret_parts import URL_PASSWORD, secret_entry, secrets_in
+from zeus_runtime.config.secrets.parts import URL_PASSWORD, secret_entry, secrets_in
 from zeus_runtime.config.secrets.placeholders import (
     PLACEHOLDER,
     START,

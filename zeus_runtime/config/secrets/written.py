@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
-from zeus_runtime.config.secret_parts import holds_secret, secrets_within
+from zeus_runtime.config.secrets.parts import holds_secret, secrets_within
 from zeus_runtime.config.yaml.tree import show_path
 
 

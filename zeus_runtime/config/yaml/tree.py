@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from zeus_runtime.config.secret_parts import holds_headers
 from zeus_runtime.config.secrets.masking import HeaderValue, HiddenStr, Redactor
+from zeus_runtime.config.secrets.parts import holds_headers
 
 Path: TypeAlias = tuple[str | int, ...]
 """Where a value is in the tree: keys and list indexes from the root."""

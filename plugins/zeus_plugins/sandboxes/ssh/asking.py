@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import asyncssh
 
-from zeus_plugins.sandboxes.ssh.parcel import command, parcel
-from zeus_plugins.sandboxes.ssh.wire import (
+from zeus_plugins.sandboxes.ssh.bootstrap import command, parcel
+from zeus_plugins.sandboxes.ssh.framing import (
     ALIVE,
     ALIVE_SECONDS,
     ASKED,

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.tools.mcp.failures import why_unreadable
-from zeus_plugins.tools.mcp.mending import mended
+from zeus_plugins.tools.mcp.json_repair import mended
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_runtime.plugin.tool import Tool, ToolResult, has_connectors
 
 if TYPE_CHECKING:
-    from zeus_plugins.tools.mcp.link import Link
+    from zeus_plugins.tools.mcp.connection import Link
     from zeus_runtime.plugin.tool import ToolRun
 
 

@@ -17,8 +17,8 @@ from zeus_runtime.plugin.middleware import Section
 from zeus_runtime.plugin.tool import Account, Connection, Tool, ToolResult, ToolRun, Toolset
 
 if TYPE_CHECKING:
-    from zeus_plugins.tools.mcp.link import Link
-    from zeus_plugins.tools.mcp.offer import Offered
+    from zeus_plugins.tools.mcp.capabilities import Offered
+    from zeus_plugins.tools.mcp.connection import Link
     from zeus_runtime.plugin import Build
     from zeus_runtime.plugin.tool import Tell
 
@@ -69,7 +69,7 @@ class McpToolset(Toolset):
     async def open(self, tell: Tell) -> None:
         import asyncio
 
-        from zeus_plugins.tools.mcp.link import Ground, Link
+        from zeus_plugins.tools.mcp.connection import Ground, Link
         from zeus_plugins.tools.mcp.transports import Place
 
         build = self._build

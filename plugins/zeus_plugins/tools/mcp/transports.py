@@ -107,7 +107,7 @@ async def address(
     """
     import httpx2
 
-    from zeus_plugins.tools.mcp.mending import mend
+    from zeus_plugins.tools.mcp.json_repair import mend
     from zeus_plugins.tools.mcp.reading import read_again
 
     spec = server.spec

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
-from zeus_plugins.tools.mcp.askers import Askers
+from zeus_plugins.tools.mcp.elicitation_routing import Askers
 
 from tests.plugins_bundled.tools.mcp.test_stdio import (
     Patient,

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zeus_plugins.tools.mcp.mending import mend, mended
+from zeus_plugins.tools.mcp.json_repair import mend, mended
 from zeus_plugins.tools.mcp.pipes import lines
 from zeus_plugins.tools.mcp.reading import messages
 from zeus_plugins.tools.mcp.transports import _passed_on

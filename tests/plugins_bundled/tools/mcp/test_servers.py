@@ -181,7 +181,7 @@ def test_planning_with_servers_imports_nothing_heavy(tmp_path: Path) -> None:
         "pydantic",
         "cryptography",
         "keyring",
-        "zeus_plugins.tools.mcp.link",
+        "zeus_plugins.tools.mcp.connection",
     )
     assert [name for name in heavy if f"'{name}'" in done.stderr] == []
     assert "browser  browser" in done.stdout

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zeus_plugins.tools.mcp.pace import Pace
+from zeus_plugins.tools.mcp.rate_limit import Pace
 
 from tests.support import mcp_server
 from tests.support.agents import (

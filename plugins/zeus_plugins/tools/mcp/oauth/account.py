@@ -67,10 +67,10 @@ async def log_in(server: Server, build: Build, show: Callable[[str], None]) -> i
     """
     from mcp import Client
 
+    from zeus_plugins.tools.mcp.capabilities import read_offer
     from zeus_plugins.tools.mcp.failures import explained
     from zeus_plugins.tools.mcp.oauth.browser import PATIENCE_SECONDS, browser
     from zeus_plugins.tools.mcp.oauth.provider import AccountProvider
-    from zeus_plugins.tools.mcp.offer import read_offer
     from zeus_plugins.tools.mcp.sdk import quieten
     from zeus_plugins.tools.mcp.sieve import Sieve
     from zeus_plugins.tools.mcp.transports import address

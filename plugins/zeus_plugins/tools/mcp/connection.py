@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_plugins.tools.mcp.calls import Calls
+from zeus_plugins.tools.mcp.capabilities import Offer, read_offer
 from zeus_plugins.tools.mcp.failures import (
     REFUSED_BY_HTTP,
     Failure,
@@ -17,9 +17,9 @@ from zeus_plugins.tools.mcp.failures import (
     is_permanent,
     is_too_new,
 )
-from zeus_plugins.tools.mcp.offer import Offer, read_offer
-from zeus_plugins.tools.mcp.pace import Looks
 from zeus_plugins.tools.mcp.patience import LONGEST_SECONDS, Starts, patience
+from zeus_plugins.tools.mcp.rate_limit import Looks
+from zeus_plugins.tools.mcp.requests import Calls
 from zeus_plugins.tools.mcp.sdk import client_info, quieten
 from zeus_plugins.tools.mcp.sieve import Sieve
 from zeus_plugins.tools.mcp.transports import Place, address, process, quiet

@@ -27,9 +27,9 @@ _MODULES: Final = (
     "zeus_plugins.sandboxes.bubblewrap.staging",
     "zeus_plugins.sandboxes.bubblewrap.syscalls",
     "zeus_plugins.sandboxes.bubblewrap.watch",
-    "zeus_plugins.sandboxes.ssh.far",
+    "zeus_plugins.sandboxes.ssh.remote_agent",
     "zeus_plugins.sandboxes.ssh.plain",
-    "zeus_plugins.sandboxes.ssh.wire",
+    "zeus_plugins.sandboxes.ssh.framing",
 )
 _PUBLIC: Final = "zeus_runtime"
 _PUBLIC_NAMES: Final = (ZeusError, SandboxLimits, cut_text, finished, own_path, remove_older)
@@ -65,7 +65,7 @@ class Sent(MetaPathFinder, Loader):
         exec(compile(SOURCES[module.__name__], module.__name__, 'exec'), module.__dict__)
 
 sys.meta_path.insert(0, Sent())
-from zeus_plugins.sandboxes.ssh.far import main
+from zeus_plugins.sandboxes.ssh.remote_agent import main
 main()
 """
 

@@ -14,7 +14,7 @@ from zeus_runtime.events import ApprovalRequested, Event, RunCompleted, RunFaile
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
-    from zeus_runtime.cli.approving import Asking
+    from zeus_runtime.cli.approval_prompt import Asking
     from zeus_runtime.cli.views import View
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

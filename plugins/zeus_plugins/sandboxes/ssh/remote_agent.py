@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from zeus_plugins.sandboxes.ssh import plain
-from zeus_plugins.sandboxes.ssh.wire import (
+from zeus_plugins.sandboxes.ssh.framing import (
     ALIVE,
     ALIVE_SECONDS,
     ASKED,

@@ -8,14 +8,14 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_plugins.tools.mcp.askers import Askers
+from zeus_plugins.tools.mcp.elicitation_routing import Askers
 from zeus_plugins.tools.mcp.failures import explained
-from zeus_plugins.tools.mcp.pace import Pace
+from zeus_plugins.tools.mcp.rate_limit import Pace
 from zeus_plugins.tools.mcp.results import resource_result, tool_result
 from zeus_runtime.plugin.tool import ToolResult
 
 if TYPE_CHECKING:
-    from zeus_plugins.tools.mcp.link import Link
+    from zeus_plugins.tools.mcp.connection import Link
     from zeus_runtime.plugin.files import WorkspaceFiles
     from zeus_runtime.plugin.tool import ToolRun
 
@@ -88,7 +88,7 @@ class Calls:
         client = await self._link.connected()
         if client is None:
             return self._link.absent()
-        from zeus_plugins.tools.mcp.offer import list_resources
+        from zeus_plugins.tools.mcp.capabilities import list_resources
 
         try:
             return await list_resources(client)
