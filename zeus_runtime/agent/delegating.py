@@ -170,7 +170,7 @@ class Delegating:
             ground.log,
             user=self.desk.user,
             redact=ground.redactor.json,
-            known=ground.redactor.masked,
+            known=ground.redactor,
             secrets=secrets,
             emit=emit,
             channel=self.desk.channel,

@@ -179,7 +179,7 @@ class Runner:
             live.log,
             user=self._plan.config.user,
             redact=redactor.json,
-            known=redactor.masked,
+            known=redactor,
             secrets=self.secrets,
             emit=emit,
             channel=channel,
