@@ -105,6 +105,18 @@ def test_what_a_model_writes_cannot_control_the_terminal(project: Project) -> No
             assert "before \\x1b[2J\\x1b]52;c;aGk=\\x07after\\x08" in terminal.screen
 
 
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+@pytest.mark.parametrize(
+    "answer", ["a" + "\u0301" * 60 + " end.", "a" + "*\u0301\u0301\u0301\u0301\u0301*" * 12 + " end."]
+)
+def test_no_pieces_of_an_answer_heap_marks_on_one_character(project: Project, term: str, answer: str) -> None:
+    project.agent(answer)
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder, {"TERM": term}) as terminal:
+        assert terminal.end() == 0
+        assert "\u0301" * 5 in terminal.screen
+        assert "\u0301" * 7 not in terminal.screen
+
+
 def test_ctrl_c_stops_the_answer_and_shows_the_cursor_again(project: Project) -> None:
     project.agent({"hang": "I am thinking hard"})
     with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
