@@ -156,15 +156,18 @@ def test_ctrl_d_leaves_and_the_history_is_kept_for_the_user_alone(
 ) -> None:
     state = project.folder / "state"
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
-    project.agent("fine")
+    monkeypatch.setenv("SERVICE_API_KEY", "sk-live-7Qz81mPq44xw")
+    project.agent("fine", "fine", "fine")
     with PseudoTerminal(["chat"], project.folder) as terminal:
         terminal.until("agent> ")
-        terminal.press("remember me\r")
-        terminal.until("agent> ")
+        for line in ("my key is sk-live-7Qz81mPq44xw", "remember me", "sk-live-7Qz81mPq44xw"):
+            terminal.press(f"{line}\r")
+            terminal.until("agent> ")
         terminal.press("\x04")
         assert terminal.end() == 0
     history = state / "zeus" / "chat_history"
-    assert "remember me" in history.read_text()
+    assert history.read_text().splitlines()[-1] == "remember me"
+    assert "sk-live" not in history.read_text()
     assert history.stat().st_mode & 0o077 == 0
 
 
