@@ -10,10 +10,16 @@ from typing import Any
 
 import pytest
 import zeus_plugins
+from sqlalchemy import update
 
 import zeus_runtime
 from zeus_runtime.models.error_classification import classify
 from zeus_runtime.plugin import Redactor, cut_text, last_words
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.masked_log import MaskedLog
+from zeus_runtime.store.session_tree import open_child
+from zeus_runtime.store.tables import ThreadRow
+from zeus_runtime.store.thread_log import TITLE_CHARACTERS
 
 SECRET = "sk-Zq7-own/key+0123456789.abcdef"
 KNOWN = Redactor().adding({SECRET: "API_KEY"})
@@ -214,3 +220,25 @@ def test_code_that_cuts_by_characters_says_why_it_may() -> None:
     }
     assert found <= set(AFTER_MASKING), "use cut_text, which leaves no part of a secret"
     assert "zeus_runtime/config/yaml/scalars.py" in found
+
+
+@pytest.mark.parametrize("place", range(45, 85, 3))
+async def test_a_title_is_cut_between_words(tmp_path: Path, place: int) -> None:
+    """Of a session and of a sub-agent's, and one that was stored when titles were cut anywhere."""
+    text = f"{WORDS * 9}"[:place] + f" {SECRET} and more {WORDS * 9}"
+    database = Database(f"sqlite:///{tmp_path / 'a.db'}", directory=tmp_path)
+    try:
+        log = MaskedLog(database, KNOWN)
+        await log.create_tables()
+        parent = await log.open("session_p", agent="a", title=text)
+        await open_child(log, parent, "run_1", 1, agent="b", title=text, at_most=9)
+        children = await log.children("session_p")
+        cut = (await log.info(parent)).title
+        assert [each.title for each in children] == [cut]
+        old = update(ThreadRow).values(title=text[:TITLE_CHARACTERS])
+        await database.run(lambda connection: connection.execute(old))
+        for title in (cut, (await log.info(parent)).title):
+            assert title.startswith(text[:30])
+            assert not any(SECRET[start : start + 4] in title for start in range(len(SECRET) - 3))
+    finally:
+        await database.close()

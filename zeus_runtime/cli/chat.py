@@ -142,7 +142,7 @@ def converse(
         chat = Chat(checked, runner, mode=mode, quiet=quiet, attach=attach, yes=yes)
         try:
             chat.enter(session, continues=continues)
-            with Lines(process.environ) as lines:
+            with Lines(process.environ, lambda line: process.secrets.hides(line)) as lines:
                 return _loop(chat, lines, prompt)
         finally:
             chat.close()

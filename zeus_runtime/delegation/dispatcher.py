@@ -156,7 +156,7 @@ class Dispatcher:
             connections.log,
             user=self.broker.user,
             redact=connections.redactor.json,
-            known=connections.redactor.masked,
+            known=connections.redactor,
             secrets=secrets,
             emit=emit,
             channel=self.broker.channel,

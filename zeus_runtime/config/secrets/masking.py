@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from functools import cached_property, lru_cache
-from itertools import count
+from itertools import count, cycle
 from typing import Any, Final, NamedTuple
 
 from zeus_runtime.config.secrets.matching import (
@@ -39,6 +39,7 @@ _LINE_VALUE = re.compile(rf"""(?P<head>(?:--set\s)?[\s-]*["']?{_KEY})(?P<value>[
 _FLOW_VALUE = re.compile(
     rf"""(?P<head>{_KEY})(?P<value>"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s\[{{|>#,\]}}"'][^,\]}}#]*)"""
 )
+_WRITTEN = re.compile(rf"<((?:not the )*({PLACEHOLDER.pattern[1:]}))")
 _HARMLESS = re.compile(r"""(null|true|false|~|-?\d+|["']?\$\{[^}]*\}["']?)\s*(#.*)?""")
 
 
@@ -173,13 +174,27 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """``text`` with every known secret that is searched for in running text replaced by its placeholder."""
-        parts: list[str] = []
+        return "".join(self._parts(text))
+
+    def told(self, text: str) -> str:
+        """``text``, but two different texts never become the same: a placeholder that is in it is no longer one."""
+        return "".join(
+            part if masks else _WRITTEN.sub(self._told_apart, part)
+            for masks, part in zip(cycle((False, True)), self._parts(text))
+        )
+
+    def _parts(self, text: str) -> Iterator[str]:
+        """Text without a known secret and the placeholder of one, in turn; the first and the last are text."""
         done = 0
         for group in self._found(text):
             for start, end, shown in group:
-                parts += [text[done:start], shown]
+                yield text[done:start]
+                yield shown
                 done = end
-        return "".join([*parts, text[done:]]) if parts else text
+        yield text[done:]
+
+    def _told_apart(self, match: re.Match[str]) -> str:
+        return f"<not the {match[1]}" if self._stands(f"<{match[2]}") else match[0]
 
     def masked(self, value: Any) -> Any:
         """A text or JSON value with known secrets replaced, as ``text`` does."""
@@ -223,6 +238,11 @@ class Redactor:
             return next(iter(written))
 
         return PLACEHOLDER.sub(real, text)
+
+    def real(self, value: Any) -> Any:
+        """A text or JSON value with the placeholders of known secrets replaced by what they stand for."""
+        texts = {shown: text for text, shown in self._forms.items()}
+        return _each(value, lambda text: PLACEHOLDER.sub(lambda match: texts.get(match[0], match[0]), text))
 
     def placeholders_in(self, text: str) -> Sequence[str]:
         """The placeholders of known secrets that ``text`` holds, each once."""
