@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from zeus_runtime.agent.checked import check
+from zeus_runtime.config import ConfigError, render
 from zeus_runtime.config.written_secrets import secrets_of_file, written_secrets
 
 
@@ -26,6 +27,11 @@ from zeus_runtime.config.written_secrets import secrets_of_file, written_secrets
         ({"args": ["-e", "DB_PASSWORD=0123456789"]}, {"0123456789"}),
         ({"args": ["--header", "Authorization: Bearer abcdefgh12"]}, {"Bearer abcdefgh12", "abcdefgh12"}),
         ({"args": ["postgres://ann:hunter2@db/x"]}, {"hunter2"}),
+        ({"env": {"DB_PASSWORD": 8839201744, "PORT": 8839201745}}, {"8839201744"}),
+        ({"env": {"DB_PASSWORD": 12345, "USE_TOKEN": True}}, set()),
+        ({"headers": {"X-Api-Key": 8839201744}}, {"8839201744"}),
+        ({"extra": {"access_token": 8839201744.5}}, {"8839201744.5"}),
+        ({"args": ["--password", 8839201744, "--port", 8839201745]}, {"8839201744"}),
         ({"prompt": "token: every word of this is prose"}, set()),
     ],
 )
@@ -78,3 +84,40 @@ def test_what_looks_like_a_token_in_the_env_of_a_server_is_a_secret_whatever_its
     env = {"GH": "ghx0123456789abcdef", "MODE": "production-4711", "DATA": "/srv/customer4711/data4711"}
     found = written_secrets({"mcpServers": {"far": {"command": "x", "env": env}}, "db_pass": "s3cret-word"})
     assert found == {"ghx0123456789abcdef": "mcpServers.far.env.GH", "s3cret-word": "db_pass"}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "command: x\n    env: {DB_PASSWORD: 8839201744}",
+        "command: x\n    env: {N: {DB_PASSWORD: 8839201744}}",
+        "command: x\n    env: {DB_PASSWORD: 88392017448839201744}",
+        "command: x\n    args: [--password, 8839201744]",
+        "url: https://x.example/\n    headers:\n      X-Api-Key: 8839201744",
+        "url: https://x.example/\n    headers:\n      X-Tenant: 8839201744",
+    ],
+)
+def test_an_error_about_a_secret_that_is_written_as_a_number_does_not_show_it(
+    tmp_path: Path, written: str
+) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text(f"version: 1\nmodel: gpt-4o\nmcpServers:\n  far:\n    {written}\n")
+    with pytest.raises(ConfigError) as failed:
+        check(config, directory=tmp_path, environ={})
+    told = render(failed.value.diagnostics)
+    assert "zeus.yaml:" in told
+    assert "8839201744" not in told, told
+
+
+def test_a_secret_that_is_written_as_a_number_is_masked_in_text_and_as_a_number(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    (tmp_path / "zeus.prod.yaml").write_text("model: {litellm: {api_key: 77392017441}}\n")
+    config.write_text(
+        "version: 1\nmodel: {litellm: {model: gpt-4o, api_key: x, extra: {access_token: 88392017441}}}\n"
+    )
+    redactor = check(config, directory=tmp_path, environ={}).document.redactor
+    own, other = "<secret:model.litellm.extra.access_token>", "<secret:zeus.prod.yaml/model.litellm.api_key>"
+    assert redactor("88392017441 or 77392017441") == f"{own} or {other}"
+    value = {"n": [88392017441, 188392017441, 77392017441, 5, 0.5, True, None]}
+    assert redactor.json(value) == redactor.masked(value)
+    assert redactor.masked(value) == {"n": [own, 188392017441, other, 5, 0.5, True, None]}

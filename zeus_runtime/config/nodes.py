@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from zeus_runtime.config.secret_parts import holds_headers
+from zeus_runtime.config.secret_parts import holds_headers, number_text
 from zeus_runtime.config.secrets import HeaderValue, HiddenStr, Redactor
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -137,7 +137,12 @@ def hidden(node: Node, redactor: Redactor, *, is_header: bool = False) -> Node:
 
 def header_values(root: Node) -> frozenset[str]:
     """The values of headers in a tree that ``hidden`` made."""
-    return frozenset(str.__str__(node.value) for _, node in walk(root) if isinstance(node.value, HeaderValue))
+    return frozenset(
+        str.__str__(node.value) if isinstance(node.value, HeaderValue) else text
+        for path, node in walk(root)
+        if isinstance(node.value, HeaderValue)
+        or ((text := number_text(node.value)) is not None and any(map(holds_headers, path)))
+    )
 
 
 def show_path(path: Path) -> str:

@@ -29,7 +29,7 @@ from zeus_runtime.config.placeholders import (
     way_placeholder,
     written_forms,
 )
-from zeus_runtime.config.secret_parts import URL_PASSWORD, secret_entry, secrets_in
+from zeus_runtime.config.secret_parts import URL_PASSWORD, number_text, secret_entry, secrets_in
 from zeus_runtime.frozen import dataclass
 
 MASK: Final = "**********"
@@ -39,7 +39,7 @@ _LINE_VALUE = re.compile(rf"""(?P<head>(?:--set\s)?[\s-]*["']?{_KEY})(?P<value>[
 _FLOW_VALUE = re.compile(
     rf"""(?P<head>{_KEY})(?P<value>"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s\[{{|>#,\]}}"'][^,\]}}#]*)"""
 )
-_HARMLESS = re.compile(r"""(null|true|false|~|-?\d+|["']?\$\{[^}]*\}["']?)\s*(#.*)?""")
+_HARMLESS = re.compile(r"""(null|true|false|~|-?\d{1,7}|["']?\$\{[^}]*\}["']?)\s*(#.*)?""")
 
 
 class Secret:
@@ -496,6 +496,8 @@ def _each(value: Any, masked: Callable[[str], str]) -> Any:
         return shown
     if isinstance(value, list | tuple):
         return [_each(item, masked) for item in value]
+    if (text := number_text(value)) is not None and PLACEHOLDER.fullmatch(shown_text := masked(text)):
+        return shown_text
     return value
 
 

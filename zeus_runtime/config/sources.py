@@ -9,6 +9,7 @@ from typing import Final
 
 from zeus_runtime.config.diagnostics import Diagnostic, Severity
 from zeus_runtime.config.nodes import Mark, Path
+from zeus_runtime.config.secret_parts import holds_headers
 from zeus_runtime.config.secrets import MASK, Redactor, mask_line
 from zeus_runtime.frozen import dataclass
 
@@ -64,7 +65,7 @@ class Sources:
             position = position._replace(source=self.shown(position.source))
         return Diagnostic(
             code=code,
-            message=self.redactor(message),
+            message=self._hidden(message) if any(map(holds_headers, path)) else self.redactor(message),
             path=path,
             position=position,
             source_line=self.line(position),

@@ -42,7 +42,7 @@ def secrets_of_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
     import json
 
     try:
-        content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+        content = json.loads(path.read_text(encoding="utf-8-sig")) if path.is_file() else None
     except (OSError, ValueError):
         return {}
     named: dict[str, str] = {}
