@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from zeus_runtime.agent.checked import check
 from zeus_runtime.config import ConfigError, render
-from zeus_runtime.config.written_secrets import secrets_of_file, written_secrets
+from zeus_runtime.config.written_secrets import secrets_of_file, secrets_of_repository, written_secrets
 
 
 @pytest.mark.parametrize(
@@ -121,3 +122,52 @@ def test_a_secret_that_is_written_as_a_number_is_masked_in_text_and_as_a_number(
     value = {"n": [88392017441, 188392017441, 77392017441, 5, 0.5, True, None]}
     assert redactor.json(value) == redactor.masked(value)
     assert redactor.masked(value) == {"n": [own, 188392017441, other, 5, 0.5, True, None]}
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("config", '[remote "o"]\n\turl = https://ann:TOKEN@example.com/x\n'),
+        ("config", '[url "https://ann:TOKEN@example.com/"]\n\tinsteadOf = https://example.com/\n'),
+        ("config", '[url "https://TOKEN@example.com/"]\n\tinsteadOf = https://example.com/\n'),
+        ("config", '[http "https://ann:TOKEN@proxy/"]\n\tsslVerify = false\n'),
+        ("config", '[http "https://example.com/?a=b"]\n\textraheader = "AUTHORIZATION: basic TOKEN"\n'),
+        ("config", "[x]\n\t# url = https://ann:TOKEN@example.com/x\n"),
+        ("config.worktree", '[remote "o"]\n\turl = https://ann:TOKEN@example.com/x\n'),
+        ("modules/libs/sub/config", '[remote "o"]\n\turl = https://ann:TOKEN@example.com/x\n'),
+        ("modules/logs/config", '[remote "o"]\n\turl = https://ann:TOKEN@example.com/x\n'),
+        ("modules/a/modules/b/config", '[remote "o"]\n\turl = https://ann:TOKEN@example.com/x\n'),
+        ("FETCH_HEAD", "abc\t\tbranch 'main' of https://ann:TOKEN@example.com/x\n"),
+    ],
+)
+def test_a_secret_in_an_address_that_git_keeps_is_known(tmp_path: Path, file: str, text: str) -> None:
+    token = "ghpQ7x9Zk2mB4vN8sL1t"
+    kept = tmp_path / ".git" / file
+    kept.parent.mkdir(parents=True)
+    kept.write_text(text.replace("TOKEN", token))
+    found = secrets_of_repository(tmp_path)
+    assert found.pop(token) == f".git/{file}"
+    assert all(token in each for each in found), "and nothing else but what is around it"
+
+
+def test_a_repository_without_secrets_or_with_what_cannot_be_read_has_none(tmp_path: Path) -> None:
+    assert secrets_of_repository(tmp_path) == {}
+    (tmp_path / ".git" / "config").mkdir(parents=True)
+    (tmp_path / ".git" / "FETCH_HEAD").write_bytes(b"\xff = \x00\n[core]\n\tbare = false\n")
+    assert secrets_of_repository(tmp_path) == {}
+
+
+def test_the_objects_of_a_repository_are_not_searched(tmp_path: Path) -> None:
+    (tmp_path / ".git" / "objects").mkdir(parents=True)
+    (tmp_path / ".git" / "config").write_text("[core]\n")
+    (tmp_path / ".git" / "objects" / "config").write_text("url = https://ann:ghpQ7x9Zk2mB@example.com/\n")
+    assert secrets_of_repository(tmp_path) == {}
+
+
+@pytest.mark.parametrize("word", ["= ", " ", "a ", "a=", "://", "a://b", "x", '"', "-", "?a="])
+def test_a_repositorys_file_with_a_long_line_is_read_in_linear_time(tmp_path: Path, word: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text(f"a ={word * (300_000 // len(word))}x =")
+    began = time.process_time()
+    assert secrets_of_repository(tmp_path) == {}
+    assert time.process_time() - began < 3

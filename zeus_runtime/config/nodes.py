@@ -136,13 +136,10 @@ def hidden(node: Node, redactor: Redactor, *, is_header: bool = False) -> Node:
 
 
 def header_values(root: Node) -> frozenset[str]:
-    """The values of headers in a tree that ``hidden`` made."""
-    return frozenset(
-        str.__str__(node.value) if isinstance(node.value, HeaderValue) else text
-        for path, node in walk(root)
-        if isinstance(node.value, HeaderValue)
-        or ((text := number_text(node.value)) is not None and any(map(holds_headers, path)))
-    )
+    """The values of headers in a tree that ``hidden`` made, numbers too."""
+    strings = (str.__str__(node.value) for _, node in walk(root) if isinstance(node.value, HeaderValue))
+    numbers = (number_text(node.value) for path, node in walk(root) if any(map(holds_headers, path)))
+    return frozenset((*strings, *filter(None, numbers)))
 
 
 def show_path(path: Path) -> str:

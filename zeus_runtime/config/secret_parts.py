@@ -155,7 +155,7 @@ def _settings(text: str) -> Iterator[tuple[str, str]]:
         found = [re.fullmatch(_SETTING + "(.+)", each) for each in others if each]
         found += [each] if (each := re.fullmatch(_SETTING + "(.+)", first)) else []
     else:
-        parts = re.split(r"\s+(?=\w+\s*=)", text)
+        parts = re.split(r"(?<!\s)\s+(?=\w+\s*=)", text)
         found = [re.fullmatch(_SETTING + r"('[^']*'|\S+)", each) for each in parts]
     if all(found):
         yield from ((each[1], each[2].strip("'")) for each in found if each)
