@@ -10,7 +10,7 @@ from zeus_runtime.config.nodes import Mark, Node, Origin, Path
 from zeus_runtime.config.reader import read_value
 from zeus_runtime.config.secret_parts import holds_headers
 from zeus_runtime.config.secrets import MASK, mask_line
-from zeus_runtime.config.sources import Sources
+from zeus_runtime.config.sources import Sources, unread_lines
 
 
 class Setting(NamedTuple):
@@ -44,7 +44,7 @@ def parse_setting(text: str) -> Setting:
     Raises:
         ConfigError: there is no ``=``, a key is empty or unquoted wrongly, or the value is no YAML.
     """
-    source = f"--set {mask_line(text)}"
+    source = "--set " + mask_line("\n".join(unread_lines(text)))
     try:
         path, rest = split_path(text, stop="=")
     except ValueError as error:
