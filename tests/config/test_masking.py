@@ -524,6 +524,7 @@ def test_an_error_of_a_config_that_cannot_be_read_shows_no_secret(tmp_path: Path
         ('env:\n  API_KEY: "sk-live-1\nB: hunter-two\\q"', None),
         ("api_key:\n  hunter-two: a: b", None),
         ("api_key:\n- hunter-two: a: b", None),
+        ("a:\n  api_key: |\nhunter-two", None),
         ("api_key: 1\n  hunter-two: b", None),
         ("api_key: null, hunter-two: a", None),
         ('a: {api_key: "x" hunter-two: "}', None),
