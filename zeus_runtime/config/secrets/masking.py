@@ -19,7 +19,7 @@ from zeus_runtime.config.secrets.matching import (
     unfinished_wrap,
     wraps,
 )
-from zeus_runtime.config.secrets.parts import URL_PASSWORD, secret_entry, secrets_in
+from zeus_runtime.config.secrets.parts import URL_PASSWORD, number_text, secret_entry, secrets_in
 from zeus_runtime.config.secrets.placeholders import (
     PLACEHOLDER,
     START,
@@ -40,7 +40,7 @@ _FLOW_VALUE = re.compile(
     rf"""(?P<head>{_KEY})(?P<value>"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s\[{{|>#,\]}}"'][^,\]}}#]*)"""
 )
 _WRITTEN = re.compile(rf"<((?:not the )*({PLACEHOLDER.pattern[1:]}))")
-_HARMLESS = re.compile(r"""(null|true|false|~|-?\d+|["']?\$\{[^}]*\}["']?)\s*(#.*)?""")
+_HARMLESS = re.compile(r"""(null|true|false|~|-?\d{1,7}|["']?\$\{[^}]*\}["']?)\s*(#.*)?""")
 
 
 class Secret:
@@ -516,6 +516,8 @@ def _each(value: Any, masked: Callable[[str], str]) -> Any:
         return shown
     if isinstance(value, list | tuple):
         return [_each(item, masked) for item in value]
+    if (text := number_text(value)) is not None and PLACEHOLDER.fullmatch(shown_text := masked(text)):
+        return shown_text
     return value
 
 
