@@ -303,6 +303,17 @@ def test_no_tool_changes_what_a_component_opens_or_a_server_runs(folder: Path) -
     assert files.read("hosts", max_bytes=100)
 
 
+@pytest.mark.parametrize("url", ["data/a%2Edb", "data%2Fa.db?timeout=3", "link/../a%2edb"])
+def test_no_tool_changes_the_database_however_its_url_is_written(folder: Path, url: str) -> None:
+    (folder / "data/deep").mkdir(parents=True)
+    (folder / "link").symlink_to("data/deep")
+    files = files_of(folder, f"storage: {{url: 'sqlite:///{url}'}}\n")
+    for path in ("data/a.db", "data/a.db-wal", "data/a.db-journal"):
+        with pytest.raises(Exception, match="it holds the sessions"):
+            files.write(path, b"forged")
+    assert files.write("data/other.db", b"")
+
+
 def test_no_tool_changes_what_a_servers_words_name(folder: Path) -> None:
     put(folder, "tools/__main__.py", "far/run.sh", "pkg/srv.py", "lib/server.js", "notes/a.db", "free/x")
     files = files_of(

@@ -10,7 +10,7 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.agent.executing import database_file
+from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.unloaded import config_places, holds_keys, unloaded_configs
 from zeus_runtime.config.user_paths import expanded
 from zeus_runtime.plugins.home import accounts_folder, user_home
@@ -124,5 +124,9 @@ def _add_beginning(deciding: Deciding, file: Path, why: str) -> None:
 
 def _spellings(file: Path) -> list[Path]:
     """A path as it is written, with the links of its folder resolved, and with all links resolved."""
-    plain = Path(os.path.normpath(expanded(file).absolute()))
-    return list(dict.fromkeys([plain, plain.parent.resolve() / plain.name, plain.resolve()]))
+    written = expanded(file).absolute()
+    plain = Path(os.path.normpath(written))
+    # A `..` after a link leads elsewhere than the text of the path says.
+    return list(
+        dict.fromkeys([plain, plain.parent.resolve() / plain.name, plain.resolve(), written.resolve()])
+    )
