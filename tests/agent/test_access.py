@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -312,6 +313,92 @@ def test_no_tool_changes_the_database_however_its_url_is_written(folder: Path, u
         with pytest.raises(Exception, match="it holds the sessions"):
             files.write(path, b"forged")
     assert files.write("data/other.db", b"")
+
+
+LINKED = {
+    # A skill behind a link, what a link in it leads to, and a link that leads through another.
+    ".claude/skills/tidy": ("../../vendor/tidy", ["vendor/tidy/SKILL.md", "vendor/tidy/new.md"]),
+    "vendor/tidy/scripts/run.sh": ("../../../lib/run.sh", ["lib/run.sh"]),
+    ".agents/skills/deep/refs/all.md": ("../../../../step.md", ["step.md", "docs/all.md"]),
+    "step.md": ("docs/all.md", []),
+    ".zeus/prompts/team": ("../../shared/team", ["shared/team/SOUL.md"]),
+    "home/configs/review.yaml": ("../../zeus/review.yaml", ["zeus/review.yaml"]),
+    "home/prompts/later.md": ("../../zeus/later.md", ["zeus/later.md"]),
+    "../home/.config/zeus/configs/own.yaml": ("../../../../project/zeus/own.yaml", ["zeus/own.yaml"]),
+    ".claude/skills/circle": ("circle", []),
+    ".env.local": ("conf/local.txt", ["conf/local.txt"]),
+    ".mcp.json": ("conf/servers.txt", ["conf/servers.txt"]),
+}
+
+
+def linked(folder: Path) -> None:
+    for name, (target, files) in LINKED.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(target)
+        put(folder, *(each for each in files if not each.endswith(("new.md", "later.md", "step.md"))))
+
+
+@pytest.mark.parametrize("path", [file for _, files in LINKED.values() for file in files])
+def test_no_tool_changes_what_a_link_among_deciding_files_leads_to(folder: Path, path: str) -> None:
+    linked(folder)
+    with pytest.raises(
+        WorkspaceError, match=r"decides about this agent, so no tool may (read or )?change it"
+    ):
+        files_of(folder, "homes: [home]\n").write(path, b"forged")
+    real = (folder / path).resolve().relative_to(folder.resolve())
+    opened = files_of(folder, f"homes: [home]\nworkspace: {{access: {{'{real}': write}}}}\n")
+    opened.write(str(real), b"allowed")
+    assert (folder / real).read_bytes() == b"allowed"
+
+
+def test_what_lies_beside_what_a_link_leads_to_stays_open(folder: Path) -> None:
+    linked(folder)
+    files = files_of(folder, "homes: [home]\n")
+    for path in ("vendor/other.md", "lib/other.sh", "docs/other.md", "zeus/other.yaml", "conf/other.txt"):
+        assert files.write(path, b"mine")
+
+
+@pytest.mark.parametrize("path", ["conf/local.txt", "conf/servers.txt"])
+@pytest.mark.parametrize("key", [".", "sub"])
+def test_no_tool_reads_keys_behind_a_link_that_this_run_did_not_load(
+    folder: Path, path: str, key: str
+) -> None:
+    """In the workspace's root, and in the folder of the config."""
+    linked(folder)
+    for name in (".env.local", ".mcp.json") if key == "sub" else ():
+        (folder / name).unlink()
+        put(folder, "sub/x")
+        (folder / "sub" / name).symlink_to(f"../{LINKED[name][0]}")
+    files = files_of(folder, f"workspace: {{root: {key}, routes: {{/all/: .}}}}\n")
+    with pytest.raises(WorkspaceError, match="no tool may read or change it"):
+        files.read(f"/all/{path}", max_bytes=100)
+
+
+def test_a_project_that_is_a_skill_of_its_own_can_be_changed(folder: Path) -> None:
+    put(folder, "SKILL.md", ".claude/skills/x/SKILL.md")
+    (folder / ".claude/skills/me").symlink_to("../..")
+    files = files_of(folder)
+    assert files.write("src/new.py", b"")
+    with pytest.raises(WorkspaceError, match="no tool may change it"):
+        files.write("SKILL.md", b"forged")
+
+
+def test_a_project_whose_folders_are_all_skills_cannot_be_changed(folder: Path) -> None:
+    """A new folder with a `SKILL.md` would be a skill of the next run."""
+    put(folder, ".claude/skills/x/SKILL.md")
+    (folder / ".claude/skills/all").symlink_to("../..")
+    with pytest.raises(WorkspaceError, match="no tool may change it"):
+        files_of(folder).write("new/SKILL.md", b"forged")
+
+
+def test_a_link_to_a_whole_disk_does_not_hold_up_the_start(folder: Path) -> None:
+    (folder / ".claude/skills").mkdir(parents=True)
+    (folder / ".claude/skills/a").symlink_to("/")
+    (folder / ".claude/skills/b").symlink_to("../../vendor")
+    started = time.monotonic()
+    with pytest.raises(WorkspaceError, match="no tool may change it"):
+        files_of(folder).write("vendor/SKILL.md", b"forged")
+    assert time.monotonic() - started < 5
 
 
 def test_no_tool_changes_what_a_servers_words_name(folder: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import site
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from glob import escape
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,9 @@ from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.unloaded import config_places, holds_keys, unloaded_configs
 from zeus_runtime.config.user_paths import expanded
 from zeus_runtime.plugins.home import accounts_folder, user_home
+from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
+from zeus_runtime.tools.access import is_key_name
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -22,6 +25,11 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.access import Deciding
 
 _HOME_FOLDERS: Final = ("configs", "prompts", "plugins", "skills")
+
+# A project can bring a link to a whole disk.
+_MOST_ENTRIES: Final = 2_000
+_MOST_LEVELS: Final = 8
+_MOST_LINKED_FOLDERS: Final = 100
 
 
 def add_deciding(deciding: Deciding, checked: Checked) -> None:
@@ -32,6 +40,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     _add_configs(deciding, checked.document)
     _add_named(deciding, checked)
     _add_homes(deciding, checked)
+    _add_linked_keys(deciding, checked)
     _add_runtime(deciding, checked)
 
 
@@ -66,18 +75,30 @@ def _add_named(deciding: Deciding, checked: Checked) -> None:
 
 def _add_homes(deciding: Deciding, checked: Checked) -> None:
     """The Homes, the accounts in the user's own, and the project's skills."""
-    for home in (checked.directory / ".zeus", *checked.homes):
-        for each in _HOME_FOLDERS:
-            _add(deciding, home / each)
     # A project's `.env` or a program's mapping may name another Home for this run; the next run reads the user's own.
-    for home in dict.fromkeys((*user_home(checked.process_environ), *user_home(checked.environ))):
+    own = dict.fromkeys((*user_home(checked.process_environ), *user_home(checked.environ)))
+    for home in own:
         _add(deciding, home)
     accounts = accounts_folder(checked.process_environ)
     if accounts is not None:
         _add(deciding, accounts, holds_keys=True)
-    for base in (checked.directory, checked.directory / checked.config.workspace.root):
-        for skills in PROJECT_FOLDERS:
-            _add(deciding, base / skills)
+    work = _work(checked)
+    skills = {base / each for base in work for each in PROJECT_FOLDERS}
+    homes = {
+        home / each for home in (checked.directory / ".zeus", *checked.homes, *own) for each in _HOME_FOLDERS
+    }
+    for folder in sorted(skills | homes):
+        _add_folder(deciding, folder, work if folder.name == "skills" else ())
+
+
+def _add_linked_keys(deciding: Deciding, checked: Checked) -> None:
+    """What links named as files of keys lead to, such as ``.env.local``, in the folders of the work and the config."""
+    work = _work(checked)
+    path = checked.document.path
+    for folder in dict.fromkeys((*work, *(() if path is None else (path.absolute().parent,)))):
+        for link in _links(folder, levels=1):
+            if is_key_name(link.name) and not _holds(link, work):
+                _add(deciding, link, holds_keys=True)
 
 
 def _add_runtime(deciding: Deciding, checked: Checked) -> None:
@@ -95,6 +116,62 @@ def _add_code(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> No
     if file.suffix == ".py":
         # Python would load a forged cache file instead of the source.
         _add(deciding, file.parent / "__pycache__")
+
+
+def _add_folder(deciding: Deciding, folder: Path, work: Sequence[Path] = ()) -> None:
+    """Protect a folder with all that links in it lead to, also those in a folder that a link leads to.
+
+    Args:
+        work: folders that no link may close whole, since no rule could open them again: a project may be a skill of
+            its own, and then its ``SKILL.md`` alone is protected.
+    """
+    _add(deciding, folder)
+    seen: set[str] = set()
+    waiting = [folder]
+    while waiting and len(seen) < _MOST_LINKED_FOLDERS:
+        at = os.path.realpath(waiting.pop(0))
+        if at in seen:
+            continue
+        seen.add(at)
+        for link in _links(Path(at)):
+            if _holds(link, work) and (link / SKILL_FILE).exists():
+                _add(deciding, link / SKILL_FILE)
+            else:
+                _add(deciding, link)
+                waiting.append(link)
+
+
+def _links(folder: Path, levels: int = _MOST_LEVELS) -> Iterator[Path]:
+    """The links in a folder, those of the upper levels first; none is followed."""
+    left, level = _MOST_ENTRIES, [str(folder)]
+    for _ in range(levels):
+        below: list[str] = []
+        for each in level:
+            entries = _entries(each, left)
+            left -= len(entries)
+            yield from (Path(entry.path) for entry in entries if entry.is_symlink())
+            below += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        level = below
+
+
+def _entries(folder: str, most: int) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(islice(found, most))
+    except OSError:
+        return []  # not there, no folder, or closed to the user: Zeus reads nothing in it either
+
+
+def _holds(link: Path, folders: Sequence[Path]) -> bool:
+    """Whether a link leads to one of the folders or above it."""
+    target = os.path.realpath(link)
+    return any(each.resolve().is_relative_to(target) for each in folders)
+
+
+def _work(checked: Checked) -> tuple[Path, ...]:
+    """The working directory and the workspace."""
+    root = checked.directory / checked.config.workspace.root
+    return tuple(dict.fromkeys((checked.directory, root)))
 
 
 def _add(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> None:
@@ -126,7 +203,10 @@ def _spellings(file: Path) -> list[Path]:
     """A path as it is written, with the links of its folder resolved, and with all links resolved."""
     written = expanded(file).absolute()
     plain = Path(os.path.normpath(written))
-    # A `..` after a link leads elsewhere than the text of the path says.
-    return list(
-        dict.fromkeys([plain, plain.parent.resolve() / plain.name, plain.resolve(), written.resolve()])
-    )
+    # A `..` after a link leads elsewhere than the text of the path says. A circle of links is no error here.
+    real = [
+        os.path.realpath(plain.parent) + f"/{plain.name}",
+        os.path.realpath(plain),
+        os.path.realpath(written),
+    ]
+    return list(dict.fromkeys([plain, *map(Path, real)]))
