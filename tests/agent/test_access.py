@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import time
 import unicodedata
 from collections.abc import Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.agents import Answering, call, calling, events_of, play, script, write_agent
+from tests.support.distributions import lay_out
 from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
 from zeus_runtime.agent.checked import check
 from zeus_runtime.agent.plan import make_plan
@@ -438,6 +442,53 @@ def test_no_tool_changes_the_packages_that_run_the_agent(
         with pytest.raises(Exception, match="no tool may change it"):
             files.write(path, b"forged")
     assert files.write("lib/mine.py", b"")
+
+
+@pytest.fixture(params=["path", "finder"])
+def editable(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plugins that are installed editable from the project, in both ways in which installers do that."""
+    names = {
+        "own": "own_plugin.hooks",
+        "shared": "own_company.tool.hooks",
+        "flat": "own_flat",
+        "gone": "own_gone.hooks",
+    }
+    lay_out(folder.parent / "site-packages", "own", plugins=names, files={})
+    put(folder, "src/own_plugin/__init__.py", "src/own_company/tool/__init__.py", text="raise SystemError\n")
+    put(
+        folder, "src/own_flat.py", "src/own_helper.py", "src/own_company/other.py", text="raise SystemError\n"
+    )
+    monkeypatch.setattr("sys.path", [*sys.path, str(folder.parent / "site-packages")])
+    source = str(folder / "src")
+    if request.param == "path":
+        monkeypatch.setattr("sys.path", [*sys.path, source])
+        return
+
+    class Finder(MetaPathFinder):
+        def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+            return PathFinder.find_spec(fullname, path or [source])
+
+    monkeypatch.setattr("sys.meta_path", [*sys.meta_path, Finder()])
+
+
+@pytest.mark.usefixtures("editable")
+def test_no_tool_changes_an_editable_plugin_in_the_project(folder: Path) -> None:
+    """It is trusted as installed: the next `zeus` would execute what a tool wrote."""
+    files = files_of(folder)
+    for path in (
+        "src/own_plugin/__init__.py",
+        "src/own_plugin/new/part.py",
+        "src/own_company/tool/hooks.py",
+        "src/own_flat.py",
+        "src/__pycache__/own_flat.cpython-311.pyc",
+    ):
+        with pytest.raises(WorkspaceError, match="it decides about this agent, so no tool may change it"):
+            files.write(path, b"forged")
+    for path in ("src/own_helper.py", "src/own_company/other.py", "tests/test_own.py"):
+        files.write(path, b"mine")
+    opened = files_of(folder, "workspace: {access: {src/own_plugin: write}}\n")
+    assert opened.write("src/own_plugin/new.py", b"mine")
+    assert files_of(folder, "workspace: {root: src/own_plugin}\n").write("inside.py", b"mine")
 
 
 @pytest.mark.parametrize("path", ["python/sitecustomize.py", "local/site-packages/usercustomize.py"])

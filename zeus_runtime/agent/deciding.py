@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import site
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from glob import escape
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,8 @@ from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 from zeus_runtime.tools.access import is_key_name
 
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.config import Document
     from zeus_runtime.tools.access import Deciding
@@ -105,6 +107,14 @@ def _add_runtime(deciding: Deciding, checked: Checked) -> None:
     """What runs Zeus: Python, its packages, the record of what the user allowed, and the processes themselves."""
     for installed in _installed(checked.directory):
         _add(deciding, installed)
+    modules = {
+        each.source.partition(":")[0] for each in checked.registry.plugins if each.distribution is not None
+    }
+    for place in _code_of(modules):
+        # No rule could open the folder of the work itself again.
+        is_work = any(each.resolve().is_relative_to(os.path.realpath(place)) for each in _work(checked))
+        if not is_work and deciding.find(str(place)) is None:
+            _add_code(deciding, place)
     if checked.trust.records is not None:
         _add(deciding, checked.trust.records)
     # The processes' own memory and environment, which hold what is masked elsewhere.
@@ -183,7 +193,7 @@ def _installed(directory: Path) -> Iterator[Path]:
     """The folders of Python and of the packages that run Zeus: the next process executes what is put there.
 
     A package that is installed from its source in the project itself (``pip install --editable .``) stays open to
-    work on it.
+    work on it; of a plugin, which counts as trusted, ``_code_of`` finds the module.
     """
     # No user writes in a system's own folders, which hold much else; the modules there are below.
     yield from (Path(each) for each in (sys.prefix, sys.base_prefix) if each not in ("/usr", "/usr/local"))
@@ -191,6 +201,29 @@ def _installed(directory: Path) -> Iterator[Path]:
         is_source = each.is_relative_to(directory) or directory.is_relative_to(each)
         if each.is_absolute() and (each.name.endswith("-packages") or not is_source):
             yield each
+
+
+def _code_of(modules: Iterable[str]) -> Iterator[Path]:
+    """The files and packages of modules, where Python would import them from; no package above one is executed."""
+    specs: dict[str, ModuleSpec | None] = {}
+    for module in modules:
+        name, search = "", None
+        for part in module.split("."):
+            name = f"{name}.{part}".lstrip(".")
+            known = name in specs
+            spec = specs[name] if known else specs.setdefault(name, _spec(name, search))
+            search = None if spec is None else spec.submodule_search_locations
+            # A namespace has no code: others have packages in it too.
+            if spec is not None and spec.has_location and not known:
+                yield from map(Path, search or [str(spec.origin)])
+            if search is None or (spec is not None and spec.has_location):
+                break
+
+
+def _spec(name: str, search: Sequence[str] | None) -> ModuleSpec | None:
+    """Where Python finds a module; ``importlib.util.find_spec`` would execute the packages above it."""
+    found = (finder.find_spec(name, search) for finder in sys.meta_path)
+    return next((spec for spec in found if spec is not None), None)
 
 
 def _add_beginning(deciding: Deciding, file: Path, why: str) -> None:
