@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
+import time
 import unicodedata
 from collections.abc import Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.agents import Answering, call, calling, events_of, play, script, write_agent
+from tests.support.distributions import lay_out
 from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, RunFailed, ToolCallResult
@@ -303,6 +308,103 @@ def test_no_tool_changes_what_a_component_opens_or_a_server_runs(folder: Path) -
     assert files.read("hosts", max_bytes=100)
 
 
+@pytest.mark.parametrize("url", ["data/a%2Edb", "data%2Fa.db?timeout=3", "link/../a%2edb"])
+def test_no_tool_changes_the_database_however_its_url_is_written(folder: Path, url: str) -> None:
+    (folder / "data/deep").mkdir(parents=True)
+    (folder / "link").symlink_to("data/deep")
+    files = files_of(folder, f"storage: {{url: 'sqlite:///{url}'}}\n")
+    for path in ("data/a.db", "data/a.db-wal", "data/a.db-journal"):
+        with pytest.raises(Exception, match="it holds the sessions"):
+            files.write(path, b"forged")
+    assert files.write("data/other.db", b"")
+
+
+LINKED = {
+    # A skill behind a link, what a link in it leads to, and a link that leads through another.
+    ".claude/skills/tidy": ("../../vendor/tidy", ["vendor/tidy/SKILL.md", "vendor/tidy/new.md"]),
+    "vendor/tidy/scripts/run.sh": ("../../../lib/run.sh", ["lib/run.sh"]),
+    ".agents/skills/deep/refs/all.md": ("../../../../step.md", ["step.md", "docs/all.md"]),
+    "step.md": ("docs/all.md", []),
+    ".zeus/prompts/team": ("../../shared/team", ["shared/team/SOUL.md"]),
+    "home/configs/review.yaml": ("../../zeus/review.yaml", ["zeus/review.yaml"]),
+    "home/prompts/later.md": ("../../zeus/later.md", ["zeus/later.md"]),
+    "../home/.config/zeus/configs/own.yaml": ("../../../../project/zeus/own.yaml", ["zeus/own.yaml"]),
+    ".claude/skills/circle": ("circle", []),
+    ".env.local": ("conf/local.txt", ["conf/local.txt"]),
+    ".mcp.json": ("conf/servers.txt", ["conf/servers.txt"]),
+}
+
+
+def linked(folder: Path) -> None:
+    for name, (target, files) in LINKED.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(target)
+        put(folder, *(each for each in files if not each.endswith(("new.md", "later.md", "step.md"))))
+
+
+@pytest.mark.parametrize("path", [file for _, files in LINKED.values() for file in files])
+def test_no_tool_changes_what_a_link_among_deciding_files_leads_to(folder: Path, path: str) -> None:
+    linked(folder)
+    with pytest.raises(
+        WorkspaceError, match=r"decides about this agent, so no tool may (read or )?change it"
+    ):
+        files_of(folder, "homes: [home]\n").write(path, b"forged")
+    real = (folder / path).resolve().relative_to(folder.resolve())
+    opened = files_of(folder, f"homes: [home]\nworkspace: {{access: {{'{real}': write}}}}\n")
+    opened.write(str(real), b"allowed")
+    assert (folder / real).read_bytes() == b"allowed"
+
+
+def test_what_lies_beside_what_a_link_leads_to_stays_open(folder: Path) -> None:
+    linked(folder)
+    files = files_of(folder, "homes: [home]\n")
+    for path in ("vendor/other.md", "lib/other.sh", "docs/other.md", "zeus/other.yaml", "conf/other.txt"):
+        assert files.write(path, b"mine")
+
+
+@pytest.mark.parametrize("path", ["conf/local.txt", "conf/servers.txt"])
+@pytest.mark.parametrize("key", [".", "sub"])
+def test_no_tool_reads_keys_behind_a_link_that_this_run_did_not_load(
+    folder: Path, path: str, key: str
+) -> None:
+    """In the workspace's root, and in the folder of the config."""
+    linked(folder)
+    for name in (".env.local", ".mcp.json") if key == "sub" else ():
+        (folder / name).unlink()
+        put(folder, "sub/x")
+        (folder / "sub" / name).symlink_to(f"../{LINKED[name][0]}")
+    files = files_of(folder, f"workspace: {{root: {key}, routes: {{/all/: .}}}}\n")
+    with pytest.raises(WorkspaceError, match="no tool may read or change it"):
+        files.read(f"/all/{path}", max_bytes=100)
+
+
+def test_a_project_that_is_a_skill_of_its_own_can_be_changed(folder: Path) -> None:
+    put(folder, "SKILL.md", ".claude/skills/x/SKILL.md")
+    (folder / ".claude/skills/me").symlink_to("../..")
+    files = files_of(folder)
+    assert files.write("src/new.py", b"")
+    with pytest.raises(WorkspaceError, match="no tool may change it"):
+        files.write("SKILL.md", b"forged")
+
+
+def test_a_project_whose_folders_are_all_skills_cannot_be_changed(folder: Path) -> None:
+    """A new folder with a `SKILL.md` would be a skill of the next run."""
+    put(folder, ".claude/skills/x/SKILL.md")
+    (folder / ".claude/skills/all").symlink_to("../..")
+    with pytest.raises(WorkspaceError, match="no tool may change it"):
+        files_of(folder).write("new/SKILL.md", b"forged")
+
+
+def test_a_link_to_a_whole_disk_does_not_hold_up_the_start(folder: Path) -> None:
+    (folder / ".claude/skills").mkdir(parents=True)
+    (folder / ".claude/skills/a").symlink_to("/")
+    (folder / ".claude/skills/b").symlink_to("../../vendor")
+    started = time.monotonic()
+    with pytest.raises(WorkspaceError, match="no tool may change it"):
+        files_of(folder).write("vendor/SKILL.md", b"forged")
+    assert time.monotonic() - started < 5
+
+
 def test_no_tool_changes_what_a_servers_words_name(folder: Path) -> None:
     put(folder, "tools/__main__.py", "far/run.sh", "pkg/srv.py", "lib/server.js", "notes/a.db", "free/x")
     files = files_of(
@@ -340,6 +442,53 @@ def test_no_tool_changes_the_packages_that_run_the_agent(
         with pytest.raises(Exception, match="no tool may change it"):
             files.write(path, b"forged")
     assert files.write("lib/mine.py", b"")
+
+
+@pytest.fixture(params=["path", "finder"])
+def editable(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plugins that are installed editable from the project, in both ways in which installers do that."""
+    names = {
+        "own": "own_plugin.hooks",
+        "shared": "own_company.tool.hooks",
+        "flat": "own_flat",
+        "gone": "own_gone.hooks",
+    }
+    lay_out(folder.parent / "site-packages", "own", plugins=names, files={})
+    put(folder, "src/own_plugin/__init__.py", "src/own_company/tool/__init__.py", text="raise SystemError\n")
+    put(
+        folder, "src/own_flat.py", "src/own_helper.py", "src/own_company/other.py", text="raise SystemError\n"
+    )
+    monkeypatch.setattr("sys.path", [*sys.path, str(folder.parent / "site-packages")])
+    source = str(folder / "src")
+    if request.param == "path":
+        monkeypatch.setattr("sys.path", [*sys.path, source])
+        return
+
+    class Finder(MetaPathFinder):
+        def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+            return PathFinder.find_spec(fullname, path or [source])
+
+    monkeypatch.setattr("sys.meta_path", [*sys.meta_path, Finder()])
+
+
+@pytest.mark.usefixtures("editable")
+def test_no_tool_changes_an_editable_plugin_in_the_project(folder: Path) -> None:
+    """It is trusted as installed: the next `zeus` would execute what a tool wrote."""
+    files = files_of(folder)
+    for path in (
+        "src/own_plugin/__init__.py",
+        "src/own_plugin/new/part.py",
+        "src/own_company/tool/hooks.py",
+        "src/own_flat.py",
+        "src/__pycache__/own_flat.cpython-311.pyc",
+    ):
+        with pytest.raises(WorkspaceError, match="it decides about this agent, so no tool may change it"):
+            files.write(path, b"forged")
+    for path in ("src/own_helper.py", "src/own_company/other.py", "tests/test_own.py"):
+        files.write(path, b"mine")
+    opened = files_of(folder, "workspace: {access: {src/own_plugin: write}}\n")
+    assert opened.write("src/own_plugin/new.py", b"mine")
+    assert files_of(folder, "workspace: {root: src/own_plugin}\n").write("inside.py", b"mine")
 
 
 @pytest.mark.parametrize("path", ["python/sitecustomize.py", "local/site-packages/usercustomize.py"])
