@@ -192,9 +192,9 @@ def allow_tools(
     which: ConfigArgs,
 ) -> None:
     """Never ask the user about these tools again, where the YAML's `approve` has mode allowlist and no rule fits."""
+    from zeus_runtime.config.messages.diagnostics import suggestion
     from zeus_runtime.errors import UsageError
     from zeus_runtime.plan.plan import make_plan
-    from zeus_runtime.registry.suggestion import did_you_mean
     from zeus_runtime.store.approvals import allow
 
     checked, own = read_owner(process, which)
@@ -202,7 +202,7 @@ def allow_tools(
     for tool in tools if own else ():
         if tool not in known:
             raise UsageError(
-                f"{checked.config.name} has no tool {tool!r}{did_you_mean(tool, known)}",
+                f"{checked.config.name} has no tool {tool!r}{suggestion(tool, known)}",
                 remedy="`zeus tools list` shows those it has.",
             )
     whose = user or checked.config.user
