@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.approvals import Desk
+from zeus_runtime.agent.conversation import GIVEN
 from zeus_runtime.agent.errand import Errand, handed_down, with_handles
 from zeus_runtime.agent.evidence import errand_result
 from zeus_runtime.agent.outfitting import fresh_outfit
@@ -208,7 +209,7 @@ class Delegating:
         messages = handed_down(errand.view(), last=last, budget_tokens=budget_tokens)
         for seq, message in enumerate(messages[written:], written + 1):
             payload = json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
-            await log.append(thread, seq, f"given.{seq}", payload)
+            await log.append(thread, seq, f"{GIVEN}{seq}", payload)
 
     async def _told(self, planned: PlannedAgent, thread: Thread, ending: Event | None) -> ToolResult:
         """The result of the call, from what the sub-agent's log and ledger say."""
@@ -218,7 +219,7 @@ class Delegating:
         messages = [
             from_payload(json.loads(entry.payload))
             for entry in await log.read(thread)
-            if not entry.id.startswith("given.")
+            if not entry.id.startswith(GIVEN)
         ]
         steps = [Step.from_json(entry.payload) for entry in await log.steps(thread)]
         return errand_result(planned, thread.session, ending, messages, steps)

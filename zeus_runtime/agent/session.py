@@ -30,6 +30,7 @@ from zeus_runtime.models.answers import AnswerError
 from zeus_runtime.models.pictures import kept_with
 from zeus_runtime.store.claims import EPOCH
 from zeus_runtime.tools.clock import Clock
+from zeus_runtime.tools.gate import reading_kept
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -326,7 +327,7 @@ class Session:
         call: Callable[[Turn], Awaitable[None]] = chain(run.middlewares, "wrap_run", steps)
         try:
             async with Clock(limits.timeout_seconds) as clock:
-                with run.approvals.watching(clock):
+                with run.approvals.watching(clock), reading_kept(run.conversation.kept_files):
                     await call(run.turn)
         except TimeoutError as error:
             if not clock.expired:
