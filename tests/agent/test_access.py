@@ -16,16 +16,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.agents import Answering, call, calling, events_of, play, script, write_agent
+from tests.support.agents import Answering, PositionModel, call, calling, events_of, play, script, write_agent
 from tests.support.distributions import lay_out
-from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
+from zeus_runtime import Agent, ConfigError, Decision, ModelRequest, PendingApproval
 from zeus_runtime.errors import UsageError
-from zeus_runtime.events import Event, RunFailed, ToolCallResult
+from zeus_runtime.events import Event, RunFailed, SubAgentEvent, ToolCallResult
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.store.database import Database
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
 from zeus_runtime.tools.attachments import keep
+from zeus_runtime.tools.gate import reading_kept
 from zeus_runtime.tools.own_folders import LinkedFolderError
 
 TOOLS = "[probe, filesystem]"
@@ -748,11 +749,147 @@ def test_what_the_runtime_keeps_is_written_by_the_runtime_and_read_by_tools(fold
     files = files_of(folder)
     files.runtime.write("/large_tool_results/r1", b"evicted")
     path = keep(b"attached", "a.txt", files)
-    assert files.read("/large_tool_results/r1", max_bytes=100) == b"evicted"
-    assert files.read(path, max_bytes=100) == b"attached"
-    assert files.read("/.zeus/large_tool_results/r1", max_bytes=100) == b"evicted"
+    with reading_kept({"/large_tool_results/r1", path, str(Path(path).parent)}.__contains__):
+        assert files.read("/large_tool_results/r1", max_bytes=100) == b"evicted"
+        assert files.read(path, max_bytes=100) == b"attached"
+        assert files.read("/.zeus/large_tool_results/r1", max_bytes=100) == b"evicted"
+    for each in ("/large_tool_results/r1", path, "/.zeus/large_tool_results/r1"):
+        with pytest.raises(WorkspaceError, match="this session has kept no such file"):
+            files.read(each, max_bytes=100)
     with pytest.raises(Exception, match="no tool may"):
         files.write("/large_tool_results/r1", b"forged")
+
+
+# Originals are read by the session that kept them
+
+KEEPING = """
+middlewares: [{eviction: {max_tokens: 200, exclude: []}}]
+agents:
+  helper:
+    description: Helps.
+    overrides: {workspace: {access: {"secrets/**": deny}}, middlewares: []}
+  fork:
+    description: Knows what was said.
+    context: fork
+"""
+SECRET = "".join(f"KRONOS {number} lorem ipsum dolor\n" for number in range(400))
+LOOKS = (
+    ("read_file", {"path": "/large_tool_results/r1"}),
+    ("read_file", {"path": "/large_tool_results/r1"}),
+    ("read_file", {"path": "/.zeus/large_tool_results/r1"}),
+    ("read_file", {"path": "/LARGE_TOOL_RESULTS/r1"}),
+    ("grep", {"pattern": "KRONOS 399", "path": "/"}),
+    ("grep", {"pattern": "KRONOS 399", "path": "/large_tool_results"}),
+    ("grep", {"pattern": "KRONOS 399", "path": "/.zeus/large_tool_results"}),
+    ("glob", {"pattern": "**/r1"}),
+    ("ls", {"path": "/large_tool_results"}),
+)
+LAST: Mapping[str, Any] = {"path": "/large_tool_results/r1", "offset": 400, "limit": 1}
+
+
+def roles(**answers: Sequence[Any]) -> PositionModel:
+    """A model that plays the role that the first word of the last prompt names; its answers come in order."""
+
+    def answer(request: ModelRequest) -> Any:
+        messages = list(request.messages)
+        at = max(place for place, each in enumerate(messages) if each.type == "human")
+        given = answers[str(messages[at].content).split()[0]]
+        return given[sum(each.type == "ai" for each in messages[at:])]
+
+    return PositionModel(answer)
+
+
+def looking(*looks: tuple[str, Mapping[str, Any]]) -> list[Any]:
+    """One answer for each call, so that a later one may use what an earlier one was told."""
+    made = [calling(call(name, f"c{number}", **given)) for number, (name, given) in enumerate(looks)]
+    return [*made, "done"]
+
+
+READS = calling(call("read_file", "r1", path="/secrets/a.txt", limit=400))
+
+
+def sends(prompt: str, agent: str = "helper") -> Any:
+    return calling(call("task", "t1", agent=agent, prompt=prompt, description="x"))
+
+
+async def told(folder: Path, model: Any, prompt: str = "go", session: str | None = None) -> list[str]:
+    """Every result of a run, of sub-agents too; each run has an agent of its own, as each process has."""
+    config = write_agent(folder, KEEPING, tools="[probe, filesystem, subagents]")
+    async with Agent.from_config(config, directory=folder, model=model) as agent:
+        events = await events_of(agent.stream(prompt, session=session))
+    wires = [each.event if isinstance(each, SubAgentEvent) else each.to_wire() for each in events]
+    assert wires[-1]["type"] == "complete", wires[-1]
+    return [str(each["content"]) for each in wires if each["type"] == "tool_call_result"]
+
+
+async def only_session(folder: Path) -> str:
+    async with Agent.from_config(folder / "zeus.yaml", directory=folder, model=script()) as agent:
+        return (await agent.sessions())[0].session
+
+
+async def test_a_sub_agent_does_not_find_the_originals_of_the_agent_above(folder: Path) -> None:
+    put(folder, "secrets/a.txt", text=SECRET)
+    model = roles(
+        go=[READS, sends("look around"), calling(call("read_file", "c9", **LAST)), "done"],
+        look=looking(*LOOKS),
+    )
+    _, *found, answer, last = await told(folder, model)
+    assert len(found) == len(LOOKS)
+    assert not any("lorem" in each for each in found), found
+    assert "this session has kept no such file" in found[0]
+    assert answer.startswith("done")
+    assert "KRONOS 399 lorem" in last, "its own session reads it"
+
+
+async def test_a_sub_agent_reads_the_original_that_its_prompt_names(folder: Path) -> None:
+    put(folder, "secrets/a.txt", text=SECRET)
+    look = looking(("read_file", LAST), ("read_file", {"path": "/large_tool_results/r2"}))
+    model = roles(go=[READS, sends("look at `/large_tool_results/r1`."), "done"], look=look)
+    _, given, other, _ = await told(folder, model)
+    assert "KRONOS 399 lorem" in given
+    assert "this session has kept no such file" in other
+
+
+async def test_an_agent_gives_no_original_that_it_may_not_read_itself(folder: Path) -> None:
+    put(folder, "secrets/a.txt", text=SECRET)
+    await told(folder, roles(go=[READS, "done"]))
+    look = looking(("read_file", LAST))
+    for agent in ("helper", "fork"):
+        model = roles(other=[sends("look at /large_tool_results/r1", agent), "done"], look=look)
+        found, _ = await told(folder, model, "other")
+        assert "this session has kept no such file" in found
+
+
+async def test_a_fork_reads_the_originals_of_what_it_was_given(folder: Path) -> None:
+    put(folder, "secrets/a.txt", text=SECRET)
+    model = roles(go=[READS, sends("look", "fork"), "done"], look=looking(("read_file", LAST)))
+    _, found, _ = await told(folder, model)
+    assert "KRONOS 399 lorem" in found
+
+
+async def test_another_session_finds_no_original_unless_the_user_names_it(folder: Path) -> None:
+    put(folder, "secrets/a.txt", text=SECRET)
+    await told(folder, roles(go=[READS, "done"]))
+    (folder / "secrets/a.txt").unlink()
+    found = await told(folder, roles(look=looking(*LOOKS)), "look around")
+    assert len(found) == len(LOOKS)
+    assert not any("lorem" in each for each in found), found
+    model = roles(look=looking(("read_file", LAST)))
+    (given,) = await told(folder, model, "look at large_tool_results/r1")
+    assert "KRONOS 399 lorem" in given
+
+
+async def test_a_session_that_goes_on_reads_its_originals_also_after_a_rollback(folder: Path) -> None:
+    put(folder, "secrets/a.txt", text=SECRET)
+    await told(folder, roles(go=[READS, "done"]))
+    session = await only_session(folder)
+    model = roles(
+        again=looking(("read_file", LAST), ("grep", {"pattern": "KRONOS 399", "path": "/large_tool_results"}))
+    )
+    assert all("KRONOS 399 lorem" in each for each in await told(folder, model, "again", session))
+    async with Agent.from_config(folder / "zeus.yaml", directory=folder, model=script()) as agent:
+        await agent.rollback(session, to=1)
+    assert all("KRONOS 399 lorem" in each for each in await told(folder, model, "again", session))
 
 
 def test_what_is_behind_a_link_into_a_denied_folder_cannot_be_guessed(folder: Path) -> None:
