@@ -18,11 +18,12 @@ import pytest
 
 from tests.support.agents import Answering, PositionModel, call, calling, events_of, play, script, write_agent
 from tests.support.distributions import lay_out
-from zeus_runtime import Agent, ConfigError, Decision, ModelRequest, PendingApproval
+from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, RunFailed, SubAgentEvent, ToolCallResult
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
+from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.store.database import Database
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
 from zeus_runtime.tools.attachments import keep
