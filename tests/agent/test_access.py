@@ -15,6 +15,7 @@ import pytest
 from tests.support.agents import Answering, PositionModel, call, calling, events_of, play, script, write_agent
 from zeus_runtime import Agent, ConfigError, Decision, ModelRequest, PendingApproval
 from zeus_runtime.agent.checked import check
+from zeus_runtime.agent.originals import KeptFiles
 from zeus_runtime.agent.plan import make_plan
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, RunFailed, SubAgentEvent, ToolCallResult
@@ -748,6 +749,21 @@ async def test_a_session_that_goes_on_reads_its_originals_also_after_a_rollback(
     async with Agent.from_config(folder / "zeus.yaml", directory=folder, model=script()) as agent:
         await agent.rollback(session, to=1)
     assert all("KRONOS 399 lorem" in each for each in await told(folder, model, "again", session))
+
+
+def test_a_result_tells_names_that_cannot_be_guessed_and_no_others() -> None:
+    kept = KeptFiles()
+    saved = "/large_tool_results/mcp_0123456789abcdef.bin"
+    text = f"saved as {saved}; see /large_tool_results/call_0"
+    kept.note_message(json.dumps({"role": "tool", "content": text}), is_given=False)
+    kept.note_edit("damaged")
+    assert kept(saved)
+    assert not kept("/large_tool_results/call_0")
+    kept.note_message(json.dumps({"role": "assistant", "content": text}), is_given=False)
+    assert not kept("/large_tool_results/call_0")
+    kept.note_edit(json.dumps({"handle": "/large_tool_results/call_0", "arguments": {"text": "cut"}}))
+    assert kept("/large_tool_results/call_0")
+    assert kept("/large_tool_results/call_0.text")
 
 
 def test_what_is_behind_a_link_into_a_denied_folder_cannot_be_guessed(folder: Path) -> None:
