@@ -24,6 +24,7 @@ from zeus_runtime.events import Event, RunFailed, SubAgentEvent, ToolCallResult
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plugin.model import ModelRequest
+from zeus_runtime.run.kept_files import KeptFiles
 from zeus_runtime.store.database import Database
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
 from zeus_runtime.tools.attachments import keep
@@ -105,7 +106,10 @@ def test_a_link_that_is_made_during_a_run_leads_nowhere(link: str, folder: Path)
     (folder / f".zeus{link}").parent.mkdir(exist_ok=True)
     (folder / f".zeus{link}").symlink_to(folder.parent / f"home{link}")
     for name in [link[1:]] if link else ARCHIVES:
-        with pytest.raises(WorkspaceError, match="found a link"):
+        with (
+            reading_kept(lambda _path: True),
+            pytest.raises(WorkspaceError, match="found a link"),
+        ):
             files.read(f"/{name}/id", max_bytes=100)
         with pytest.raises(WorkspaceError, match="found a link"):
             files.runtime.write(f"/{name}/new", b"x")
@@ -277,7 +281,7 @@ def test_no_tool_writes_what_decides_about_the_agent_whether_it_is_there_or_not(
     before = sorted(each.as_posix() for each in folder.rglob("*"))
     with pytest.raises(Exception, match="no tool may"):
         files.write(path, b"forged")
-    with pytest.raises(Exception, match=r"no tool may|does not exist|is a file"):
+    with pytest.raises(Exception, match=r"no tool may|does not exist|is a file|no such file"):
         files.edit(path, lambda _data: b"forged", max_bytes=1000)
     with pytest.raises(Exception, match="no tool may"):
         files.append(path, b"forged")
@@ -783,6 +787,10 @@ LOOKS = (
     ("grep", {"pattern": "KRONOS 399", "path": "/large_tool_results"}),
     ("grep", {"pattern": "KRONOS 399", "path": "/.zeus/large_tool_results"}),
     ("glob", {"pattern": "**/r1"}),
+    ("grep", {"pattern": "KRONOS 399", "path": "/.zeus/zeus.db"}),
+    ("grep", {"pattern": "KRONOS 399", "path": "/.zeus/zeus.db-wal"}),
+    ("read_file", {"path": "/.zeus/zeus.db"}),
+    ("read_file", {"path": "/.zeus/zeus.db-wal"}),
     ("ls", {"path": "/large_tool_results"}),
 )
 LAST: Mapping[str, Any] = {"path": "/large_tool_results/r1", "offset": 400, "limit": 1}
@@ -891,6 +899,21 @@ async def test_a_session_that_goes_on_reads_its_originals_also_after_a_rollback(
     async with Agent.from_config(folder / "zeus.yaml", directory=folder, model=script()) as agent:
         await agent.rollback(session, to=1)
     assert all("KRONOS 399 lorem" in each for each in await told(folder, model, "again", session))
+
+
+def test_a_result_tells_names_that_cannot_be_guessed_and_no_others() -> None:
+    kept = KeptFiles()
+    saved = "/large_tool_results/mcp_0123456789abcdef.bin"
+    text = f"saved as {saved}; see /large_tool_results/call_0"
+    kept.note_message(json.dumps({"role": "tool", "content": text}), is_given=False)
+    kept.note_edit("damaged")
+    assert kept(saved)
+    assert not kept("/large_tool_results/call_0")
+    kept.note_message(json.dumps({"role": "assistant", "content": text}), is_given=False)
+    assert not kept("/large_tool_results/call_0")
+    kept.note_edit(json.dumps({"handle": "/large_tool_results/call_0", "arguments": {"text": "cut"}}))
+    assert kept("/large_tool_results/call_0")
+    assert kept("/large_tool_results/call_0.text")
 
 
 def test_what_is_behind_a_link_into_a_denied_folder_cannot_be_guessed(folder: Path) -> None:
