@@ -7,13 +7,16 @@ comma := ,
 # Compiled once here, so that commands start fast also where PYTHONDONTWRITEBYTECODE is set.
 COMPILE = $(BIN)/python -m compileall -q zeus_runtime plugins/zeus_plugins tests/support
 
-.PHONY: demo test check style fix schema golden bench bench-install clean
+.PHONY: demo test site check style fix schema golden bench bench-install clean
 
 demo: $(VENV)/.installed  ## Run the quickstart: no key, no network.
 	$(BIN)/zeus run quickstart "Show me what you can do"
 
 test: $(VENV)/.installed-dev  ## Run all tests.
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+
+site: $(VENV)/.installed-dev  ## Build the static site of docs/ into build/site; a warning is an error.
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/site
 
 check: style test  ## What every commit must pass.
 
