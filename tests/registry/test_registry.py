@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plugins.conftest import Discover, Install
+from tests.registry.conftest import Discover, Install
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.errors import MissingError
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 
 import zeus_runtime
-from tests.plugins.conftest import WIKI
+from tests.registry.conftest import WIKI
 from tests.support.distributions import lay_out
 from zeus_runtime.registry import Registry, discover
 from zeus_runtime.registry.discovery import _is_within

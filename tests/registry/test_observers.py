@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from tests.plugins.conftest import Discover, Install
-from tests.plugins.test_hookspecs import example
+from tests.registry.conftest import Discover, Install
+from tests.registry.test_hookspecs import example
 from zeus_runtime.events import Notice, RunCompleted, Text, ToolCallStarted
 from zeus_runtime.registry import Observers
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.plugins.conftest import WIKI, Discover, Install
+from tests.registry.conftest import WIKI, Discover, Install
 from tests.support.distributions import lay_out
 from zeus_runtime import Agent
 from zeus_runtime.config import ConfigError

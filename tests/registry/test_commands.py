@@ -6,8 +6,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tests.plugins.conftest import Discover, Install
-from tests.plugins.test_hookspecs import example
+from tests.registry.conftest import Discover, Install
+from tests.registry.test_hookspecs import example
 from zeus_runtime.registry.commands import plugin_commands
 
 

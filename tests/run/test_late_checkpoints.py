@@ -8,7 +8,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base.id import uuid6
 
-from tests.agent.test_keeping import agent_in
+from tests.sessions.test_lifecycle import agent_in
 from tests.support.agents import Answer, PositionModel, call, calling, events_of, play, shape
 from zeus_runtime import Agent, Decision
 from zeus_runtime.events import RunCompleted, RunFailed

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.conftest import WIKI, Discover, Install
+from tests.registry.conftest import WIKI, Discover, Install
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.errors import MissingError
 from zeus_runtime.registry import Plugin, Registry

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from tests.agent.test_keeping import do, log_of, rows, talk
-from tests.agent.test_subagents import cast, task
+from tests.sessions.test_lifecycle import do, log_of, rows, talk
+from tests.delegation.test_subagents import cast, task
 from tests.cli.conftest import Zeus, zeus
 from tests.support.agents import PositionModel, call, calling, events_of, play, write_agent
 from tests.support.databases import SQLITE_URL, storage

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugins.conftest import Discover, Install
+from tests.registry.conftest import Discover, Install
 from zeus_runtime.config import ConfigError, check, load
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.config.schema.validate import read_early

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.plugins.conftest import WIKI, Discover, Install
+from tests.registry.conftest import WIKI, Discover, Install
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.config.schema.composed import compose, core_schema, render
 from zeus_runtime.errors import MissingError

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from tests.agent.test_keeping import EVICTING, Counting, agent_in, do, talk
+from tests.sessions.test_lifecycle import EVICTING, Counting, agent_in, do, talk
 from tests.support.agents import TOOLS, Answer, PositionModel, call, calling, events_of, play, write_agent
 from tests.support.databases import SQLITE_URL, storage
 from zeus_runtime import Agent, Decision

@@ -11,7 +11,7 @@ from types import FunctionType
 
 import pytest
 
-from tests.plugins.conftest import Discover, Install
+from tests.registry.conftest import Discover, Install
 from zeus_runtime.registry import hookspecs
 from zeus_runtime.registry.contribution import COMPONENT_HOOKS
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.agent.test_keeping import talk
+from tests.sessions.test_lifecycle import talk
 from tests.store.test_fencing import claimed_in_time, lose_claims
 from tests.support.agents import script, write_agent
 from tests.support.databases import execute, storage
