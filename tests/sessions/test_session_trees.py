@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from tests.sessions.test_lifecycle import do, log_of, rows, talk
-from tests.delegation.test_subagents import cast, task
 from tests.cli.conftest import Zeus, zeus
+from tests.delegation.test_subagents import cast, task
+from tests.sessions.test_lifecycle import do, log_of, rows, talk
 from tests.support.agents import PositionModel, call, calling, events_of, play, write_agent
 from tests.support.databases import SQLITE_URL, storage
 from zeus_runtime import Agent, ConfigError
