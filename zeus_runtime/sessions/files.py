@@ -1,6 +1,6 @@
-"""The files that belong to a session: originals that context policies kept, and what its messages brought along.
+"""The files of a session: originals that context policies archived, and copies of attachments.
 
-They go when the session is deleted, but for those that another session names too.
+They are deleted with the session, except for files that another session names too.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _log = logging.getLogger(__name__)
 
 
 def files_of(connection: Connection, thread: Thread, files: WorkspaceFiles) -> list[str]:
-    """The paths of files that are this session's and no other one's, inside a transaction.
+    """The paths of the files that only this session names, read inside a transaction.
 
-    Only what lies where such files go: an edit may name a file of the user's instead.
+    Only paths under the routes of such files count, because an edit may name one of the user's files instead.
     """
     from zeus_runtime.store.file_references import edits_with_handles, named_elsewhere, noted
 
@@ -51,7 +51,7 @@ def _paths(edit: Mapping[str, Any]) -> set[str]:
 
 
 def remove_files(files: WorkspaceFiles, paths: Iterable[str]) -> None:
-    """Remove them; one that is not there is no error, one that cannot go is said in the log. Blocks on the disk."""
+    """Remove files; a missing file is not an error, and a failure is logged. Blocks on the disk."""
     for path in paths:
         assert path.startswith((RESULTS_ROUTE, HISTORY_ROUTE, ATTACHED_ROUTE)), "files_of gives no others"
         try:
