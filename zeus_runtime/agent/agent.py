@@ -95,8 +95,7 @@ class Agent:
             ConfigError: the config is not valid; it lists every problem with its position.
             MissingError: a plugin, dependency or file is missing.
             UntrustedError: a plugin file or an option would be executed, and the user has not allowed it. Parts that
-                only
-                a run executes (MCP servers) are refused when the run begins.
+                only a run executes (MCP servers) are refused when the run begins.
         """
         environ = os.environ if environ is None else environ
         with masking_errors(secrets_of_environment(environ)):

@@ -127,8 +127,7 @@ class PrefixCache:
             segments: the whole request in order.
             at_seconds: the time of the request on the caller's clock, which must not go back.
             marks: how many leading segments each breakpoint covers; by default one covers the whole request. Providers
-                that
-                cache without breakpoints ignore it.
+                that cache without breakpoints ignore it.
             lifetime_seconds: the lifetime that the request asks for; the rules' by default.
         """
         rules = self._rules

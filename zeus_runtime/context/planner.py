@@ -80,8 +80,7 @@ def review(view: View, edit: Edit, effect: Effect | None = None) -> Refusal | No
     """None if ``edit`` may be admitted to ``view``, else the reason for refusing it.
 
     An edit must name existing messages, touch no pinned one, never separate a tool call from its result, leave
-    something to
-    send and shrink the view.
+    something to send and shrink the view.
 
     Args:
         effect: the result of ``view.effect(edit)``, if it is already known.
@@ -136,10 +135,9 @@ def breaks_cache(view: View, edits: Sequence[Edit], budget: Budget, cached: Cach
     """Why the in-place ``edits`` of one policy together cost more than they save; None if they pay.
 
     Only content that was sent before can be cached, so newer content is free to change. After a changed prefix,
-    everything
-    that follows the first changed message is written to the cache again at once. In return, the saved tokens need not
-    be
-    read at each of the next ``CACHE_HORIZON_CALLS`` calls. From ``PRESSURE`` on, room is worth more than the prefix.
+    everything that follows the first changed message is written to the cache again at once. In return, the saved tokens
+    need not be read at each of the next ``CACHE_HORIZON_CALLS`` calls. From ``PRESSURE`` on, room is worth more than
+    the prefix.
 
     Args:
         view: before the edits.

@@ -67,8 +67,7 @@ def check_sizes(profile: ModelProfile, *, trigger: Size | None = None, keep: Siz
 
     Raises:
         OptionsError: ``fraction`` without a known window, a trigger above the input limit, or a trigger that is not
-            above
-            ``keep``. ``where`` names the option.
+            above ``keep``. ``where`` names the option.
     """
     for name, size in (("trigger", trigger), ("keep", keep)):
         if size is not None and size.fraction is not None and not profile.known:

@@ -62,10 +62,9 @@ class Middleware:
     """Override what you need; the first line in the YAML is outermost. One instance serves one session at a time.
 
     ``sections`` may fill sections 7 to 15 (1 to 6 are byte-identical within a session); a ``SourcedText`` among them
-    also
-    gives its sources. ``edits`` proposes; the planner admits. The ``wrap_*`` methods must await ``call_next`` at most
-    as
-    often as they mean to repeat the call. An exception from any method ends the run with that middleware's name.
+    also gives its sources. ``edits`` proposes; the planner admits. The ``wrap_*`` methods must await ``call_next`` at
+    most as often as they mean to repeat the call. An exception from any method ends the run with that middleware's
+    name.
 
     Attributes:
         idle: overridden methods that do nothing, for a middleware that is made from something else.

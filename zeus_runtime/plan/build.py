@@ -67,8 +67,7 @@ class Build:
         permit: raises ``UntrustedError`` unless the user has allowed a process that is about to start, or a server's
             address that is about to be called.
         tools: every tool of the agent by name, as a live mapping; while middlewares are created, the tools of
-            ``tools:``
-            and of the middlewares above.
+            ``tools:`` and of the middlewares above.
         secrets: masked in everything that the run's model sees; empty while only planning.
         learn: adds a secret that is obtained during the run (a token), with a name for its placeholder.
     """

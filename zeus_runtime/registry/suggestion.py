@@ -1,4 +1,4 @@
-"""The known name that an unknown one was probably meant to be."""
+"""The known name that a user probably meant by an unknown one."""
 
 from __future__ import annotations
 

@@ -368,8 +368,7 @@ class ApprovalBroker:
         """The changed arguments as they run, with masked values replaced by the real ones.
 
         A value that is still masked becomes the hidden value. A text of the schema that was shown masked, such as a
-        choice,
-        becomes that text again.
+        choice, becomes that text again.
         """
         if decision.arguments is None:
             return None

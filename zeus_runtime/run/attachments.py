@@ -45,8 +45,7 @@ def mentions(text: str) -> list[str]:
     """The paths that a text names with ``@``, each once, in order.
 
     ``@path`` begins at the start of a word and ends at a space; closing punctuation is left out. ``@"a path"`` may
-    contain
-    spaces. ``\\@`` is a plain @, and text within backticks is ignored as code.
+    contain spaces. ``\\@`` is a plain @, and text within backticks is ignored as code.
     """
     plain = re.sub(r"```.*?(?:```|\Z)|`[^`\n]*`", " ", text, flags=re.DOTALL).replace("\\@", "\\\\")
     found: dict[str, None] = {}

@@ -35,8 +35,7 @@ class Transcript:
     """The messages of one session, the first at ``seq`` 1.
 
     Rollbacks leave gaps in the log's sequence numbers, and ``Line`` hides them: here, in edits and in the ledger a
-    ``seq``
-    is a place along the current branch, without gaps.
+    ``seq`` is a place along the current branch, without gaps.
 
     A message is written to the log before anything refers to it. After a crash the log may be ahead of the last
     checkpoint. ``kept`` finds those messages, so that a resumed run repeats neither a paid answer nor a finished tool
@@ -123,8 +122,7 @@ class Transcript:
         """The ``seq`` after which the conversation waits for the model, or None if the model has answered.
 
         If calls of the last answer are unfinished, this is the ``seq`` before that answer. A run that continues from
-        there
-        finds the written messages again (``kept``).
+        there finds the written messages again (``kept``).
         """
         if self.last == 0:
             return None

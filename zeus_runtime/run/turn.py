@@ -287,8 +287,8 @@ class Session:
         """The checkpointed state of a run; checkpoints that do not belong to it are removed, so that the log decides.
 
         Checkpoints from before a rollback count places along another branch. Checkpoints of a run other than the last
-        writer
-        come from a process that lost its claim and continued late; the log refuses such writes, but some savers do not.
+        writer come from a process that lost its claim and continued late; the log refuses such writes, but some savers
+        do not.
         """
         state = await self._graph.aget_state(self._config)
         values = state.values

@@ -16,10 +16,8 @@ async def delete(lifecycle: SessionLifecycle, thread: Thread) -> None:
     """Delete a claimed session, its sub-agents' sessions, and their memories, checkpoints and originals.
 
     Memories and rows are deleted in one transaction in the claim's epoch, or not at all: a process that unknowingly
-    lost
-    the claim deletes nothing of its new holder. Rows go before files, so that a process that is killed in between
-    leaves
-    only files that no session names.
+    lost the claim deletes nothing of its new holder. Rows go before files, so that a process that is killed in between
+    leaves only files that no session names.
 
     Raises:
         LogConflictError: another process has claimed the session.

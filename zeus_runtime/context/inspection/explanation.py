@@ -32,8 +32,7 @@ class Explanation:
         first_step: the first step that sent it.
         excerpt: the beginning of its text.
         sources: the ledger's record of what it was made from: a memory's scores, or the reason why a memory that was
-            shown
-            is no longer valid.
+            shown is no longer valid.
     """
 
     item: str
@@ -54,8 +53,7 @@ def explanation(trace: Trace, item: str, number: int | None = None) -> Explanati
 
     Args:
         item: a message's ``seq``, the name of a section or of a tool, ``summary``, or the id of a memory that the
-            prompt
-            contained.
+            prompt contained.
 
     Raises:
         UsageError: there is no such item.

@@ -54,8 +54,7 @@ class Recording:
         """The needles of each answer, by its place: argument values in its calls that earlier messages contain.
 
         The recorded model took such a value, of 6 to 80 characters, from an earlier message. Without it in the context
-        the call
-        would have been impossible.
+        the call would have been impossible.
         """
         texts: list[str] = []
         absent_until: dict[str, int] = {}
@@ -78,10 +77,8 @@ def recording(name: str, messages: Iterable[BaseMessage], at_seconds: Iterable[f
     """A recording from messages, made regular.
 
     System messages are left out, since a candidate config has its own prompt. Consecutive user messages become one, and
-    a
-    repeated call id gets a number. Calls without results, results without calls, and final user messages without an
-    answer
-    are left out.
+    a repeated call id gets a number. Calls without results, results without calls, and final user messages without an
+    answer are left out.
 
     Args:
         name: the name in reports.

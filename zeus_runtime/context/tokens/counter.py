@@ -20,8 +20,7 @@ class Counter(Protocol):
     """Counts tokens as one model's provider would. Pure: the same argument always gives the same count.
 
     A request costs ``fixed`` for its system prompt and tools, and ``message`` for each message. Neither depends on the
-    rest
-    of the request, so a caller counts each message once. Third parties may implement this.
+    rest of the request, so a caller counts each message once. Third parties may implement this.
     """
 
     @property

@@ -23,8 +23,8 @@ def harmful_orders(
     """A warning for each pair of middlewares whose order costs money or context.
 
     Policies propose in the order of the YAML, and each sees the view after the ones above it. ``Middleware.proposes``
-    and
-    ``Middleware.finishes_request`` declare what a middleware does; one that declares nothing is never in a wrong place.
+    and ``Middleware.finishes_request`` declare what a middleware does; one that declares nothing is never in a wrong
+    place.
     """
     for (upper, above), (lower, below) in combinations(middlewares, 2):
         for harm in _harms(above, below):
