@@ -150,8 +150,7 @@ class Agent:
         approvals: ApprovalChannel | None = None,
         attachments: Sequence[str | Path] = (),
     ) -> AsyncGenerator[Event, None]:
-        """Do one run and yield its events; the last one, and only that one, is terminal (``RunCompleted`` or
-        ``RunFailed``).
+        """Do one run and yield its events; exactly one, the last, is terminal (``RunCompleted`` or ``RunFailed``).
 
         Closing the iterator early cancels the run; the session can be continued later.
 

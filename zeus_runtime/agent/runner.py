@@ -156,8 +156,7 @@ class Runner:
         await self._pool.aclose()
 
     def _require_trust(self) -> None:
-        """Raise unless everything that the agent and its sub-agents execute is allowed; checked before the first
-        run."""
+        """Raise unless everything that the agent and its sub-agents execute is allowed; checked once, before a run."""
         if self._is_trusted:
             return
         self._checked.trust.require(all_parts(self._checked))

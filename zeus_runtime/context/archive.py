@@ -161,6 +161,7 @@ class Archive:
     def _claim(self) -> None:
         if not self._written:
             for folder in self._folders:
+                # Marks a missing or empty folder as made by Zeus: `collect` removes files only in such folders.
                 claim(folder)
             self._written = True
 
@@ -202,8 +203,7 @@ class Archive:
         return replace(edit, handle=path, arguments=moved)
 
     def _write(self, path: str, data: bytes) -> None:
-        """Write under the archive's routes only: an edit may point to one of the user's files, but must never create
-        one."""
+        """Write under the archive's routes only: an edit may point to a user's file, but must never create one."""
         if not path.startswith((RESULTS_ROUTE, HISTORY_ROUTE)) or self._files.normalize(path) != path:
             raise ArchiveError(
                 f"a context policy would write an original to {path}, which is among the user's files",

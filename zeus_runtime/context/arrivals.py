@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
 
 def arrivals(view: View, after: int) -> Sequence[Item]:
-    """The messages of ``view`` with a ``seq`` greater than ``after``, oldest first; the cost grows only with what is
-    new.
+    """The messages of ``view`` with a ``seq`` above ``after``, oldest first; the cost grows only with the new ones.
 
     Args:
         view: the messages that are sent.

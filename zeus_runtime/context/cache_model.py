@@ -1,5 +1,4 @@
-"""A model of providers' prompt caches: what a sequence of requests reads and writes. Rules are data, a cache is
-state."""
+"""A model of providers' prompt caches: what requests read and write. Rules are data, a cache is state."""
 
 from __future__ import annotations
 

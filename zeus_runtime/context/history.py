@@ -62,8 +62,7 @@ class Past:
         return call_id in self.truncated and self.truncated[call_id] <= number
 
     def going_on(self, number: int) -> Past:
-        """The past for the edit after the ``number``-th: this one, or a new branch if this one already has a later
-        edit."""
+        """The past for the edit after the ``number``-th: this one, or a branch if this one has a later edit."""
         past = self if self.number == number else self.branch(number)
         past.number = number + 1
         return past

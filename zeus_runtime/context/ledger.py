@@ -1,4 +1,4 @@
-"""The ledger: one row per model call with the request and its reasons; its size does not grow with the session.
+"""The ledger: one row per model call with the request and its reasons, as large at step 10 as at step 10,000.
 
 A row holds how far the history and the edits had come, so that the view of that call can be folded again. It also holds
 the fixed part (texts are stored once, under their digest), the step's decisions, and the provider's report.

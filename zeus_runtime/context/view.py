@@ -41,8 +41,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class _Extent:
-    """The messages that a view shows: pinned ones from before the cut, the summary, and all from ``first`` to
-    ``upto``."""
+    """The messages of a view: pinned ones from before the cut, the summary, and all from ``first`` to ``upto``."""
 
     upto: int
     number: int

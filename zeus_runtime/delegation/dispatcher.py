@@ -131,9 +131,10 @@ class Dispatcher:
             ending = await self._ran(planned, task, thread, prompt)
             if not isinstance(ending, RunFailed) or ending.code != "approval_needed":
                 break
+            # Another process may have decided meanwhile; then the run is resumed at once.
             if pending := await open_approvals(log, thread.session):
                 raise ApprovalPending(pending)
-            prompt = None  # all requests were decided meanwhile
+            prompt = None
         return await self._told(planned, thread, ending)
 
     async def _ran(
@@ -175,8 +176,7 @@ class Dispatcher:
     async def _given(
         self, spec: SubAgent, task: DelegatedTask, thread: Thread, budget_tokens: int | None
     ) -> None:
-        """Write the messages that a fork or slice inherits at the beginning of its log, after those that are already
-        there.
+        """Write the messages that a fork or slice inherits at the beginning of its log, after existing ones.
 
         A process that was killed may have written some of them.
         """

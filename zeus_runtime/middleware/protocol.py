@@ -45,6 +45,7 @@ class Turn:
     references: Sequence[Reference] = field(default=(), repr=False)
 
     def override(self, **changes: Any) -> Turn:
+        """A copy with ``changes``."""
         return replace(self, **changes)
 
 

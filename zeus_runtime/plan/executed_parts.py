@@ -92,6 +92,7 @@ def permit(checked: Checked, server: Command | Remote) -> None:
         UntrustedError: the user did not allow it, or it has changed since.
     """
     part = _server_part(server, checked.document, checked.config, checked.trust)
+    # The user's own parts need no permission, as long as they are as they were checked.
     if part is None or any(each.own and each.digest == part.digest for each in checked.parts):
         return
     checked.trust.require([part])

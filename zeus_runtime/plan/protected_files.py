@@ -36,8 +36,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
 
 
 def _add_configs(deciding: Deciding, document: Document) -> None:
-    """The config with its layers, and the configs of other runs; a config with a literal secret is closed to
-    reading."""
+    """The config with its layers, and other runs' configs; one with a literal secret is closed to reading."""
     loaded = ((file, document.sources.texts.get(name)) for name, file in document.files.items())
     for file, text in (*loaded, *unloaded_configs(document)):
         _add(deciding, file, holds_keys=holds_keys(text, document.redactor))
@@ -49,8 +48,7 @@ def _add_configs(deciding: Deciding, document: Document) -> None:
 
 
 def _add_named(deciding: Deciding, checked: Checked) -> None:
-    """The files that the config names: prompts, plugin files, keys, databases, and the files of the programs it
-    starts."""
+    """The files that the config names: prompts, plugin files, keys, databases, and files of the programs it starts."""
     document = checked.document
     for named in document.named_files():
         if named.path[0] != "homes":

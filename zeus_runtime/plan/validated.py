@@ -204,6 +204,7 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     folder = document.path.parent if document.path is not None else directory
     registry = discover(early.plugins, environ=document.environ, directory=folder, homes=near, trust=trust)
     registry.require_plugins(document.position)
+    # Again, because plugins may bring further Homes.
     homes = search_path(
         directory=directory,
         environ=environ,

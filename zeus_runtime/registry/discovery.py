@@ -134,8 +134,7 @@ def _manager() -> PluginManager:
     from zeus_runtime.registry import hookspecs
 
     class Manager(PluginManager):
-        """Does not look for hooks behind ``__name__`` and the like, which are two thirds of the names pluggy asks
-        about."""
+        """Skips ``__name__`` and the like, which are two thirds of the names that pluggy asks about."""
 
         def parse_hookimpl_opts(self, plugin: object, name: str) -> HookimplOpts | None:
             return None if name.startswith("__") else super().parse_hookimpl_opts(plugin, name)

@@ -44,6 +44,7 @@ class Registered(NamedTuple):
 
     @property
     def summary(self) -> str:
+        """One line for lists and the schema."""
         return self.component.summary
 
 

@@ -316,8 +316,7 @@ class ApprovalBroker:
 
     @contextmanager
     def watching(self, clock: Clock) -> Iterator[None]:
-        """Inside the block ``clock`` is one of these time limits: the user's thinking does not count as the run's
-        time."""
+        """Inside the block ``clock`` is one of these time limits: the user's thinking is not the run's time."""
         around, self._clocks = self._clocks, (*self._clocks, clock)
         try:
             yield

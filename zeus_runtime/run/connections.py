@@ -85,8 +85,7 @@ class OpenToolsets:
 
     @contextmanager
     def telling(self, emit: Callable[[Event], None]) -> Iterator[None]:
-        """Inside the block, notices of toolsets also go to ``emit``; notices that no run has received yet come
-        first."""
+        """Inside the block, notices of toolsets also go to ``emit``, first those that no run has received yet."""
         untold, self._untold = self._untold, []
         for notice in untold:
             emit(notice)
@@ -225,6 +224,7 @@ class ConnectionPool:
             recorded=self._recorded,
             loop=asyncio.get_running_loop(),
         )
+        # Opened now, so that a missing key or package is reported before the run begins.
         opened.model_of(plan)
         stack.push_async_callback(opened.close_toolsets)
         return opened

@@ -195,8 +195,7 @@ class ModelStep:
         )
 
     def _projection(self, planned: PlannedContext) -> Projection:
-        """The possible cost of the call; tokens of the last request that are in the provider's cache cost the cache
-        price."""
+        """The possible cost of the call; tokens that the last request left in the cache cost the cache price."""
         last, budget = self._transcript.last_step, planned.budget
         # An edit changes the prefix, so the provider's cache no longer matches.
         cached = 0 if planned.admitted else cached_before(last, self._resources.model.name)

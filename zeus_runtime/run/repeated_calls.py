@@ -61,8 +61,7 @@ class Repeats:
 
     @property
     def count(self) -> int:
-        """How often the newest answer's calls, or the cycle that ends with them, gave the same results; 0 for no
-        calls."""
+        """How often the newest answer's calls, or the cycle that they end, gave the same results; 0 for no calls."""
         return repetitions(self._answers)
 
     def add(self, answer: BaseMessage, results: Iterable[BaseMessage]) -> None:
@@ -70,8 +69,7 @@ class Repeats:
         self._answers.append(_answer(answer, results))
 
     def expected(self, answer: BaseMessage, index: int, content: str) -> int:
-        """The number of the repetition if call ``index`` of ``answer`` gives ``content``; 1 where it is not a
-        repetition.
+        """The number of the repetition if call ``index`` of ``answer`` gives ``content``; 1 for a first time.
 
         The answer's other calls may be unfinished: they count as repeated if name and arguments are the same.
         """

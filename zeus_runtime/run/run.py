@@ -93,16 +93,17 @@ class Run:
 
     @property
     def limits(self) -> Limits:
+        """Steps, seconds, cost and repetitions after which the run stops."""
         return self._resources.limits
 
     @property
     def middlewares(self) -> Sequence[tuple[str, Middleware]]:
+        """(name, instance) in YAML order."""
         return self._resources.middlewares
 
     @property
     def answer_text(self) -> str:
-        """The text of the session's last message, which is the run's answer once it has ended; empty without a model
-        call."""
+        """The text of the session's last message, the run's answer once it has ended; empty without a model call."""
         last = self.transcript[self.transcript.last]
         return text_of(last) if last.type == "ai" else ""
 
@@ -112,10 +113,10 @@ class Run:
         return ended_early(self.transcript[self.transcript.last])
 
     async def answer(self, seq: int, run_id: str) -> BaseMessage:
-        """The model's answer at ``seq``: from the log if this run has written it before a resume, else by a model
-        call."""
+        """The model's answer at ``seq``: from the log if this run wrote it before a resume, else by a model call."""
         kept = self.transcript.kept(seq, run_id)
         if kept is not None:
+            # The reader of a resumed run has not seen this text.
             if text := text_of(kept):
                 self.emit(Text(text))
             return self._accepted(kept, ended_early(kept))

@@ -92,6 +92,7 @@ class Transcript:
 
     @property
     def thread(self) -> Thread:
+        """The session's key in the log, and its id."""
         return self._thread
 
     @property
@@ -171,8 +172,7 @@ class Transcript:
             return _NOTHING
 
     def view(self, seq: int) -> View:
-        """The view of messages 1 to ``seq`` under the admitted edits; the cost grows only with what is new since the
-        last."""
+        """The view of messages 1 to ``seq`` under the admitted edits; the cost grows only with the new messages."""
         if self._view is None or seq < self._view.upto:
             self._view = fold(
                 self._line,

@@ -314,6 +314,8 @@ class Session:
             }
             failure: Exception | None = None
             try:
+                # Durability "sync": each checkpoint is stored before the next step begins, so a killed run repeats at
+                # most one step. The stream stays empty, because Zeus emits its own events.
                 async for _ in self._graph.astream(
                     start, config, context=RunContext(run), durability="sync", stream_mode="custom"
                 ):

@@ -28,6 +28,7 @@ class Totals:
     cost_usd: float | None = None
 
     def add(self, usage: Usage | None, cost: float | None) -> None:
+        """Add a call's usage, and its cost in US dollars; None where it is unknown."""
         if cost is not None:
             self.cost_usd = (self.cost_usd or 0.0) + cost
         if usage is not None:

@@ -37,6 +37,7 @@ async def delete(lifecycle: SessionLifecycle, thread: Thread) -> None:
 
     remove = await removal(log, thread, leave)
     sessions = [each.session for each in family]
+    # A database in memory has only one connection, so memory cannot join its transaction.
     if lifecycle.memory is not None and not log.database.is_own:
         await lifecycle.memory.forget_sessions(sessions, along=remove)
     else:

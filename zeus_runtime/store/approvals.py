@@ -73,6 +73,7 @@ async def put(
             "digest": request.digest,
             "created_ms": now,
             "expires_ms": expires,
+            # Escaped, since PostgreSQL cannot store NUL or lone surrogates.
             "request": json.dumps(stored, ensure_ascii=True),
             "shown": change,
         }
@@ -94,8 +95,7 @@ async def note_shown(log: ThreadLog, pending: PendingApproval) -> None:
 
 
 async def settle(log: ThreadLog, pending: PendingApproval, decision: Decision) -> PendingApproval:
-    """Store ``decision`` on the change that ``pending`` showed, unless there is one; return the request as it is
-    now."""
+    """Store ``decision`` on the change that ``pending`` showed, unless there is one; the request as it is now."""
     now = log.now_ms()
 
     def work(connection: Connection) -> PendingApproval:

@@ -37,6 +37,7 @@ async def archive(log: ThreadLog, thread: Thread) -> bool:
         return True
 
     def pack(connection: Connection, each: Thread) -> None:
+        # Raises the epoch: a process that still runs a sub-agent's session can no longer write to it.
         if each != thread:
             take(connection, each)
         packed = pack_rows(connection, each.key)

@@ -252,8 +252,7 @@ class Database:
         await self._transactions.close()
 
     def _check_file(self) -> None:
-        """Check that the file is still the one that was opened: SQLite would write to a deleted file, and all would be
-        lost.
+        """Check that the file is the one that was opened: SQLite writes on to a deleted file, and all of it is lost.
 
         Raises:
             MissingError: it is another file; the transaction is not committed.
@@ -355,6 +354,7 @@ def _prepare_sqlite(connection: sqlite3.Connection, tries: int) -> None:
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
+        # A checkpoint waits for the disk, so it is made on the worker thread only (`checkpoint`, `compact`).
         connection.execute("PRAGMA wal_autocheckpoint=0")
         connection.execute("PRAGMA foreign_keys=ON")
 

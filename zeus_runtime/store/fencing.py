@@ -86,8 +86,7 @@ async def owning(
 
 
 async def holding(database: Database, thread: Thread, what: str) -> Callable[[Connection], None]:
-    """A function for the beginning of another part's transaction, so that it happens in the claim's epoch or not at
-    all.
+    """A function that begins another part's transaction, so that it is in the claim's epoch or not at all.
 
     Called with the connection, it raises LogConflictError if the claim was lost or the session was deleted. Otherwise
     the session cannot be claimed again before the transaction ends.

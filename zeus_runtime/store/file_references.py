@@ -36,8 +36,7 @@ def edits_with_handles(connection: Connection, thread: int) -> list[Mapping[str,
 
 
 def named_elsewhere(connection: Connection, thread: int, handles: Collection[str]) -> set[str]:
-    """Those of ``handles`` that another session names: two sessions may archive the same text or attach the same
-    file."""
+    """Those of ``handles`` that another session names: two may archive the same text or attach the same file."""
     wanted, found = sorted(handles), set[str]()
     for start in range(0, len(wanted), _AT_ONCE):
         some = wanted[start : start + _AT_ONCE]

@@ -20,6 +20,7 @@ async def is_due(log: ThreadLog, task: str, *, every_ms: int) -> bool:
     now = log.now_ms()
 
     def work(connection: Connection) -> bool:
+        # The UPDATE decides: of several processes only one changes the row.
         taken = update(_upkeep).where(_upkeep.c.name == task, _upkeep.c.taken_ms <= now - every_ms)
         if connection.execute(taken.values(taken_ms=now)).rowcount == 1:
             return True

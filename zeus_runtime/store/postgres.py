@@ -282,6 +282,7 @@ _MEANINGS: Final = (
     ),
     ("3F000", "", "has no schema to make tables in", "Create the schema that search_path names."),
 )
+# Without a timeout, because the claim's transaction stays open and idle for the whole run.
 _CLAIM: Final = text(
     "SELECT set_config('idle_in_transaction_session_timeout', '0', true), pg_try_advisory_xact_lock(:key)"
 )

@@ -80,6 +80,7 @@ def claim(file: Path) -> Callable[[], None] | None:
         os.close(descriptor)
 
     def give_back() -> None:
+        # Removed while it is still locked: a process that has opened it meanwhile sees that it is another file.
         with suppress(OSError):
             file.unlink()
         os.close(descriptor)

@@ -125,6 +125,7 @@ class ThreadLog:
         return await self._key(session, archived=True) is not None
 
     async def _key(self, session: str, *, archived: bool) -> int | None:
+        # No session has such an id, and PostgreSQL refuses NUL in a parameter.
         if not session.isprintable():
             return None
         return await self.database.run(lambda connection: key_of(connection, session, archived=archived))

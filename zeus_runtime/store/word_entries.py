@@ -122,8 +122,7 @@ def _provide(connection: Connection, schema: str, owner: str, *, is_made: bool) 
 
 
 def _set(connection: Connection, settings: Sequence[str]) -> None:
-    """Apply the settings, unless the table is locked by constant writes; then the next opening of memory tries
-    again."""
+    """Apply the settings, unless constant writes lock the table; then the next opening of memory tries again."""
     try:
         with connection.begin_nested():
             before = connection.exec_driver_sql("SELECT current_setting('lock_timeout')").scalar_one()

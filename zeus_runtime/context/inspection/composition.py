@@ -39,8 +39,7 @@ class Row:
 
 @dataclass(frozen=True)
 class PolicyTotals:
-    """One policy's edits up to a step: how many were admitted and refused, and the tokens that views became shorter
-    by."""
+    """One policy's edits up to a step: how many were admitted and refused, and the tokens that views lost by them."""
 
     policy: str
     admitted: int
@@ -50,8 +49,7 @@ class PolicyTotals:
 
 @dataclass(frozen=True)
 class SessionTotals:
-    """Totals of all steps up to one: tokens as reported by providers, policies' own calls, cost where prices are
-    known."""
+    """Totals of all steps up to one: reported tokens, policies' own calls, cost where prices are known."""
 
     steps: int
     input_tokens: int

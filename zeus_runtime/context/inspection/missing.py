@@ -37,8 +37,7 @@ class Finding:
 
 
 def why_missing(trace: Trace, text: str, number: int | None = None) -> Sequence[Finding]:
-    """The places of ``text`` in the history, the prompt and the tools, and the edit that removed it from step
-    ``number``.
+    """The places of ``text`` in history, prompt and tools, and the edit that removed it from step ``number``.
 
     Messages that were set aside before that step, when the user went back to an earlier message, are searched too. The
     search ignores case.

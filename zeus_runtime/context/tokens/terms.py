@@ -192,8 +192,7 @@ def json_schema(schema: ToolSchema) -> str:
 
 
 def declaration(schema: ToolSchema) -> str:
-    """A tool as Google declares it: JSON with references replaced, and without keys that its declarations do not
-    have."""
+    """A tool as Google declares it: JSON with references replaced, without keys that its declarations lack."""
     written = written_out(schema.parameters, _UNROLLED)
     parameters = {"parameters": written} if written.get("properties") else {}
     return compact({"name": schema.name, "description": schema.description, **parameters})
