@@ -23,7 +23,7 @@ class Decision:
 
     Args:
         policy: the middleware; ``runtime`` for the runtime's own entries.
-        kind: the edit's kind, or a name such as ``overflow`` and ``summary_failed`` for an entry without an edit.
+        kind: the edit's kind; ``overflow`` or ``more`` for the runtime's own entries, which are not edits.
         admitted: whether the view changed.
         reason: why it was proposed, or why it was refused.
         count: the number of edits.

@@ -31,7 +31,7 @@ class Turn:
         step: the number of model calls in this run before this one, 0 at the start.
         prompt: the user's text that began the run; empty when a run is resumed.
         user_text: the user's last message, also when a run is resumed.
-        references: the files of the user's messages, oldest first (``agent.references``).
+        references: the files of the user's messages, oldest first (``run.attachments``).
         sources: the sources of the sections in the session's last step before this run, by section.
     """
 

@@ -46,7 +46,7 @@ class PlannedAgent:
 
 
 class MakePlan(Protocol):
-    """``plan.make_plan``."""
+    """The type of ``plan.make_plan``."""
 
     def __call__(self, checked: Checked, *, mode: Mode, above: Above, leaf: bool) -> Plan: ...
 

@@ -82,7 +82,7 @@ def check_prompt(
 ) -> list[Diagnostic]:
     """The problems with the prompt's files, variables and time zone, by ``CODES``.
 
-    All modes are checked, whichever one runs, so that a switch of mode finds no error.
+    All modes are checked, not only the one that runs, so that a switch of mode finds no error.
     """
     files, problems = _all_files(prompt, homes, position)
     known = {*VARIABLES, *prompt.variables}
