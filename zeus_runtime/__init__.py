@@ -1,7 +1,7 @@
-"""Zeus runtime: one validated YAML file says what an agent is; this package runs it.
+"""Zeus runtime: one validated YAML file defines an agent; this package runs it.
 
-The names for programs that run agents: the agent, its events, errors and approvals. Plugin authors find theirs below
-``zeus_runtime.plugin``. Each is loaded at first use, so importing the package costs nothing.
+These are the names for programs that run agents: the agent, its events, errors and approvals. The names for plugin
+authors are in ``zeus_runtime.plugin``. Each name is loaded at first use, so importing the package costs nothing.
 """
 
 from __future__ import annotations

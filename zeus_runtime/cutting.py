@@ -1,8 +1,8 @@
-"""Cut text that may hold secrets: only between words, because half a secret is no known secret. Pure.
+"""Cut text that may contain secrets, only between words, because half of a secret cannot be recognised. Pure.
 
-Whoever masks text afterwards finds every secret in it whole or not at all. A word is a run without a space: in a
-script that writes no spaces, each letter is one. Where the cut falls does not depend on the known secrets, so it says
-nothing about them.
+Text that is masked afterwards contains every secret completely or not at all. A word is a run without a space; in a
+script that writes no spaces, each letter is a word. The place of the cut does not depend on the known secrets, so it
+reveals nothing about them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import unicodedata
 
 
 def cut_text(text: str, most: int) -> str:
-    """``text``, or as many whole words of its beginning as fit into ``most`` characters, and how long it is."""
+    """``text``, or as many whole words of its beginning as fit into ``most`` characters, followed by its length."""
     if len(text) <= most:
         return text
     end = most if _parts(text[most]) else _word_start(text, most)
@@ -24,10 +24,10 @@ def without_last_word(text: str) -> str:
 
 
 def last_words(data: bytes, most: int) -> str:
-    """The whole words within the last ``most`` bytes of what a program wrote, as text.
+    """The whole words within the last ``most`` bytes of a program's output, as text.
 
     Args:
-        data: at least one byte more than ``most`` where more was written.
+        data: at least one byte more than ``most`` if the output was longer, so that a cut word can be recognised.
     """
     text = data[-most:].decode(errors="replace")
     start = 0

@@ -14,7 +14,7 @@ class ZeusError(Exception):
     Args:
         message: what went wrong, one sentence, no trailing period needed.
         remedy: what to do about it.
-        where: a position such as ``zeus.yaml:7:3``, when there is one.
+        where: a position such as ``zeus.yaml:7:3``, if there is one.
     """
 
     exit_code = 1
@@ -33,47 +33,47 @@ class ZeusError(Exception):
 
 
 class RunError(ZeusError):
-    """A run failed: the model, a tool's host or the store did not do their part (exit 1)."""
+    """A run failed because the model, a tool's host or the store failed (exit 1)."""
 
     code = "run_failed"
 
 
 class UsageError(ZeusError):
-    """The command line does not fit (exit 2)."""
+    """The command line is not valid (exit 2)."""
 
     exit_code = 2
     code = "usage"
 
 
 class MissingError(ZeusError):
-    """A credential, dependency, plugin or service is not there (exit 4)."""
+    """A credential, dependency, plugin or service is missing (exit 4)."""
 
     exit_code = 4
     code = "missing"
 
 
 class UnavailableError(MissingError):
-    """What a tool component needs is not there, and a run goes on without its tools; the user is told why."""
+    """A requirement of a tool component is missing; the run continues without its tools, and the user gets a notice."""
 
     code = "unavailable"
 
 
 class LimitError(ZeusError):
-    """A limit from the YAML was reached: steps, seconds, money or repeated calls (exit 6)."""
+    """A limit from the YAML was reached: steps, seconds, cost or repeated calls (exit 6)."""
 
     exit_code = 6
     code = "limit"
 
 
 class CancelledRunError(ZeusError):
-    """The user interrupted the run; the thread can go on (exit 130)."""
+    """The user interrupted the run; the session can be continued (exit 130)."""
 
     exit_code = 130
     code = "cancelled"
 
 
 class OptionsError(ZeusError):
-    """A component's options do not fit together in a way the schema cannot say (exit 3)."""
+    """A component's options do not fit together in a way that the schema cannot express (exit 3)."""
 
     exit_code = 3
     code = "options"
@@ -81,7 +81,7 @@ class OptionsError(ZeusError):
 
 @contextmanager
 def masking_errors(mask: Callable[[str], str]) -> Iterator[None]:
-    """While inside, an error leaves masked, with all that is behind it."""
+    """Inside the block, an error leaves masked, together with its causes and contexts."""
     try:
         yield
     except Exception as error:
@@ -92,19 +92,19 @@ def masking_errors(mask: Callable[[str], str]) -> Iterator[None]:
         try:
             raise masked
         except Exception:
-            # Raising it here put the error itself behind it, which still tells the secret.
+            # Raising it here made the original error its context, which still contains the secret.
             masked.__context__ = behind
             raise
 
 
 def mask_error(error: BaseException, mask: Callable[[str], str]) -> BaseException:
-    """Mask what an error says and what the errors behind it say.
+    """Mask the texts of an error, its causes and its contexts.
 
-    They are masked in place: their types and traces stay. One whose text cannot be set (an exception group, or a text
+    They are masked in place, so types and traces stay. An error whose text cannot be set (an exception group, or a text
     that ``__str__`` makes) is replaced by one with its name, its masked text and its trace.
 
     Returns:
-        the error to raise: ``error`` itself, or what replaces it.
+        the error to raise: ``error`` itself, or its replacement.
     """
     found = _with_behind(error)
     for each in found:
@@ -121,7 +121,7 @@ def mask_error(error: BaseException, mask: Callable[[str], str]) -> BaseExceptio
 
 
 def _with_behind(error: BaseException) -> list[BaseException]:
-    """An error, those in its groups and those behind them, each once."""
+    """An error, those in its groups, their causes and their contexts, each once."""
     left, found = [error], {}
     while left:
         each = left.pop()
@@ -140,10 +140,10 @@ def _mask_parts(error: BaseException, mask: Callable[[str], str]) -> None:
         vars(error)[name] = _masked(value, mask)
     for kind in type(error).__mro__:
         for member in vars(kind).values():
-            # What OSError, ImportError and SyntaxError print, and ``__slots__``, is no attribute in ``vars``.
+            # The texts of OSError, ImportError and SyntaxError, and ``__slots__``, are not in ``vars``.
             if not isinstance(member, MemberDescriptorType):
                 continue
-            # One that is empty, or may only be read: what it tells nevertheless is seen in the text.
+            # A member that is empty or read-only: if it contains a secret, the check of the error's text finds it.
             with suppress(AttributeError, TypeError):
                 held = member.__get__(error)
                 if (shown := _masked(held, mask)) != held:
@@ -153,7 +153,7 @@ def _mask_parts(error: BaseException, mask: Callable[[str], str]) -> None:
 def _clean(
     error: BaseException, mask: Callable[[str], str], clean: dict[int, BaseException]
 ) -> BaseException:
-    """``error``, or what replaces it, as ``clean`` keeps it."""
+    """``error`` or its replacement, as recorded in ``clean``."""
     if id(error) in clean:
         return clean[id(error)]
     made = error
@@ -175,14 +175,14 @@ def _clean(
 
 
 def _named_as(error: BaseException, base: type[BaseException]) -> Callable[..., BaseException]:
-    """A class with the name of the error's and nothing else of it but what a ``ZeusError`` exits with."""
+    """A class with the name of the error's class, and only the exit code and the code of a ``ZeusError``."""
     kind = type(error)
     same = ("__module__", "__qualname__", *(("exit_code", "code") if base is ZeusError else ()))
     return type(kind.__name__, (base,), {name: getattr(kind, name) for name in same})
 
 
 def _tells(error: BaseException, mask: Callable[[str], str]) -> bool:
-    """Whether the text of an error holds something that is masked."""
+    """Whether the text of an error contains something to mask."""
     return any(mask(said) != said for said in (_said(str, error), _said(repr, error)))
 
 

@@ -1,4 +1,4 @@
-"""Show untrusted text: characters that cannot be seen become visible escapes; no character is dropped. Pure."""
+"""Show untrusted text: invisible characters become visible escapes; no character is dropped. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 import unicodedata
 from typing import Any, Final
 
-# Variation selectors, and letters and marks that print nothing: Python calls them printable.
+# Variation selectors, and letters and marks that show nothing, although Python calls them printable.
 _SELECTORS: Final = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _BLANK: Final = re.compile(f"[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0{_SELECTORS}]")
-# Vowels and final consonants of Korean syllables, which are drawn into the letter before them.
+# Vowels and final consonants of Korean syllables, which are drawn into the preceding letter.
 _DRAWN_IN: Final = re.compile("[\u1161-\u11ff\ud7b0-\ud7fb]")
 _MOST_MARKS: Final = 3
 _MOST_DRAWN: Final = 6
@@ -28,10 +28,10 @@ _NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def terminal_text(text: str) -> str:
-    """``text`` as a terminal may show it: line ends and tabs stay, other unseen characters become escapes.
+    """``text`` in a form that a terminal may show: line ends and tabs stay, other invisible characters become escapes.
 
     A joiner between two letters or symbols outside ASCII stays (Persian and Indic words, joined emoji), and so does one
-    variation selector behind such a character. Bidirectional controls never stay. Of the marks on one character the
+    variation selector after such a character. Bidirectional controls never stay. Of the marks on one character, the
     first six stay.
     """
     heaped = _heaped(text)
@@ -63,9 +63,9 @@ def terminal_line(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A name or path as one line of valid UTF-8: every character but the visible ones and the space becomes an escape.
+    """A name or path as one line of valid UTF-8: every character except visible ones and the space becomes an escape.
 
-    A byte that is no UTF-8 (``surrogateescape``) shows as that byte, ``\\xe9``.
+    A byte that is not UTF-8 (``surrogateescape``) shows as that byte, ``\\xe9``.
     """
     heaped = _heaped(text)
     if text.isprintable() and not heaped and not _BLANK.search(text):
@@ -79,11 +79,11 @@ def printable(text: str) -> str:
 
 
 def exact(text: str) -> str:
-    """``text`` so that two different texts never look the same: for what a person approves.
+    """``text`` in a form in which two different texts never look the same, for approvals.
 
-    Newlines and tabs stay. Other unseen characters become escapes, and so do joiners, spaces outside ASCII,
-    combining marks but those that a script needs, and the signs of ``exact_blanks``. A backslash is doubled where it
-    could be taken for the start of an escape.
+    Newlines and tabs stay. Other invisible characters become escapes. So do joiners, spaces outside ASCII, combining
+    marks except those that a script needs, and the signs of ``exact_blanks``. A backslash is doubled where it could be
+    taken for the start of an escape.
     """
     if text.isascii() and _is_plain(text) and "\\" not in text:
         return text
@@ -97,14 +97,14 @@ def exact_line(text: str) -> str:
 
 
 def exact_blanks(line: str) -> str:
-    """``exact`` of a line whose blanks can be told apart: a tab shows as ``⇥``, a space at the line's end as ``␠``."""
+    """``exact`` of a line with visible blanks: a tab shows as ``⇥``, a space at the line's end as ``␠``."""
     shown = exact(line)
     body = shown.rstrip(" \t")
     return body.replace("\t", f"{_TAB}   ") + "".join(_ENDING[char] for char in shown[len(body) :])
 
 
 def json_text(text: str) -> str:
-    """JSON text with the unseen characters of its strings as ``\\uXXXX``: the same value, safe to print."""
+    """JSON text with the invisible characters of its strings as ``\\uXXXX``: the same value, safe to print."""
     heaped = _heaped(text)
     if not heaped and _is_plain(text):
         return text
@@ -114,7 +114,7 @@ def json_text(text: str) -> str:
 
 
 def exact_json(text: str) -> str:
-    """``json_text``, and all else that ``exact`` escapes too: two different values never look the same."""
+    """``json_text`` with everything escaped that ``exact`` escapes: two different values never look the same."""
     if text.isascii() and _is_plain(text):
         return text
     hidden = _hidden(text)
@@ -122,7 +122,7 @@ def exact_json(text: str) -> str:
 
 
 def word(value: Any) -> str:
-    """A word as it is, all else as JSON: no part of a value could be taken for what stands around it."""
+    """A simple word unchanged, any other value as JSON: no part of a value can be taken for the text around it."""
     if isinstance(value, str) and _WORD.fullmatch(value) and not needs_quotes(value):
         return value
     return json_shown(value)
@@ -136,7 +136,7 @@ def json_shown(value: Any) -> str:
 
 
 def needs_quotes(text: str) -> bool:
-    """Whether a text of one line could be taken for a value of another type, or has ends that cannot be seen."""
+    """Whether a text of one line could be taken for a value of another type, or has invisible ends."""
     if text != text.strip() or not text or "\t" in text:
         return True
     import json
@@ -166,12 +166,12 @@ def escape(char: str) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a quick look finds nothing to escape."""
+    """Whether a quick search finds nothing to escape."""
     return text.replace("\n", "").replace("\t", "").isprintable() and not _BLANK.search(text)
 
 
 def _belongs(text: str, place: int) -> bool:
-    """Whether a joiner or selector is part of how the characters beside it are written; or it is CRLF's CR."""
+    """Whether a joiner or selector is part of the spelling of its neighbours, or a CR is part of CRLF."""
     char, before, after = text[place], text[place - 1 : place] if place else "", text[place + 1 : place + 2]
     if char == "\r":
         return after == "\n"
@@ -187,7 +187,7 @@ def _joins(char: str) -> bool:
 
 
 def _escaped(text: str, hidden: frozenset[int], begins: str) -> str:
-    """``text`` with escapes at ``hidden``, and each backslash doubled that one of ``begins`` or an escape follows."""
+    """``text`` with escapes at ``hidden``; a backslash before an escape or before one of ``begins`` is doubled."""
 
     def shown(place: int, char: str) -> str:
         if place in hidden:
@@ -199,7 +199,7 @@ def _escaped(text: str, hidden: frozenset[int], begins: str) -> str:
 
 
 def _heaped(text: str) -> frozenset[int]:
-    """The places of the marks that are too many on one character; a joiner between them does not begin another."""
+    """The places of surplus marks on one character; a joiner between marks does not begin a new character."""
     if text.isascii():
         return frozenset()
     found, marks = [], 0
@@ -239,9 +239,9 @@ def _hidden(text: str) -> frozenset[int]:
 
 
 def _looks_like_another(text: str, place: int) -> bool:
-    """Whether a character has another way to be written, or is a mark that hides or belongs to no letter.
+    """Whether a character has another spelling, or is a mark that hides or belongs to no letter.
 
-    A mark stays behind a letter outside ASCII that it makes no single character with, at most three in a row.
+    A mark stays after a letter outside ASCII if the two have no single-character form, at most three marks in a row.
     """
     char = text[place]
     if _DRAWN_IN.match(char):

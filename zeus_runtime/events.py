@@ -1,8 +1,8 @@
-"""What a run tells the world: one stream of frozen events, exactly one of them terminal.
+"""The events of a run: one stream of frozen events, exactly one of them terminal.
 
 The wire names are those of SPEC section 12: ``text``, ``tool_call_chunk``, ``tool_call``, ``tool_call_result``,
-``token_usage``, ``complete``, ``error``; ours besides: ``run_started``, ``reasoning``, ``tool_progress``,
-``model_retry``, ``notice``, ``approval_requested``, ``approval_decided``, ``subagent``.
+``token_usage``, ``complete``, ``error``. Zeus adds ``run_started``, ``reasoning``, ``tool_progress``, ``model_retry``,
+``notice``, ``approval_requested``, ``approval_decided``, ``subagent``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zeus_runtime.notice import Notice as Notice
 
 @dataclass(frozen=True)
 class RunStarted(EventData):
-    """A run begins, or is taken up again (``resumed``)."""
+    """A run begins, or is resumed (``resumed``)."""
 
     type: ClassVar[str] = "run_started"
     session: str
@@ -37,7 +37,7 @@ class Text(EventData):
 
 @dataclass(frozen=True)
 class Reasoning(EventData):
-    """A piece of the model's visible reasoning, where the provider gives it."""
+    """A piece of the model's visible reasoning, if the provider sends it."""
 
     type: ClassVar[str] = "reasoning"
     text: str
@@ -56,7 +56,7 @@ class ToolCallChunk(EventData):
 
 @dataclass(frozen=True)
 class ToolCallStarted(EventData):
-    """A complete tool call, about to be dispatched."""
+    """A complete tool call, before it is dispatched."""
 
     type: ClassVar[str] = "tool_call"
     call_id: str
@@ -67,7 +67,7 @@ class ToolCallStarted(EventData):
 
 @dataclass(frozen=True)
 class ToolProgress(EventData):
-    """How far a call is, as its tool tells it: ``done`` of ``total`` in the tool's own unit, where it knows."""
+    """The progress of a call, reported by its tool: ``done`` of ``total`` in the tool's unit, if known."""
 
     type: ClassVar[str] = "tool_progress"
     call_id: str
@@ -79,7 +79,7 @@ class ToolProgress(EventData):
 
 @dataclass(frozen=True)
 class ToolCallResult(EventData):
-    """The result of a call, paired with it by ``call_id`` and by nothing else."""
+    """The result of a call; ``call_id`` alone pairs it with the call."""
 
     type: ClassVar[str] = "tool_call_result"
     call_id: str
@@ -90,9 +90,9 @@ class ToolCallResult(EventData):
 
 @dataclass(frozen=True)
 class TokenUsage(EventData):
-    """What one model call used, in tokens, as the provider reports it; cost in US dollars where the price is known.
+    """The usage of one model call, in tokens, as the provider reports it; cost in US dollars if the price is known.
 
-    ``estimated``: the provider reported nothing that can be read, so Zeus counted.
+    ``estimated``: the provider's report is missing or unreadable, so Zeus counted.
     """
 
     type: ClassVar[str] = "token_usage"
@@ -106,7 +106,7 @@ class TokenUsage(EventData):
 
 @dataclass(frozen=True)
 class ModelRetry(EventData):
-    """A model call is made again: what streamed of this call so far is void."""
+    """A model call is repeated: the pieces of this call that streamed so far are void."""
 
     type: ClassVar[str] = "model_retry"
     attempt: int
@@ -116,7 +116,7 @@ class ModelRetry(EventData):
 
 @dataclass(frozen=True)
 class ApprovalRequested(EventData):
-    """A call waits until somebody decides. ``id`` names it; it comes again whenever its run is taken up undecided.
+    """A call waits for a decision. ``id`` names the request; the event is repeated when its run is resumed undecided.
 
     ``session`` may be a sub-agent's. ``expires_ms`` is UTC milliseconds; None: it waits for ever.
     """
@@ -133,7 +133,7 @@ class ApprovalRequested(EventData):
 
 @dataclass(frozen=True)
 class ApprovalDecided(EventData):
-    """What was decided on a call, ``approve`` or ``reject``, by ``user``, ``timeout`` or an ``earlier`` rejection.
+    """The decision on a call, ``approve`` or ``reject``, by ``user``, ``timeout`` or an ``earlier`` rejection.
 
     ``changed`` are the arguments that it runs with instead of ``parameters``.
     """
@@ -152,9 +152,10 @@ class ApprovalDecided(EventData):
 
 @dataclass(frozen=True)
 class SubAgentEvent(EventData):
-    """An event of a sub-agent: ``event`` is its JSON object, its terminal one included.
+    """An event of a sub-agent; ``event`` is its JSON object. Terminal events of sub-agents are included.
 
-    What a sub-agent asks comes as it is, with the sub-agent's session; what its model calls used comes as it is too.
+    A sub-agent's approval requests and decisions come unwrapped instead, with the sub-agent's session. The usage of its
+    model calls comes unwrapped too.
     """
 
     type: ClassVar[str] = "subagent"
@@ -166,9 +167,9 @@ class SubAgentEvent(EventData):
 
 @dataclass(frozen=True)
 class RunCompleted(EventData):
-    """The run ended well. Terminal.
+    """The run completed. Terminal.
 
-    ``finish_reason`` is ``length`` where the answer was cut at the model's output limit.
+    ``finish_reason`` is ``length`` if the answer was cut at the model's output limit.
     """
 
     type: ClassVar[str] = "complete"
@@ -183,7 +184,7 @@ class RunCompleted(EventData):
 
 @dataclass(frozen=True)
 class RunFailed(EventData):
-    """The run ended otherwise: failed, limited or cancelled. Terminal; ``exit_code`` is the command's."""
+    """The run failed, reached a limit or was cancelled. Terminal; ``exit_code`` is the command's."""
 
     type: ClassVar[str] = "error"
     session: str

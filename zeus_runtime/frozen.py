@@ -1,9 +1,9 @@
-"""``@dataclass(frozen=True)`` with methods that all classes share, so that defining a class costs little.
+"""``@dataclass(frozen=True)`` with methods that all classes share, so that defining a class is cheap.
 
-For each frozen class the standard library compiles six functions: half a millisecond, and 40 % of the CPU of
-`zeus validate` went into that. Here the standard library still reads the fields (``fields``, ``replace``, ``asdict``
-and ``match`` work), and six functions for all classes look them up. Making an instance is no slower; comparing and
-hashing are, so what is compared in a loop is better off with the standard library's.
+The standard library compiles six functions for each frozen class: half a millisecond, and 40 % of the CPU time of
+`zeus validate`. Here the standard library still reads the fields (``fields``, ``replace``, ``asdict`` and ``match``
+work), and six functions for all classes look them up. Making an instance is as fast; comparing and hashing are slower,
+so use the standard library's for values that are compared in a loop.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if not TYPE_CHECKING:
         """A frozen dataclass; its fields are the positional arguments of its constructor.
 
         Args:
-            frozen: True; what can change is a matter for ``dataclasses.dataclass``.
-            eq: compare and hash by the fields' values.
+            frozen: True; use ``dataclasses.dataclass`` for objects that can change.
+            eq: whether to compare and hash by the fields' values.
 
         Raises:
             TypeError: it is not frozen, or a field is ``kw_only``, ``init=False`` or an ``InitVar``.
@@ -38,13 +38,13 @@ if not TYPE_CHECKING:
 
 
 class _Shape(NamedTuple):
-    """What the shared methods know of a class.
+    """The fields of a class, for the shared methods.
 
     Args:
-        names: its fields, in the order in which they were written.
+        names: all fields, in the order of their definition.
         required: those without a default.
         template: every field's default, in that order; ``dataclasses.MISSING`` where there is none.
-        factories: what makes a default anew.
+        factories: the functions that make a new default.
         shown, compared, hashed: the fields of ``repr``, ``==`` and ``hash``.
     """
 
@@ -62,7 +62,9 @@ _SHAPE: Final = "__frozen_shape__"
 
 def _frozen(cls: Any, *, eq: bool) -> Any:
     documented = cls.__doc__
-    cls.__doc__ = documented or cls.__name__  # else the standard library works out a signature for it
+    cls.__doc__ = (
+        documented or cls.__name__
+    )  # else the standard library computes a signature for it, which is slow
     above = [getattr(base, "__dataclass_params__", None) for base in cls.__mro__[1:]]
     extends = any(params.frozen for params in above if params is not None)
     dataclasses.dataclass(init=False, repr=False, eq=False, frozen=extends)(cls)
@@ -118,7 +120,7 @@ def _init(self: Any, /, *args: Any, **named: Any) -> None:
 
 
 def _refuse(cls: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """Say what is wrong with a constructor's arguments, as Python says it of any function's."""
+    """Raise the same error for a constructor's arguments as Python raises for those of a function."""
     try:
         _signature(cls).bind(*args, **named)
     except TypeError as error:
@@ -145,7 +147,7 @@ def _signature(cls: Any) -> Signature:
 
 
 class _ShownSignature:
-    """What ``inspect.signature`` says of a class; its ``__init__`` takes anything."""
+    """The result of ``inspect.signature`` for a class, whose ``__init__`` accepts any arguments."""
 
     def __get__(self, instance: object, owner: type) -> Signature:
         if owner.__init__ is not _init:  # type: ignore[misc]
@@ -183,7 +185,7 @@ def _delattr(self: Any, name: str) -> None:
 
 
 def _is_frozen(self: Any, name: str) -> bool:
-    """A subclass that is no dataclass may have further attributes that change, as in the standard library."""
+    """A subclass that is not a dataclass may have further mutable attributes, as in the standard library."""
     return _SHAPE in vars(type(self)) or name in self.__frozen_shape__.names
 
 

@@ -14,8 +14,8 @@ def lazy(
 
     Args:
         package: its ``__name__``.
-        rooms: public name to the module below ``root`` that has it.
-        root: a package above; the package itself unless given.
+        rooms: the module below ``root`` that has each public name, by name.
+        root: a package above it; by default the package itself.
     """
 
     def load(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What the user should know: the one event that reading a config gives too, so it stands apart from a run's."""
+"""Notices for the user: the one event that reading a config emits too, so it is separate from a run's events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zeus_runtime.frozen import dataclass
 
 @dataclass(frozen=True)
 class EventData:
-    """What every event is: frozen values with a wire name."""
+    """The base of every event: frozen values with a wire name."""
 
     type: ClassVar[str]
 

@@ -1,4 +1,4 @@
-"""The agent: its Plan, the graph that steps it, runs and sessions, and the Python API.
+"""The Python API of an agent: its Plan, its runs and its sessions.
 
-``checked`` and ``plan`` are light, for commands that run nothing; ``agent`` is the way in for those that do.
+``checked`` and ``plan`` import little, for commands that run nothing; ``agent`` is the entry point for those that do.
 """

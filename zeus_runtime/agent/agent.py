@@ -44,7 +44,7 @@ T = TypeVar("T")
 def _masking(
     method: Callable[Concatenate[Agent, P], Awaitable[T]],
 ) -> Callable[Concatenate[Agent, P], Coroutine[Any, Any, T]]:
-    """A method whose errors are masked: its arguments may hold a secret, and errors say what was asked for."""
+    """A method with masked errors: its arguments may contain a secret, and errors may quote them."""
 
     @wraps(method)
     async def masked(self: Agent, /, *args: P.args, **named: P.kwargs) -> T:
@@ -55,9 +55,9 @@ def _masking(
 
 
 class Agent:
-    """An agent as its YAML says. Use it as an async context manager, or call ``aclose`` when done.
+    """An agent, made from its YAML. Use it as an async context manager, or call ``aclose`` when done.
 
-    Several sessions may run at the same time; one session runs one thing at a time.
+    Several sessions may run at the same time; each session has at most one run at a time.
     """
 
     def __init__(self, checked: Checked, plan: Plan, *, model: Model | None = None) -> None:
@@ -82,20 +82,20 @@ class Agent:
 
         Args:
             config: a YAML file, a preset's name, or None for ``zeus.yaml`` in the directory.
-            env: overlay name: ``prod`` for ``zeus.prod.yaml`` beside ``zeus.yaml``.
+            env: the overlay's name: ``prod`` for ``zeus.prod.yaml`` beside ``zeus.yaml``.
             sets: overrides such as ``limits.max_steps=5``.
-            directory: the working directory; the process's own by default.
-            environ: the environment variables; the process's own by default.
-            mode: instead of the config's.
-            model: instead of the config's; for tests.
-            trust: what the config may execute besides what this process's user has allowed, as ``ZEUS_TRUST`` writes
-                it; ``all`` where the program itself vouches for the config (docs/explanation/trust.md).
+            directory: the working directory; the process's by default.
+            environ: the environment variables; the process's by default.
+            mode: replaces the config's mode.
+            model: replaces the config's model; for tests.
+            trust: what the config may execute besides what this process's user has allowed, in the format of
+                ``ZEUS_TRUST``; ``all`` where the program itself vouches for the config (docs/explanation/trust.md).
 
         Raises:
-            ConfigError: with every problem and its position.
-            MissingError: a plugin, dependency or file is not there.
-            UntrustedError: a plugin file or an option would be executed, and nobody allowed it. What only a run
-                executes (MCP servers) is refused when the run begins.
+            ConfigError: the config is not valid; it lists every problem with its position.
+            MissingError: a plugin, dependency or file is missing.
+            UntrustedError: a plugin file or an option would be executed, and the user has not allowed it. Parts that
+                only a run executes (MCP servers) are refused when the run begins.
         """
         environ = os.environ if environ is None else environ
         with masking_errors(secrets_of_environment(environ)):
@@ -124,17 +124,17 @@ class Agent:
         approvals: ApprovalChannel | None = None,
         attachments: Sequence[str | Path] = (),
     ) -> RunResult:
-        """One run from prompt to answer.
+        """Do one run and return its answer.
 
         Args:
-            prompt: what the user says.
-            session: an existing session to go on with; a new one by default.
-            approvals: who is asked what needs approval, as in ``stream``.
+            prompt: the user's prompt.
+            session: an existing session to continue; a new one by default.
+            approvals: asks for approvals, as in ``stream``.
             attachments: files that go with the prompt, relative to the working directory.
 
         Raises:
             FailedRunError: the run failed, reached a limit, needs approval or was cancelled.
-            UsageError: there is no such session, or it is running.
+            UsageError: the session does not exist, or it is running.
         """
         ending: Event | None = None
         given = self.stream(prompt, session=session, approvals=approvals, attachments=attachments)
@@ -150,33 +150,34 @@ class Agent:
         approvals: ApprovalChannel | None = None,
         attachments: Sequence[str | Path] = (),
     ) -> AsyncGenerator[Event, None]:
-        """One run as its events; exactly one is terminal (``RunCompleted`` or ``RunFailed``) and it is the last.
+        """Do one run and yield its events; exactly one, the last, is terminal (``RunCompleted`` or ``RunFailed``).
 
-        Closing the iterator early cancels the run; the session can go on.
+        Closing the iterator early cancels the run; the session can be continued later.
 
         Args:
             prompt, session, attachments: as in ``run``.
-            approvals: who is asked what needs approval. Without anybody, or where that gives no answer, the run ends
-                with the code ``approval_needed``; ``decide`` and ``resume`` go on.
+            approvals: asks the user for approvals. Without it, or if it gives no answer, the run ends with the code
+                ``approval_needed``; ``decide`` and ``resume`` continue the run.
         """
         return self._masked(self._runner.events(prompt, session, approvals, attachments))
 
     def resume(
         self, session: str, *, approvals: ApprovalChannel | None = None
     ) -> AsyncGenerator[Event, None]:
-        """Take up the session's run that was cut off: no finished tool call repeats, no paid answer is asked again.
+        """Resume the session's interrupted run: finished tool calls and paid answers are not repeated.
 
         Args:
-            approvals: who is asked what still needs approval.
+            approvals: asks for approvals that are still open.
 
         Raises:
-            UsageError: there is no such session. (That nothing is left to take up comes as a ``RunFailed``.)
+            UsageError: the session does not exist. (If there is nothing to resume, the stream ends with a
+                ``RunFailed``.)
         """
         return self._masked(self._runner.events(None, session, approvals))
 
     @_masking
     async def pending_approvals(self, session: str | None = None) -> Sequence[PendingApproval]:
-        """What nobody has decided yet, the oldest first: of a session and its sub-agents, or of the whole database."""
+        """The undecided approval requests, oldest first: of a session and its sub-agents, or of the whole database."""
         from zeus_runtime.store.approvals import open_approvals
 
         known = self._runner.redactor.masked
@@ -186,13 +187,13 @@ class Agent:
 
     @_masking
     async def decide(self, session: str, decisions: Mapping[str, Decision]) -> None:
-        """Decide what a session waits for, all of it or none; ``resume`` then goes on.
+        """Decide open requests of a session, all of the given ones or none; ``resume`` then continues the run.
 
         Args:
-            decisions: ``PendingApproval.id`` to what is decided; what is not named stays open.
+            decisions: decisions by ``PendingApproval.id``; requests without one stay open.
 
         Raises:
-            UsageError: there is no such session or question, it is decided already or out of time, or changed
+            UsageError: the session or request does not exist, the request is already decided or has expired, or changed
                 arguments do not fit.
         """
         from zeus_runtime.store.approvals import allow, decide
@@ -205,16 +206,16 @@ class Agent:
                 await allow(log, self._plan.config.user, pending.tool)
 
     def cancel(self, session: str) -> bool:
-        """Stop what runs on ``session``; its stream ends with a ``RunFailed`` of code ``cancelled``.
+        """Cancel the run on ``session``; its stream ends with a ``RunFailed`` of code ``cancelled``.
 
         Returns:
-            whether something ran.
+            whether a run was active.
         """
         return self._runner.running.cancel(session)
 
     @contextmanager
     def record(self, path: str | Path) -> Iterator[None]:
-        """While inside, every finished model call is appended to the cassette ``path``, secrets removed.
+        """Inside the block, every finished model call is appended to the cassette ``path``, without secrets.
 
         Replay it with ``model: {replay: {cassette: PATH}}``.
         """
@@ -229,8 +230,8 @@ class Agent:
         """The sessions of this agent's database, last used first.
 
         Args:
-            limit: at most so many.
-            every_agent: those of all agents that use the database, not of this one alone.
+            limit: the most sessions to return.
+            every_agent: whether to include the sessions of other agents that use the database.
         """
         agent = None if every_agent else self._plan.config.name
         return await (await self._masked_log()).sessions(agent=agent, limit=limit)
@@ -249,10 +250,10 @@ class Agent:
 
     @_masking
     async def outermost(self, session: str) -> str:
-        """The session that ``session`` works for in the end, which ``resume`` takes up; itself where it works for none.
+        """The outermost session above a sub-agent's session, which ``resume`` accepts; any other session itself.
 
         Raises:
-            UsageError: there is no such session.
+            UsageError: the session does not exist.
         """
         from zeus_runtime.store.session_tree import parent_of
 
@@ -263,60 +264,61 @@ class Agent:
 
     @_masking
     async def history(self, session: str, *, whole: bool = False) -> Sequence[BaseMessage]:
-        """Every message of a session's conversation, untouched by any context policy.
+        """Every message of a session's conversation, unchanged by any context policy.
 
         Args:
-            whole: those that a rollback set aside too.
+            whole: whether to include messages that a rollback set aside.
 
         Raises:
-            UsageError: there is no such session, or it is archived.
+            UsageError: the session does not exist, or it is archived.
         """
         log = await self._masked_log()
         return await history_of(log, await log.find(session), whole=whole)
 
     @_masking
     async def chosen_mode(self, session: str) -> Mode | None:
-        """The mode of a session's last run, which ``resume`` needs an agent in; None where that was agent mode, as the
-        config says.
+        """The mode of a session's last run, in which ``resume`` must continue it.
+
+        None where it was agent mode under a config with agent mode.
 
         Raises:
-            UsageError: there is no such session, or it is archived.
+            UsageError: the session does not exist, or it is archived.
         """
         return mode_of(await self.history(session))
 
     @_masking
     async def compact(self, session: str) -> Compaction:
-        """Let every context policy shed what it can now, as if the next request did not fit.
+        """Let every context policy remove what it can now, as if the next request did not fit.
 
         Raises:
-            UsageError: there is no such session, it has no messages, or it is running.
+            UsageError: the session does not exist, it has no messages, or it is running.
         """
         return await self._runner.compact(session)
 
     @_masking
     async def rollback(self, session: str, *, to: int, before: bool = False) -> int:
-        """Go back to an earlier message of the user's; what came after it is set aside, and stays in the database.
+        """Go back to an earlier message of the user; later messages are set aside, and stay in the database.
 
-        ``resume`` answers the message again; ``run`` and ``stream`` go on after it.
+        ``resume`` answers the message again; ``run`` and ``stream`` continue after it.
 
         Args:
             to: the message's number, as ``zeus sessions show`` prints it.
-            before: set the message itself aside too, to word it anew.
+            before: whether to set the message itself aside too, to rephrase it.
 
         Returns:
-            how many messages were set aside.
+            the number of messages that were set aside.
 
         Raises:
-            UsageError: there is no such session or message, or nothing after it, or the session is running.
+            UsageError: the session or message does not exist, nothing comes after it, or the session is running.
         """
         return await (await self._runner.lifecycle()).roll_back(session, to, before=before)
 
     @_masking
     async def archive(self, session: str) -> bool:
-        """Pack a session's messages, edits and ledger away; its checkpoints go. False if it was archived already.
+        """Pack a session's messages, edits and ledger, and delete its checkpoints. False if it was already archived.
 
         Raises:
-            UsageError: there is no such session, or it is running.
+            UsageError: the session does not exist, or it is running.
         """
         lifecycle = await self._runner.lifecycle()
         done = await lifecycle.archive(session)
@@ -325,10 +327,10 @@ class Agent:
 
     @_masking
     async def restore(self, session: str) -> bool:
-        """Bring an archived session back as it was; False if it was not archived.
+        """Restore an archived session completely; False if it was not archived.
 
         Raises:
-            UsageError: there is no such session, or it is running.
+            UsageError: the session does not exist, or it is running.
             RunError: its archive is damaged.
         """
         lifecycle = await self._runner.lifecycle()
@@ -340,12 +342,12 @@ class Agent:
     async def prune(
         self, retention: Retention | None = None, *, every_agent: bool = False, dry_run: bool = False
     ) -> Pruned:
-        """Archive or delete the sessions that are beyond a retention; none that runs.
+        """Archive or delete the sessions that exceed a retention; running sessions are left alone.
 
         Args:
             retention: the config's by default.
-            every_agent: of every agent that uses the database, not of this one alone.
-            dry_run: only say which.
+            every_agent: whether to include the sessions of other agents that use the database.
+            dry_run: only return the sessions, and change nothing.
         """
         config = self._plan.config
         agent = None if every_agent else config.name
@@ -354,17 +356,17 @@ class Agent:
 
     @_masking
     async def delete_session(self, session: str) -> None:
-        """Remove a session with all its messages and checkpoints, archived or not.
+        """Delete a session, archived or not, with all its messages and checkpoints.
 
         Raises:
-            UsageError: there is no such session, or it is running.
+            UsageError: the session does not exist, or it is running.
         """
         lifecycle = await self._runner.lifecycle()
         await lifecycle.delete(session)
         await lifecycle.log.database.compact()
 
     async def aclose(self) -> None:
-        """Cancel what runs and close the stores."""
+        """Cancel all runs and close all connections."""
         await self._runner.aclose()
 
     async def __aenter__(self) -> Self:
@@ -375,19 +377,19 @@ class Agent:
 
     @_masking
     async def connections(self) -> Sequence[Connection]:
-        """What the agent's toolsets are connected to, and what not; they are opened if they are not yet."""
+        """The connections of the agent's toolsets, with failed ones; toolsets that are not open yet are opened."""
         known = self._runner.redactor
         found = [each for toolset in (await self.toolsets()).values() for each in toolset.status()]
         return [replace(each, why=known(each.why)) for each in found]
 
     @_masking
     async def toolsets(self) -> Mapping[str, Toolset]:
-        """The agent's toolsets by component name; they are opened if they are not yet."""
+        """The agent's toolsets by component name; those that are not open yet are opened."""
         return await (await self._open()).toolsets_of(self._plan).opened()
 
     @_masking
     async def tools(self) -> Sequence[Tool]:
-        """Every tool the agent has now, the toolsets' too, in the order the model sees them."""
+        """Every current tool of the agent, including toolsets' tools, in the order in which the model sees them."""
         connections = await self._open()
         opened = await connections.toolsets_of(self._plan).opened()
         model = connections.model_of(self._plan)

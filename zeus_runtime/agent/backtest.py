@@ -1,7 +1,7 @@
-"""A recorded session played again under another config: the real planner and policies, a provider that is not there.
+"""Replay a recorded session under another config, with the real planner and policies and a simulated provider.
 
-Nothing that the config names is called: the recorded answers are the model, the recorded results are the tools, and
-what policies archive goes to a folder of its own.
+No component of the config is called: the recorded answers replace the model, the recorded results replace the tools,
+and a separate folder receives the originals that policies archive.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Replayed:
     """One session under one config.
 
     Args:
-        outcome: added up.
-        calls: every call the provider saw, refused ones included.
+        outcome: the totals.
+        calls: every call that the provider saw, including refused ones.
         steps: the ledger.
-        edits: what was admitted, each with the last message it could know.
-        cpu_seconds: of each step, from one answer to the next request.
-        provider: as it stood at the end.
+        edits: the admitted edits, each with the ``seq`` of the last message before it.
+        cpu_seconds: CPU time of each step, from one answer to the next request.
+        provider: its final state.
     """
 
     outcome: Outcome
@@ -78,12 +78,12 @@ async def replay(
 
     Args:
         plan: the candidate; its model gives window, prices and cache rules, and is not called.
-        recording: what was said.
+        recording: the recorded conversation.
         folder: an empty folder for the log and the archive.
-        policy: what the outcome calls the candidate.
-        needles: texts of the user's that the last request should still show.
+        policy: the candidate's name in the outcome.
+        needles: texts from the user that the last request should still contain.
         summary_tokens: the length of the summaries that policies get.
-        listed: what toolsets offer, by component name (``listed_toolsets``); without it they offer nothing.
+        listed: the tools of toolsets, by component name (``listed_toolsets``); without it toolsets have none.
     """
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
@@ -131,7 +131,7 @@ class _Player:
         self._mark = 0.0
 
     async def play(self) -> str:
-        """The whole recording; why it ended early, if it did."""
+        """Play the whole recording; return why it ended early, or an empty text."""
         messages = self._recording.messages
         resources = self._resources()
         transcript = Transcript(
@@ -175,6 +175,7 @@ class _Player:
 
     def _resources(self) -> RunResources:
         resources = run_resources(self._plan, self._provider, _SESSION, opened=self._listed)
+        # The recording decides how long the run is: no limit may end it.
         limits = replace(
             resources.limits, max_steps=_ENDLESS, timeout_seconds=None, max_cost_usd=None, repeated_calls=None
         )
@@ -182,7 +183,7 @@ class _Player:
 
 
 class _Watched:
-    """The simulated provider, with the clock stopped while it works."""
+    """The simulated provider, whose own CPU time is not counted."""
 
     def __init__(self, simulated: SimulatedProvider, player: _Player) -> None:
         self.simulated = simulated
@@ -201,7 +202,7 @@ class _Watched:
 
 
 def _apart(plan: Plan, provider: SimulatedProvider, folder: Path) -> Plan:
-    """``plan`` with its files in ``folder`` and no model but ``provider``."""
+    """``plan`` with its files in ``folder`` and ``provider`` as its only model."""
     routes = {prefix: folder / "routes" / prefix.strip("/") for prefix in plan.build.workspace.routes}
     build = replace(
         plan.build,
@@ -214,9 +215,9 @@ def _apart(plan: Plan, provider: SimulatedProvider, folder: Path) -> Plan:
 
 
 def _compactions(recording: Recording, edits: Sequence[tuple[int, Edit]]) -> Iterator[int]:
-    """Places of the answers before which an edit changed what an earlier request had shown.
+    """The places of the answers before which an edit changed something that an earlier request had shown.
 
-    A result that is replaced before it was ever sent breaks no prefix and is none.
+    A result that is replaced before it was ever sent changes no cached prefix and does not count.
     """
     asked = [place for place, message in enumerate(recording.messages) if message.type == "ai"]
     former: Mapping[int, int] = dict(zip(asked[1:], asked, strict=False))

@@ -1,4 +1,4 @@
-"""How a run ended, for programs that wait for its end."""
+"""The end of a run, for programs that wait for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a finished run gives back; money in US dollars, None where no price is known.
+    """The result of a completed run; the cost is in US dollars, or None where no price is known.
 
     ``finish_reason`` is ``length`` where the answer was cut at the model's output limit.
     """
@@ -29,7 +29,7 @@ class RunResult:
 
 
 class FailedRunError(RunError):
-    """A run that ``Agent.run`` began did not complete; ``event`` says how and ``session`` goes on."""
+    """A run that ``Agent.run`` began did not complete; ``event`` has the reason, and ``session`` can be continued."""
 
     def __init__(self, event: RunFailed) -> None:
         super().__init__(event.message)
@@ -40,7 +40,7 @@ class FailedRunError(RunError):
 
 
 def result_of(ending: Event | None) -> RunResult:
-    """What a run's terminal event gives back.
+    """The result of a run, from its terminal event.
 
     Raises:
         FailedRunError: the run did not complete.

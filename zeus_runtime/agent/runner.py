@@ -1,4 +1,4 @@
-"""An agent's runs: each is given what it works with, begun on its session, and heard as its events."""
+"""An agent's runs: each gets its resources, begins on its session, and yields its events."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Runner:
     Args:
         checked: the agent's config.
         plan: exactly what runs.
-        model: instead of the plan's.
+        model: replaces the plan's model.
 
     Attributes:
-        running: the runs of this moment.
+        running: the current runs.
         redactor: the secrets of the agent and its sub-agents.
         cassette: the file that finished model calls are appended to; None records nothing.
     """
@@ -60,7 +60,7 @@ class Runner:
 
     @property
     def secrets(self) -> Redactor:
-        """What is masked in what the agent's model is sent and its log keeps."""
+        """The secrets that are masked in everything that the agent's model is sent and its log keeps."""
         return masked_for(self._plan, self.redactor)
 
     async def events(
@@ -70,17 +70,18 @@ class Runner:
         approvals: ApprovalChannel | None,
         attachments: Sequence[str | Path] = (),
     ) -> AsyncGenerator[Event, None]:
-        """One run as its events.
+        """Do one run and yield its events.
 
         Args:
-            prompt: what the user says; None takes up the session's interrupted run.
-            session: an existing one; None begins one.
-            approvals: who is asked what needs approval.
+            prompt: the user's prompt; None resumes the session's interrupted run.
+            session: an existing session; None begins a new one.
+            approvals: asks the user for approvals.
             attachments: files that go with the prompt.
 
         Raises:
-            UsageError: there is no such session, it is running or another's, or the prompt is empty or no text.
-            UntrustedError: the config would execute what its user has not allowed.
+            UsageError: the session does not exist, is running or is a sub-agent's, or the prompt is empty or not valid
+                text.
+            UntrustedError: the config would execute something that the user has not allowed.
         """
         if prompt is not None:
             _refuse_bad_text(prompt, is_all=not attachments)
@@ -99,6 +100,7 @@ class Runner:
             thread = await connections.log.find(session)
             await _refuse_sub_agents(connections.log, thread)
         self.running.refuse(name)
+        # The claim is held until `ended` of the run: from here on no other process may write to the session.
         give_back = await connections.database.claim(name)
         for notice in _notices(self._plan, references):
             emit(notice)
@@ -121,11 +123,11 @@ class Runner:
                 yield event
 
     async def compact(self, session: str) -> Compaction:
-        """Let every context policy shed what it can now.
+        """Let every context policy remove what it can now.
 
         Raises:
-            UsageError: there is no such session, it has no messages, or it is running.
-            UntrustedError: the config would execute what its user has not allowed.
+            UsageError: the session does not exist, it has no messages, or it is running.
+            UntrustedError: the config would execute something that the user has not allowed.
         """
         self._require_trust()
         connections = await self.connections()
@@ -141,20 +143,20 @@ class Runner:
             give_back()
 
     async def lifecycle(self) -> SessionLifecycle:
-        """What keeps, archives and deletes the sessions of the agent's database."""
+        """Archives, deletes and rolls back the sessions of the agent's database."""
         return self._lifecycle_of(await self.connections())
 
     async def connections(self) -> Connections:
-        """The agent's connections, open."""
+        """The agent's open connections."""
         return await self._pool.open()
 
     async def aclose(self) -> None:
-        """Cancel what runs and close the stores."""
+        """Cancel all runs and close all connections."""
         await self.running.aclose()
         await self._pool.aclose()
 
     def _require_trust(self) -> None:
-        """Raise unless all that the agent and its sub-agents execute is allowed; asked before the first run."""
+        """Raise unless everything that the agent and its sub-agents execute is allowed; checked once, before a run."""
         if self._is_trusted:
             return
         self._checked.trust.require(all_parts(self._checked))
@@ -207,6 +209,7 @@ class Runner:
         redactor = self.redactor
 
         def emit(event: Event) -> None:
+            # Masked once, before any reader: neither the stream nor an observer sees a secret.
             shown = redacted(event, redactor)
             put(shown)
             for notice in observers.notify(shown):
@@ -217,10 +220,10 @@ class Runner:
 
 @contextmanager
 def _untraced() -> Iterator[None]:
-    """No run is sent to LangSmith because a variable of the environment says so: no config asks for that.
+    """Keep LangSmith from tracing the run because of an environment variable, since no config asks for it.
 
     Raises:
-        UsageError: a variable is set with which LangChain refuses to work.
+        UsageError: a variable is set with which LangChain no longer works.
     """
     from langchain_core.utils.env import env_var_is_set
     from langsmith import tracing_context
@@ -235,7 +238,7 @@ def _untraced() -> Iterator[None]:
 
 
 def _notices(plan: Plan, references: Sequence[Reference]) -> Iterator[Notice]:
-    """What the user should know before a run: of the plan, and of what the prompt brings along."""
+    """What the user should know before a run: the plan's notices, and problems with the prompt's files."""
     yield from plan.notices
     for each in references:
         if each.problem:
@@ -257,7 +260,7 @@ async def _refuse_sub_agents(log: ThreadLog, thread: Thread) -> None:
 
 def _refuse_bad_text(prompt: str, *, is_all: bool) -> None:
     if is_all and not prompt.strip():
-        # Providers refuse an empty message, and it would stand in every later request.
+        # Providers refuse an empty message, and it would be part of every later request.
         raise UsageError("the prompt is empty", remedy="Say what is to be done.")
     try:
         prompt.encode()

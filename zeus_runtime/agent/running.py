@@ -1,4 +1,4 @@
-"""The runs of an agent at this moment: one for a session at most, each heard as a stream of its events."""
+"""The current runs of an agent: at most one per session, each with a stream of its events."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Running:
         return session in self._tasks
 
     def refuse(self, session: str) -> None:
-        """See to it that nothing runs on ``session``.
+        """Check that no run is active on ``session``.
 
         Raises:
-            UsageError: something does.
+            UsageError: a run is active.
         """
         if session in self._tasks:
             raise UsageError(
@@ -31,7 +31,7 @@ class Running:
             )
 
     def cancel(self, session: str) -> bool:
-        """Stop what runs on ``session``; False if nothing does."""
+        """Cancel the run on ``session``; False if there is none."""
         task = self._tasks.get(session)
         if task is None:
             return False
@@ -39,7 +39,7 @@ class Running:
         return True
 
     async def aclose(self) -> None:
-        """Stop everything, and wait for its end."""
+        """Cancel all runs, and wait for their ends."""
         for task in self._tasks.values():
             _cancel_once(task)
         if self._tasks:
@@ -54,12 +54,12 @@ class Running:
         emit: Callable[[Event], None],
         ended: Callable[[], None],
     ) -> AsyncGenerator[Event, None]:
-        """Start a run and give what it emits, the terminal event last. Closed early, the run is cancelled.
+        """Start a run and yield its events, the terminal event last. Closing the iterator early cancels the run.
 
         Args:
             work: the run; it emits exactly one terminal event, unless it is cancelled before its first step.
-            emitted: what ``emit`` puts there, as it is shown.
-            ended: called when the run has ended, however it did.
+            emitted: receives the events from ``emit``, already masked.
+            ended: called when the run has ended in any way.
         """
         task = asyncio.create_task(work(), name=f"run {session}")
         self._tasks[session] = task
@@ -75,6 +75,8 @@ class Running:
         terminal: Event | None = None
         try:
             while (event := await emitted.get()) is not None:
+                # Held back until the task has ended: a reader of the terminal event may begin the session's next run at
+                # once.
                 if isinstance(event, RunCompleted | RunFailed):
                     terminal = event
                 else:
@@ -90,6 +92,6 @@ class Running:
 
 
 def _cancel_once(task: asyncio.Task[None]) -> None:
-    # A second cancel would end the graph's own cleaning up, and leave its tasks behind.
+    # A second cancel would interrupt the graph's own cleanup, and leave its tasks running.
     if not task.cancelling():
         task.cancel()

@@ -1,6 +1,6 @@
-"""What the model sees: a view folded from the append-only history and the edits that the planner admitted.
+"""The model's context: a view folded from the append-only history and the edits that the planner admitted.
 
-Each name is loaded at first use: a plan needs a few of them only.
+Each name is loaded at first use, since a plan needs only a few of them.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The archive: what an edit takes out of the view is written down first, append-only, untruncated, byte for byte.
+"""The archive: before an edit removes content from the view, the original is stored: append-only, complete, exact.
 
-One file per thread with dated sections (``/conversation_history/{session}.md``) holds messages that were dropped or
-summarized; a tool result or a call's arguments have a file each (``/large_tool_results/…``). All through the
-workspace's routes, so that the model reads them back with ``read_file``, and a deployment puts them where it likes.
+One file per session with dated sections (``/conversation_history/{session}.md``) holds messages that were dropped or
+summarized. A tool result or a call's arguments have a file each (``/large_tool_results/…``). All paths lead through the
+workspace's routes, so the model can read them with ``read_file``, and a deployment can choose where they are.
 
-A section is Markdown with machine-readable lines: before each message stands a comment with its JSON (all but the
-text) and the number of bytes of the text that follows, so that nothing in a text can be mistaken for structure. Long
-arguments of calls, which the JSON has on one line, are written out once more below, for who reads by lines.
+A section is Markdown with machine-readable lines. A comment before each message has its JSON without the text, and the
+number of bytes of the text that follows, so that no text can be mistaken for structure. The JSON has long arguments of
+calls on one line, so they are repeated below it for tools that read by lines.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LONG_ARGUMENT_CHARS: Final = 1_000
 
 
 class ArchiveError(RunError):
-    """Originals could not be written down, so the edit was not made."""
+    """Originals could not be stored, so the edit was not made."""
 
     code = "archive"
 
@@ -56,7 +56,7 @@ class Archived:
 
     Args:
         seq: its place in the history.
-        message: as it stood there.
+        message: as it is in the history.
     """
 
     seq: int
@@ -64,13 +64,13 @@ class Archived:
 
 
 class Archive:
-    """Where one session's originals go.
+    """Stores one session's originals.
 
     Args:
         files: the workspace with its routes.
-        session: the thread's id, which names its file.
+        session: the session's id, which names its file.
         now: the clock, for the dates of sections.
-        max_age_days, max_megabytes: how long archived files stay and what they may take; None for no limit.
+        max_age_days, max_megabytes: the limits of age and total size of archived files; None for no limit.
     """
 
     def __init__(
@@ -95,34 +95,34 @@ class Archive:
         return f"{HISTORY_ROUTE}{_file_name(self._session)}.md"
 
     def result_handle(self, call_id: str) -> str:
-        """The path under which the result of a call is kept."""
+        """The path of a call's archived result."""
         return f"{RESULTS_ROUTE}{_file_name(call_id)}"
 
     def arguments_handle(self, call_id: str) -> str:
-        """The path under which the arguments of a call are kept, as JSON."""
+        """The path of a call's archived arguments, as JSON."""
         return f"{RESULTS_ROUTE}{_file_name(call_id)}.arguments.json"
 
     def argument_handle(self, call_id: str, name: str) -> str:
-        """The path under which the text of one argument of a call is kept as it is, so that it can be read by lines."""
+        """The path of one argument's text, stored unchanged so that it can be read by lines."""
         return argument_path(self.arguments_handle(call_id), name)
 
     def message_handle(self, seq: int) -> str:
-        """The path under which the text of a message that is no tool result is kept."""
+        """The path of the text of a message other than a tool result."""
         return f"{RESULTS_ROUTE}{_file_name(self._session)}.{seq}"
 
     def save(
         self, edits: Sequence[Edit], originals: Callable[[Edit], Mapping[int, BaseMessage]]
     ) -> list[Edit]:
-        """Write down what ``edits`` take out of the view. Blocks on the disk.
+        """Store the originals that ``edits`` remove from the view. Blocks on the disk.
 
         Args:
-            originals: an edit to the messages it takes out or replaces, by ``seq``, as they stand in the history.
+            originals: returns the messages that an edit removes or replaces, by ``seq``, as they are in the history.
 
         Returns:
-            the edits, their handles filled in or moved where another text already has the place.
+            the edits, with their handles filled in, or changed where another text already has that path.
 
         Raises:
-            ArchiveError: the workspace refused; nothing may be edited.
+            ArchiveError: the workspace refused; no edit may be made.
         """
         try:
             if any(not isinstance(edit, Pin) for edit in edits):
@@ -144,7 +144,7 @@ class Archive:
         """Remove archived files beyond the limits. Blocks on the disk.
 
         Returns:
-            how many files went.
+            the number of removed files.
         """
         return collect(
             self._folders,
@@ -161,6 +161,7 @@ class Archive:
     def _claim(self) -> None:
         if not self._written:
             for folder in self._folders:
+                # Marks a missing or empty folder as made by Zeus: `collect` removes files only in such folders.
                 claim(folder)
             self._written = True
 
@@ -176,7 +177,7 @@ class Archive:
             call = next(each for each in message.tool_calls if each["id"] == edit.call_id)  # type: ignore[attr-defined]
             data = json.dumps(call["args"], ensure_ascii=False).encode()
             placed = self._placed(edit, edit.handle or self.arguments_handle(edit.call_id), data)
-            # JSON puts a whole text on one line, and a long line is not shown whole by a reader of lines.
+            # JSON puts a whole text on one line, and tools that read by lines do not show long lines completely.
             for name in edit.arguments:
                 self._write(argument_path(placed.handle, name), str(call["args"][name]).encode())
             return placed
@@ -185,7 +186,7 @@ class Archive:
         return self._placed(edit, edit.handle, text.encode())
 
     def _placed(self, edit: Evict | TruncateArguments, handle: str, data: bytes) -> Edit:
-        """``data`` at ``handle``, or beside it where another text is already there: nothing is overwritten."""
+        """Store ``data`` at ``handle``, or at a numbered path if another text is there: nothing is overwritten."""
         wanted, path = handle, handle
         for attempt in range(2, 1000):
             if (held := self._held(path)) is None:
@@ -202,7 +203,7 @@ class Archive:
         return replace(edit, handle=path, arguments=moved)
 
     def _write(self, path: str, data: bytes) -> None:
-        """Write where originals go: an edit may point to the user's own files, and never makes one."""
+        """Write under the archive's routes only: an edit may point to a user's file, but must never create one."""
         if not path.startswith((RESULTS_ROUTE, HISTORY_ROUTE)) or self._files.normalize(path) != path:
             raise ArchiveError(
                 f"a context policy would write an original to {path}, which is among the user's files",
@@ -218,14 +219,14 @@ class Archive:
 
 
 def argument_path(handle: str, name: str) -> str:
-    """Where the text of the argument ``name`` stands beside all arguments of its call at ``handle``."""
+    """The path of the text of the argument ``name``, next to all arguments of its call at ``handle``."""
     return f"{handle}.{_file_name(name)}"
 
 
 def section(
     edit: DropBefore | Summarize, originals: Mapping[int, BaseMessage], session: str, at: datetime
 ) -> bytes:
-    """A dated section with every message of ``originals``, whole."""
+    """A dated section with every message of ``originals``, complete."""
     first, last = min(originals), max(originals)
     head = {
         "session": session,
@@ -250,6 +251,7 @@ def _written(seq: int, message: BaseMessage) -> bytes:
         text = payload.pop("content").encode()
     more = _long_arguments(message)
     head = {"seq": seq, "bytes": len(text), **({"more": len(more)} if more else {}), "payload": payload}
+    # `--` would end the comment.
     entry = _json(head).replace("--", "-\\u002d")
     name = f" {message.name}" if message.name else ""
     return (
@@ -264,7 +266,7 @@ def _written(seq: int, message: BaseMessage) -> bytes:
 
 
 def _long_arguments(message: BaseMessage) -> bytes:
-    """The long texts among a message's calls, as they are; those that a reader of lines could not see whole."""
+    """The long texts among a message's calls, unchanged; tools that read by lines could not show them completely."""
     parts = [
         f"\n\n#### {call['name']} · {name}\n\n{value}"
         for call in getattr(message, "tool_calls", ())
@@ -275,7 +277,7 @@ def _long_arguments(message: BaseMessage) -> bytes:
 
 
 def read_archive(data: bytes) -> tuple[list[Archived], list[str]]:
-    """Every message of an archive file, and what of it cannot be read (byte offset and why); the rest is usable."""
+    """Every readable message of an archive file, and the problems (byte offset and reason) of the others."""
     found: list[Archived] = []
     problems: list[str] = []
     for at, entry in _entries(data, problems):
@@ -309,7 +311,7 @@ def _entries(data: bytes, problems: list[str]) -> Iterator[tuple[int, dict[str, 
 
 
 def _file_name(text: str) -> str:
-    """``text`` as a file name: itself where it can be one, else its readable part and a digest."""
+    """``text`` as a file name: unchanged if it can be one, else its readable part and a digest."""
     if _SAFE.match(text):
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""What is new in a view: the messages since a place in the history."""
+"""The new messages in a view: those since a place in the history."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def arrivals(view: View, after: int) -> Sequence[Item]:
-    """The messages of ``view`` with a ``seq`` greater than ``after``, oldest first; it costs what is new.
+    """The messages of ``view`` with a ``seq`` above ``after``, oldest first; the cost grows only with the new ones.
 
     Args:
-        view: what is sent.
-        after: the last ``seq`` that was looked at; 0 at first.
+        view: the messages that are sent.
+        after: the last ``seq`` that was processed; 0 at first.
     """
     new: list[Item] = []
     for place in range(len(view) - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""The budget: what one model call may hold and holds."""
+"""The budget of one model call: how many tokens it may use, and how many it uses."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Budget:
-    """What one model call may hold and holds, in tokens. One budget for all policies, measured anew after each edit.
+    """The tokens that one model call may use and uses. All policies share it, and it is measured again after each edit.
 
     Args:
-        input_limit_tokens: what one request may hold.
-        output_reserve_tokens: what of it the answer needs, where input and output share a window.
+        input_limit_tokens: the most that one request may hold.
+        output_reserve_tokens: the part of it reserved for the answer, where input and output share a window.
         fixed_tokens: the system prompt and the tool schemas.
-        used_tokens: the whole request, fixed part and messages, anchored on what the provider reported.
-        messages: how many messages the view shows.
+        used_tokens: the whole request, fixed part and messages, anchored to the provider's last count.
+        messages: the number of messages in the view.
         known: whether the input limit is the model's own and not the fallback.
-        overflow: the request did not fit, or the user asked to compact: every trigger counts as reached.
+        overflow: whether the request did not fit, or the user asked to compact: every trigger counts as reached.
     """
 
     input_limit_tokens: int
@@ -33,21 +33,21 @@ class Budget:
 
     @property
     def usable_tokens(self) -> int:
-        """The input limit without the output's share: what triggers and fractions refer to."""
+        """The input limit without the output's share; triggers and fractions refer to it."""
         return max(1, self.input_limit_tokens - self.output_reserve_tokens)
 
     @property
     def available(self) -> int:
-        """Tokens that are still free; negative when the request does not fit."""
+        """Tokens that are still free; negative if the request does not fit."""
         return self.usable_tokens - self.used_tokens
 
     @property
     def fraction_used(self) -> float:
-        """Share of the usable tokens that is used."""
+        """The used share of the usable tokens."""
         return self.used_tokens / self.usable_tokens
 
     def at_least(self, size: Size) -> bool:
-        """Whether so much is used: the condition of a trigger. Always true when ``overflow`` is."""
+        """Whether at least ``size`` is used: the condition of a trigger. Always true if ``overflow`` is."""
         if self.overflow:
             return True
         if size.messages is not None:
@@ -58,7 +58,7 @@ class Budget:
         """``size`` in tokens of this window.
 
         Raises:
-            ValueError: it is a number of messages.
+            ValueError: ``size`` is a number of messages.
         """
         tokens = size.in_tokens(self.usable_tokens)
         if tokens is None:

@@ -1,4 +1,4 @@
-"""What a provider's prompt cache reads and writes for a sequence of requests: rules as data, one cache as state."""
+"""A model of providers' prompt caches: what requests read and write. Rules are data, a cache is state."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class CacheRules:
     """How one provider caches prefixes.
 
     Args:
-        minimum_tokens: a shorter prefix is not cached.
-        block_tokens: what is read is a multiple of this.
+        minimum_tokens: shorter prefixes are not cached.
+        block_tokens: reads are a multiple of this.
         lifetime_seconds: how long an entry lives after its last use.
-        marked: only what ends at a breakpoint is written (Anthropic); else every prefix is.
+        marked: whether only prefixes that end at a breakpoint are written (Anthropic); else every prefix is.
         lookback: how many segments before a breakpoint an older entry is found; 0 for any number.
     """
 
@@ -28,7 +28,7 @@ class CacheRules:
 
 @dataclass(frozen=True)
 class Segment:
-    """A piece of a request that is equal or not as a whole: a section, the tool schemas, a message.
+    """A piece of a request that is compared as a whole: a section, the tool schemas, a message.
 
     Args:
         key: equal keys mean equal bytes.
@@ -41,7 +41,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Split:
-    """The input tokens of one request by how they are charged."""
+    """The input tokens of one request, by price."""
 
     fresh_tokens: int
     read_tokens: int = 0
@@ -68,7 +68,7 @@ RULES: Final[Sequence[tuple[str, CacheRules]]] = (
     (
         "claude-sonnet-4-6",
         _ANTHROPIC_2048,
-    ),  # 1,024 is documented, 2,048 observed (anthropic-sdk-python #1194)
+    ),  # the documentation says 1,024; 2,048 was observed (anthropic-sdk-python #1194)
     ("claude-3-5-haiku", _ANTHROPIC_2048),
     ("claude-3-haiku", _ANTHROPIC_2048),
     ("claude", _ANTHROPIC),
@@ -82,17 +82,17 @@ RULES: Final[Sequence[tuple[str, CacheRules]]] = (
     ("gemini", _GEMINI),
     ("deepseek", _DEEPSEEK),
 )
-"""The beginning of a model's name, without provider prefix, to its rules; the first that fits counts.
+"""Rules by the beginning of a model's name, without the provider prefix; the first match counts.
 
 The figures are the providers' own: Anthropic "Prompt caching" (minimum by model, five minutes refreshed by each use, a
 look-back of 20 blocks, at most four breakpoints), OpenAI "Prompt caching" (1,024 tokens, then steps of 128, gone after
-five to ten minutes without use: five are taken), Gemini "Context caching", DeepSeek "Context caching" (blocks of 64,
-kept for hours: one is taken). Where a provider states no lifetime, five minutes are taken.
+five to ten minutes without use: five are assumed), Gemini "Context caching", DeepSeek "Context caching" (blocks of 64,
+stored for hours: one is assumed). Where a provider states no lifetime, five minutes are assumed.
 """
 
 
 def rules_for(model: str) -> CacheRules | None:
-    """The cache rules of a model by its name; None where no cache is known, and then nothing is read."""
+    """The cache rules of a model by its name; None where no cache is known, and then nothing counts as read."""
     name = model.rpartition("/")[2]
     for part in name.split("."):
         for prefix, rules in RULES:
@@ -102,7 +102,7 @@ def rules_for(model: str) -> CacheRules | None:
 
 
 class PrefixCache:
-    """One provider's cache as one session sees it.
+    """One provider's cache from the view of one session.
 
     Args:
         rules: None for a provider without a cache.
@@ -124,15 +124,16 @@ class PrefixCache:
 
         Args:
             segments: the whole request in order.
-            at_seconds: when; the clock of the caller, never running back.
+            at_seconds: the time of the request on the caller's clock, which must not go back.
             marks: how many leading segments each breakpoint covers; by default one covers the whole request. Providers
-                that cache without breakpoints take no notice.
-            lifetime_seconds: what the request asks for; the rules' own by default.
+                that cache without breakpoints ignore it.
+            lifetime_seconds: the lifetime that the request asks for; the rules' by default.
         """
         rules = self._rules
         chain, total = 0, 0
         ends: list[tuple[int, int]] = []
         for segment in segments:
+            # A chained hash: a segment only matches after the same prefix.
             chain = hash((chain, segment.key))
             total += segment.tokens
             ends.append((chain, total))

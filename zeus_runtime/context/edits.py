@@ -1,7 +1,7 @@
-"""Edits: what a policy proposes to shed from the view; the history itself is never touched.
+"""Edits: a policy's proposals to remove content from the view; the history itself never changes.
 
-An edit is frozen and says everything the fold needs, so the same history and the same edits always give the same view.
-The planner fills in ``tokens_before`` and ``tokens_after`` when it admits one.
+An edit is frozen and contains everything that the fold needs, so the same history and edits always give the same view.
+The planner fills in ``tokens_before`` and ``tokens_after`` when it admits an edit.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from zeus_runtime.frozen import dataclass
 
 @dataclass(frozen=True)
 class DropBefore:
-    """Every message before ``seq`` leaves the view, but the pinned ones.
+    """Every message before ``seq`` leaves the view, except pinned ones.
 
     Args:
         policy: the middleware that proposes it.
-        reason: one sentence for whoever asks why.
+        reason: one sentence for a person who asks why.
         seq: the first message that stays.
-        handle: where the originals can be read back; empty when the history alone keeps them.
+        handle: the path of the originals; empty if only the history has them.
     """
 
     policy: str
@@ -39,8 +39,8 @@ class Evict:
 
     Args:
         seq: the message.
-        content: what is shown instead, deterministic.
-        handle: the path under which the original text can be read back.
+        content: the text that is shown instead; it must be deterministic.
+        handle: the path of the original text.
     """
 
     policy: str
@@ -57,10 +57,10 @@ class TruncateArguments:
     """Some arguments of one tool call are shown shortened.
 
     Args:
-        seq: the answer that holds the call.
-        call_id: which of its calls.
-        arguments: argument name to the text shown instead.
-        handle: where the original can be read back.
+        seq: the answer that contains the call.
+        call_id: the call.
+        arguments: the text that is shown instead, by argument name.
+        handle: the path of the original.
     """
 
     policy: str
@@ -75,15 +75,15 @@ class TruncateArguments:
 
 @dataclass(frozen=True)
 class Summarize:
-    """Every message before ``seq`` but the pinned ones is shown as one user message with ``content``.
+    """Every message before ``seq``, except pinned ones, is shown as one user message with ``content``.
 
     A later ``Summarize`` or ``DropBefore`` replaces an earlier summary.
 
     Args:
-        seq: the first message that stays as it is.
-        content: the summary with its disclosure (where the originals are).
+        seq: the first message that stays unchanged.
+        content: the summary, which says where the originals are.
         handle: the path of the archived originals.
-        cost_usd: what making it cost, where known.
+        cost_usd: the cost of making it, where known.
     """
 
     policy: str
@@ -98,7 +98,7 @@ class Summarize:
 
 @dataclass(frozen=True)
 class Pin:
-    """The message at ``seq`` (with its whole tool group) stays as it is for ever; it sheds nothing.
+    """The message at ``seq`` (with its whole tool group) stays unchanged for ever; this removes nothing.
 
     Args:
         seq: the message.

@@ -1,6 +1,6 @@
-"""What was shown in place of each message, kept under the number of the edit that decided it.
+"""The text shown in place of each message, stored under the number of the edit that decided it.
 
-So an older view still shows what it showed.
+So an older view still shows the same as before.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class Past:
-    """What all views of one thread share; only ever appended to.
+    """The data that all views of one session share; it only grows.
 
     Args:
         messages: the history, ``seq`` 1 first.
-        count: the tokens of a message.
+        count: counts the tokens of a message.
         replayable: names of tools whose results can be fetched again.
-        written_ms: ``seq`` to when the message was written, in UTC milliseconds, where that is known.
-        tokens: of the messages counted so far.
-        shown: ``seq`` to (edit number, message, tokens), oldest first.
-        evicted, truncated: ``seq`` and call id to the number of the edit.
-        number: how many edits there are.
+        written_ms: when each message was written, by ``seq``, in UTC milliseconds, where that is known.
+        tokens: the tokens of the messages counted so far.
+        shown: (edit number, message, tokens) by ``seq``, oldest first.
+        evicted, truncated: the number of the edit, by ``seq`` and by call id.
+        number: the number of edits.
     """
 
     messages: Sequence[BaseMessage]
@@ -41,7 +41,7 @@ class Past:
     number: int = 0
 
     def counted(self, seq: int) -> int:
-        """The tokens of a message as it stands in the history; each is counted once."""
+        """The tokens of a message as it is in the history; each message is counted once."""
         while len(self.tokens) < seq:
             self.tokens.append(self.count(self.messages[len(self.tokens)]))
         return self.tokens[seq - 1]
@@ -54,7 +54,7 @@ class Past:
         return self.messages[seq - 1], self.counted(seq)
 
     def was_evicted(self, seq: int, number: int) -> bool:
-        """Whether a pointer stood in the message's place after ``number`` edits."""
+        """Whether a pointer replaced the message after ``number`` edits."""
         return seq in self.evicted and self.evicted[seq] <= number
 
     def was_truncated(self, call_id: str, number: int) -> bool:
@@ -62,13 +62,13 @@ class Past:
         return call_id in self.truncated and self.truncated[call_id] <= number
 
     def going_on(self, number: int) -> Past:
-        """The past of the next edit after the ``number``-th: this one, or one of its own if this went on otherwise."""
+        """The past for the edit after the ``number``-th: this one, or a branch if this one has a later edit."""
         past = self if self.number == number else self.branch(number)
         past.number = number + 1
         return past
 
     def show(self, edit: Evict | TruncateArguments, message: BaseMessage, tokens: int) -> None:
-        """Remember what the newest edit shows in a message's place."""
+        """Remember the text that the newest edit shows in a message's place."""
         self.shown.setdefault(edit.seq, []).append((self.number, message, tokens))
         if isinstance(edit, Evict):
             self.evicted[edit.seq] = self.number
@@ -76,7 +76,7 @@ class Past:
             self.truncated[edit.call_id] = self.number
 
     def branch(self, number: int) -> Past:
-        """A past of its own, as it was after ``number`` edits."""
+        """A separate copy, as it was after ``number`` edits."""
         return Past(
             self.messages,
             self.count,
@@ -91,6 +91,6 @@ class Past:
 
 
 def quarter_bytes(message: BaseMessage) -> int:
-    """Tokens of a message where nobody counts them: a quarter of its UTF-8 bytes."""
+    """Tokens of a message without a counter: a quarter of its UTF-8 bytes."""
     calls = getattr(message, "tool_calls", None)
     return 4 + (len(str(message.content).encode()) + (len(str(calls).encode()) if calls else 0)) // 4

@@ -1,4 +1,4 @@
-"""One message of the view, and what is known of it."""
+"""One message of the view, with its size, class and source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 Survival: TypeAlias = Literal["pinned", "replayable", "normal"]
 
 SUMMARY_SEQ: Final = 0
-"""The ``seq`` of the summary, which is no message of the history."""
+"""The ``seq`` of the summary, which is not a message of the history."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Item:
     Args:
         seq: its place in the history, from 1; 0 for the summary.
         message: as it is shown.
-        tokens: of ``message``.
+        tokens: the tokens of ``message``.
         survival: ``pinned`` stays for ever, ``replayable`` can be fetched again, ``normal`` neither.
         source: ``user``, ``assistant``, ``tool:NAME``, ``system`` or ``summary``.
     """

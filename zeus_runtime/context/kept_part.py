@@ -1,4 +1,4 @@
-"""Where the newest part of a view begins that a policy leaves alone."""
+"""Find the newest part of a view, which a policy leaves unchanged."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
 
 def kept_from(view: View, keep: Size, limit_tokens: int) -> int:
-    """The ``seq`` of the first message of the newest ``keep``; it costs what is kept.
+    """The ``seq`` of the first message of the newest ``keep``; the cost grows with the part that is kept.
 
     Args:
-        view: what is sent.
+        view: the messages that are sent.
         keep: messages, tokens, or a fraction of ``limit_tokens``; the message that would exceed it is not kept.
         limit_tokens: the model's input limit.
 
     Returns:
-        1 when all is kept, ``view.upto + 1`` when not even the last message fits.
+        1 if all is kept, ``view.upto + 1`` if not even the last message fits.
     """
     if keep.messages is not None:
         return view.item(len(view) - keep.messages).seq if keep.messages < len(view) else 1

@@ -1,7 +1,7 @@
-"""The ledger: one row per model call that says what was sent and why, of the same size at step 10 and step 10,000.
+"""The ledger: one row per model call with the request and its reasons, as large at step 10 as at step 10,000.
 
-A row holds how far the history and the edits went, so that the view of that call can be folded again; what the fixed
-part was (texts are stored once, under their digest); the decisions of the step; and what the provider reported.
+A row holds how far the history and the edits had come, so that the view of that call can be folded again. It also holds
+the fixed part (texts are stored once, under their digest), the step's decisions, and the provider's report.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import Any, Final, Literal, TypeAlias
 Cause: TypeAlias = Literal["turn", "overflow", "window", "compact"]
 
 MAX_DECISIONS: Final = 24
-"""Decisions kept with one step; refusals beyond it are counted, not listed."""
+"""Decisions stored with one step; further ones are counted, not listed."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided on a policy's proposals: one entry for all edits of a kind that fared alike.
+    """A decision on a policy's proposals: one entry for all edits of a kind with the same outcome.
 
     Args:
-        policy: the middleware; ``runtime`` for what the runtime did itself.
-        kind: the edit's kind, or ``overflow`` and ``summary_failed`` and the like for what is no edit.
+        policy: the middleware; ``runtime`` for the runtime's own entries.
+        kind: the edit's kind; ``overflow`` or ``more`` for the runtime's own entries, which are not edits.
         admitted: whether the view changed.
         reason: why it was proposed, or why it was refused.
-        count: how many edits.
-        seqs: the first and the last message they name.
+        count: the number of edits.
+        seqs: the first and the last message that they name.
         numbers: the first and the last number of the admitted edits; empty for refusals.
-        tokens_before, tokens_after: the view's messages.
+        tokens_before, tokens_after: the tokens of the view's messages.
     """
 
     policy: str
@@ -45,7 +45,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class StepUsage:
-    """What the provider reported for the call, in tokens; None where it reported nothing."""
+    """The provider's report of the call, in tokens."""
 
     input_tokens: int
     output_tokens: int
@@ -58,29 +58,29 @@ class Step:
     """One model call.
 
     Args:
-        number: counts from 1 in the thread.
-        run_id: whose call.
-        cursor: the last message of the history that the call knew of; the answer is at ``cursor + 1``.
+        number: counts from 1 in the session.
+        run_id: the run that made the call.
+        cursor: the last message of the history at the time of the call; the answer is at ``cursor + 1``.
         edits: how many edits of the log made its view.
         model: its name.
-        cause: ``turn``, or ``compact`` for a compaction the user asked for (no model call).
+        cause: ``turn``, or ``compact`` for a compaction that the user asked for (without a model call).
         input_limit_tokens, output_reserve_tokens: the window.
-        limit_learned: whether the input limit is what an overflow error stated, below the profile's.
-        fixed: digest of what was sent besides messages (``Fixed``).
-        fixed_tokens: of it.
-        view_tokens: of the messages.
+        limit_learned: whether the input limit comes from an overflow error and is below the profile's.
+        fixed: digest of the parts other than messages (``Fixed``).
+        fixed_tokens: their tokens.
+        view_tokens: the tokens of the messages.
         by_source: ``view_tokens`` by source.
-        messages: how many were sent.
+        messages: the number of messages sent.
         estimate_tokens: the whole request as counted, before anchoring.
-        expected_tokens: the same anchored on what the provider had reported.
-        decisions: what was decided before the call.
-        usage: as reported.
-        cost_usd: of the call, where a price is known.
-        cost_estimated: whether the tokens that it was made from are an estimate.
-        policy_tokens, policy_cost_usd: what policies' own model calls took in this step.
-        duration_ms: of the call.
+        expected_tokens: the same, anchored to the provider's last count.
+        decisions: the decisions before the call.
+        usage: as reported; None where the provider reported nothing.
+        cost_usd: the cost of the call, where a price is known.
+        cost_estimated: whether the cost is computed from estimated tokens.
+        policy_tokens, policy_cost_usd: the usage of policies' own model calls in this step.
+        duration_ms: the duration of the call.
         finish_reason: the answer's; empty for a failed call.
-        error: why there was no answer.
+        error: the code of the error; empty if the model answered.
     """
 
     number: int
@@ -114,12 +114,12 @@ class Step:
         return replace(self, **changes)
 
     def to_json(self) -> str:
-        """As the store keeps it; what is empty, or the sum of other fields, is left out."""
+        """The stored form, without empty values and values that are the sum of others."""
         filled = {
             name: value
             for name, value in vars(self).items()
             if value not in (None, "", (), 0)
-            or (value is not None and name.endswith("cost_usd"))  # free is a price
+            or (value is not None and name.endswith("cost_usd"))  # a cost of 0 is known, not empty
         }
         if self.cause == "turn":
             del filled["cause"]
@@ -136,10 +136,10 @@ class Step:
 
     @classmethod
     def from_json(cls, text: str) -> Step:
-        """What ``to_json`` wrote.
+        """The step that ``to_json`` wrote.
 
         Raises:
-            ValueError: it is no step.
+            ValueError: the text is not a step.
         """
         try:
             value = json.loads(text)

@@ -1,4 +1,4 @@
-"""The planner's rules: what an edit must satisfy before the view changes, and what a broken prefix costs."""
+"""The planner's rules: the conditions for an edit to change the view, and the cost of a changed prefix."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from zeus_runtime.models.profiles import ModelProfile
 
 CACHE_HORIZON_CALLS: Final = 20
-"""For how many further calls a shorter prefix is expected to pay."""
+"""How many further calls a shorter prefix is expected to save tokens for."""
 
 PRESSURE: Final = 0.5
-"""From this share of the window on room itself is worth a broken prefix, since it puts the next compaction off."""
+"""From this share of the window on, room itself is worth a changed prefix, since it delays the next compaction."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why an edit was not admitted; also what a policy says of an edit that it would make and may not."""
+    """Why an edit was not admitted; policies also return it for an edit that their own limits forbid."""
 
     edit: Edit
     reason: str
@@ -31,7 +31,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Reported:
-    """The true size of a request, beside what it was counted as: what is the same from then on need not be estimated.
+    """The true size of a request besides its counted size; the part that stays the same need not be estimated again.
 
     Args:
         tokens_reported: by the provider.
@@ -50,7 +50,7 @@ class Reported:
 
 @dataclass(frozen=True)
 class Cached:
-    """What the provider may still have of the last request, and what it is worth.
+    """The part of the last request that the provider may still have cached, and its value.
 
     Args:
         sent: the view as it was sent last; None before the first call.
@@ -65,7 +65,7 @@ class Cached:
 
 
 def cached_prices(profile: ModelProfile, sent: View | None) -> Cached:
-    """What breaking the prefix costs with this model; where no cache price is known, nothing is known to be lost."""
+    """The cost of a changed prefix with this model; without known cache prices, a change counts as free."""
     price, read, write = (
         profile.input_cost_per_token,
         profile.cache_read_cost_per_token,
@@ -77,13 +77,13 @@ def cached_prices(profile: ModelProfile, sent: View | None) -> Cached:
 
 
 def review(view: View, edit: Edit, effect: Effect | None = None) -> Refusal | None:
-    """None if ``edit`` may be admitted to ``view``, else why not.
+    """None if ``edit`` may be admitted to ``view``, else the reason for refusing it.
 
-    An edit must name messages that are there, touch no pin, never part a tool call from its result, leave something to
-    send and shrink the view.
+    An edit must name existing messages, touch no pinned one, never separate a tool call from its result, leave
+    something to send and shrink the view.
 
     Args:
-        effect: what ``view.effect(edit)`` says, if it was asked already.
+        effect: the result of ``view.effect(edit)``, if it is already known.
     """
     reason = _misfit(view, edit)
     if reason is None and not isinstance(edit, Pin):
@@ -132,15 +132,16 @@ def _bad_arguments(view: View, edit: TruncateArguments) -> str | None:
 
 
 def breaks_cache(view: View, edits: Sequence[Edit], budget: Budget, cached: Cached) -> str | None:
-    """Why the in-place ``edits`` of one policy, taken together, cost more than they save; None if they pay.
+    """Why the in-place ``edits`` of one policy together cost more than they save; None if they pay.
 
-    Only what was sent before can be cached, so what arrived since is free to change. With a broken prefix, all that
-    follows the first touched message is written to the cache again at once; what is saved is read less at each of the
-    next ``CACHE_HORIZON_CALLS`` calls. From ``PRESSURE`` on room is worth more than the prefix.
+    Only content that was sent before can be cached, so newer content is free to change. After a changed prefix,
+    everything that follows the first changed message is written to the cache again at once. In return, the saved tokens
+    need not be read at each of the next ``CACHE_HORIZON_CALLS`` calls. From ``PRESSURE`` on, room is worth more than
+    the prefix.
 
     Args:
         view: before the edits.
-        edits: those that ``review`` lets pass.
+        edits: those that passed ``review``.
     """
     sent = cached.sent
     replacing = [edit for edit in edits if isinstance(edit, Evict | TruncateArguments)]

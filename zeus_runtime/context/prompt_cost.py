@@ -23,15 +23,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Fixed:
-    """What a request holds besides messages.
+    """The parts of a request other than messages.
 
     Args:
-        digest: names the whole.
-        tokens: of the whole, the provider's framing included.
-        sections: name to part, in the prompt's order.
-        tools: name to part, in the order the model sees them.
-        texts: digest to text, of every part and of the whole (its JSON).
-        sources: section to the digest of what it was made from, a JSON list; only sections that say so.
+        digest: names all of them.
+        tokens: of all of them, including the provider's framing.
+        sections: parts by name, in the prompt's order.
+        tools: parts by name, in the order in which the model sees them.
+        texts: the text of every part and of the whole (its JSON), by digest.
+        sources: the digest of a section's sources (a JSON list), by section; only for sections that state them.
     """
 
     digest: str
@@ -43,7 +43,7 @@ class Fixed:
 
 
 def fixed_from_json(digest: str, text: str) -> Fixed:
-    """The whole that a ``fixed`` digest names, from its text in the store; the parts' texts are not in it."""
+    """The ``Fixed`` that a digest names, from its stored text; without the texts of its parts."""
     value = json.loads(text)
     return Fixed(
         digest,
@@ -55,7 +55,7 @@ def fixed_from_json(digest: str, text: str) -> Fixed:
 
 
 class ToolCounts:
-    """Tool schemas counted once for all runs of an agent; it holds as many as there are tools.
+    """Tool schemas counted once for all runs of an agent; it holds one entry per tool.
 
     Args:
         counter: counts tokens.
@@ -73,13 +73,13 @@ class ToolCounts:
             text = _json(
                 {"name": schema.name, "description": schema.description, "parameters": schema.parameters}
             )
-            # By the second of two: what stands around all tools is no tool's own.
+            # Measured as the second of two: the framing around all tools belongs to no single tool.
             own = self._counter.tools([schema, schema]) - self._counter.tools([schema])
             known = self._parts[schema.name] = (schema, Part(_digest(text), own), text)
         return known[1:]
 
     def together(self, schemas: Sequence[ToolSchema]) -> int:
-        """The tokens of ``schemas`` as they are sent, in tokens."""
+        """The tokens of ``schemas`` sent together."""
         digests = tuple(self.part(schema)[0].digest for schema in schemas)
         if self._together[0] != digests:
             self._together = (digests, self._counter.tools(schemas))
@@ -87,12 +87,12 @@ class ToolCounts:
 
 
 class FixedParts:
-    """Counts and names the fixed part of one run's requests; what did not change since the last one costs nothing.
+    """Counts and names the fixed part of one run's requests; unchanged parts are not counted again.
 
     Args:
         counter: counts tokens.
         schemas: the tools.
-        tools: those counted already; a count of its own without.
+        tools: counts that are already known; by default it counts the tools itself.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class FixedParts:
         Args:
             sections: (name, text) of each, in order.
             system: the whole prompt.
-            sources: section to what it was made from.
+            sources: the sources of each section, by section.
         """
         given = tuple((str(name), text) for name, text in sections)
         made_from = {str(name): _json(list(each)) for name, each in (sources or {}).items()}

@@ -1,4 +1,4 @@
-"""What an edit shows in a message's place."""
+"""The messages that edits show in place of others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def replaced(message: BaseMessage, edit: Evict | TruncateArguments) -> BaseMessa
         kept = {name: value for name, value in message.additional_kwargs.items() if name != PICTURES}
         return message.model_copy(update={"content": edit.content, "additional_kwargs": kept})
     calls = [_with_arguments(call, edit) for call in message.tool_calls]  # type: ignore[attr-defined]
-    # What was reported for the whole answer is not the cut one's: a count would take the cut for hidden reasoning.
+    # The report for the whole answer does not fit the shortened one: a count would take the cut for hidden reasoning.
     return message.model_copy(update={"tool_calls": calls, "usage_metadata": None})
 
 

@@ -1,4 +1,4 @@
-"""How long archived originals stay: by age and by size, oldest first. The thread log keeps the messages themselves."""
+"""Retention of archived originals, by age and by size, oldest first. The log keeps the messages themselves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Kept:
     Args:
         path: on the host.
         size_bytes: its size.
-        changed_seconds: when it was last written to, since the epoch.
+        changed_seconds: when it was last modified, in seconds since the epoch.
     """
 
     path: Path
@@ -33,13 +33,13 @@ class Kept:
 def expired(
     files: Iterable[Kept], now_seconds: float, *, max_age_days: float | None, max_megabytes: float | None
 ) -> Sequence[Kept]:
-    """Which files go: those older than the age, then the oldest until the rest fits the size.
+    """The files to remove: those older than the age, then the oldest ones until the rest fits the size.
 
-    The newest file stays whatever its size, since what was archived last must be there to be read.
+    The newest file stays whatever its size, since the latest original must stay readable.
 
     Args:
-        now_seconds: since the epoch.
-        max_age_days: days since a file was written to; None for any age.
+        now_seconds: the current time, in seconds since the epoch.
+        max_age_days: days since a file was modified; None for any age.
         max_megabytes: of all files together, in millions of bytes; None for any size.
     """
     newest_first = sorted(files, key=lambda file: (-file.changed_seconds, file.path))
@@ -57,13 +57,13 @@ def expired(
 def collect(
     folders: Iterable[Path], now_seconds: float, *, max_age_days: float | None, max_megabytes: float | None
 ) -> int:
-    """Remove what has expired in those of ``folders`` that are Zeus's own. Blocks on the disk.
+    """Remove the expired files in those of ``folders`` that Zeus made. Blocks on the disk.
 
     Returns:
-        how many files went.
+        the number of removed files.
 
     Raises:
-        LinkedFolderError: one of them is a link.
+        LinkedFolderError: one of the folders is a link.
     """
     with ExitStack() as stack:
         opened = [_opened(folder, stack) for folder in folders]

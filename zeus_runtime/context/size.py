@@ -1,4 +1,4 @@
-"""Sizes as the YAML says them: so many tokens, so many messages, or a share of the input limit."""
+"""Sizes in the YAML: a number of tokens, a number of messages, or a share of the input limit."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def check_sizes(profile: ModelProfile, *, trigger: Size | None = None, keep: Siz
     """Refuse sizes that cannot work with the model.
 
     Raises:
-        OptionsError: ``fraction`` without a known window, a trigger above the input limit, a trigger not above keep.
-            ``where`` names the option.
+        OptionsError: ``fraction`` without a known window, a trigger above the input limit, or a trigger that is not
+            above ``keep``. ``where`` names the option.
     """
     for name, size in (("trigger", trigger), ("keep", keep)):
         if size is not None and size.fraction is not None and not profile.known:

@@ -1,7 +1,7 @@
-"""The view: what of the history is sent, as a pure function of the history and the admitted edits.
+"""The view: the part of the history that is sent, as a pure function of the history and the admitted edits.
 
-A view is a value: it never changes, though the history behind it grows. One more message or one more edit makes a
-new view at the cost of what is new; nothing scans the history.
+A view is a value: it never changes, though the history behind it grows. One more message or one more edit makes a new
+view, at the cost of only the new part; nothing scans the history.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Effect:
-    """What an edit would do to a view.
+    """The effect of an edit on a view.
 
     Args:
-        tokens_after: the view's messages with the edit applied.
-        touched: the ``seq`` of the first message that would be shown otherwise.
-        message: what would be shown in the message's place, for edits that replace one.
-        message_tokens: of ``message``.
+        tokens_after: the tokens of the view's messages with the edit applied.
+        touched: the ``seq`` of the first message that would be shown differently.
+        message: the message that would be shown instead, for edits that replace one.
+        message_tokens: the tokens of ``message``.
     """
 
     tokens_after: int
@@ -41,7 +41,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class _Extent:
-    """Which messages a view shows: pinned ones from before the cut, the summary, and all from ``first`` to ``upto``."""
+    """The messages of a view: pinned ones from before the cut, the summary, and all from ``first`` to ``upto``."""
 
     upto: int
     number: int
@@ -55,7 +55,7 @@ class _Extent:
 
 
 class View(Sequence["BaseMessage"]):
-    """The messages a model call sends, in order. Made by ``fold``, ``extended`` and ``applied``; immutable."""
+    """The messages that a model call sends, in order. Made by ``fold``, ``extended`` and ``applied``; immutable."""
 
     def __init__(self, past: Past, extent: _Extent) -> None:
         self._past = past
@@ -66,32 +66,32 @@ class View(Sequence["BaseMessage"]):
 
     @property
     def tokens(self) -> int:
-        """Of the messages, without system prompt and tools."""
+        """The tokens of the messages, without system prompt and tools."""
         return self._extent.tokens
 
     @property
     def by_source(self) -> Mapping[str, int]:
-        """Tokens of the messages by their source."""
+        """The tokens of the messages by source."""
         return self._extent.by_source
 
     @property
     def first(self) -> int:
-        """The ``seq`` from which on every message is shown; pinned ones may stand before."""
+        """The ``seq`` from which on every message is shown; pinned ones may precede it."""
         return self._extent.first
 
     @property
     def upto(self) -> int:
-        """The last ``seq`` that the view knows of."""
+        """The last ``seq`` that the view covers."""
         return self._extent.upto
 
     @property
     def length(self) -> int:
-        """How many messages are shown."""
+        """The number of messages that are shown."""
         return self._length
 
     @property
     def edits(self) -> int:
-        """How many edits made this view."""
+        """The number of edits that made this view."""
         return self._extent.number
 
     @property
@@ -101,7 +101,7 @@ class View(Sequence["BaseMessage"]):
 
     @property
     def summary(self) -> BaseMessage | None:
-        """The summary that stands for what left, if there is one."""
+        """The summary of the messages that left the view, if there is one."""
         return self._extent.summary
 
     def __len__(self) -> int:
@@ -125,7 +125,7 @@ class View(Sequence["BaseMessage"]):
         """The place in the history of the message at ``index``; 0 for the summary.
 
         Raises:
-            IndexError: there is none.
+            IndexError: the view has no such index.
         """
         if not -self._length <= index < self._length:
             raise IndexError(index)
@@ -135,10 +135,10 @@ class View(Sequence["BaseMessage"]):
         return self._extent.head[index] if index < len(self._extent.head) else SUMMARY_SEQ
 
     def index(self, seq: object, start: int = 0, stop: int | None = None) -> int:
-        """Where in the view the message ``seq`` of the history is shown.
+        """The index in the view of the message ``seq`` of the history.
 
         Raises:
-            ValueError: it is not shown.
+            ValueError: the message is not shown.
         """
         if isinstance(seq, int) and self.shown(seq):
             if seq >= self._extent.first:
@@ -147,7 +147,7 @@ class View(Sequence["BaseMessage"]):
         raise ValueError(f"message {seq} is not shown")
 
     def item(self, index: int) -> Item:
-        """The message at ``index`` with what is known of it."""
+        """The message at ``index``, with its tokens, class and source."""
         seq = self.seq(index)
         if seq == SUMMARY_SEQ:
             assert self._extent.summary is not None
@@ -164,21 +164,21 @@ class View(Sequence["BaseMessage"]):
         return item
 
     def items(self) -> Iterator[Item]:
-        """Every message of the view with what is known of it."""
+        """Every message of the view, with its tokens, class and source."""
         return (self.item(index) for index in range(self._length))
 
     def original(self, seq: int) -> BaseMessage:
-        """The message as it stands in the history.
+        """The message as it is in the history.
 
         Raises:
-            IndexError: the view knows of no such message.
+            IndexError: the view does not cover such a message.
         """
         if not 1 <= seq <= self._extent.upto:
             raise IndexError(seq)
         return self._past.messages[seq - 1]
 
     def original_tokens(self, seq: int) -> int:
-        """Of the message as it stands in the history."""
+        """The tokens of the message as it is in the history."""
         self.original(seq)
         return self._past.counted(seq)
 
@@ -193,7 +193,7 @@ class View(Sequence["BaseMessage"]):
         )
 
     def evicted(self, seq: int) -> bool:
-        """Whether a pointer was put in the message's place."""
+        """Whether a pointer replaced the message."""
         return self._past.was_evicted(seq, self._extent.number)
 
     def truncated(self, call_id: str) -> bool:
@@ -201,7 +201,7 @@ class View(Sequence["BaseMessage"]):
         return self._past.was_truncated(call_id, self._extent.number)
 
     def group(self, seq: int) -> range:
-        """The ``seq`` of the tool group the message belongs to: an answer with calls and its results; else itself."""
+        """The ``seq`` of the message's tool group: an answer with calls and its results; any other message alone."""
         start = seq
         while start > 1 and self.original(start).type == "tool":
             start -= 1
@@ -212,14 +212,14 @@ class View(Sequence["BaseMessage"]):
         return range(start, end + 1)
 
     def leaving(self, edit: Edit) -> Sequence[int]:
-        """The ``seq`` of every message that ``edit`` would take out of the view or show otherwise."""
+        """The ``seq`` of every message that ``edit`` would remove from the view or show differently."""
         if isinstance(edit, DropBefore | Summarize):
             end = min(edit.seq, self._extent.upto + 1)
             return [seq for seq in range(self._extent.first, end) if seq not in self._extent.pinned]
         return [] if isinstance(edit, Pin) else [edit.seq]
 
     def effect(self, edit: Edit) -> Effect:
-        """What ``edit`` would do; it need not be admissible, but must name messages the view knows of."""
+        """The effect of ``edit``, which need not be admissible, but must name messages that the view covers."""
         extent = self._extent
         if isinstance(edit, Pin):
             return Effect(extent.tokens, extent.upto + 1)
@@ -238,7 +238,7 @@ class View(Sequence["BaseMessage"]):
         return Effect(extent.tokens - before + tokens, edit.seq, message, tokens)
 
     def extended(self, upto: int) -> View:
-        """This view with the history's messages up to ``upto`` in it."""
+        """This view with the history's messages up to ``upto`` added."""
         extent, past = self._extent, self._past
         if upto <= extent.upto:
             return self
@@ -255,7 +255,7 @@ class View(Sequence["BaseMessage"]):
         """This view with ``edit`` admitted.
 
         Args:
-            effect: what ``effect(edit)`` said, if it was asked already.
+            effect: the result of ``effect(edit)``, if it is already known.
         """
         effect = effect or self.effect(edit)
         extent = self._extent
@@ -321,9 +321,9 @@ def fold(
         edits: the admitted ones, in order.
         length: how many messages of the history count; all by default.
         pins: the ``seq`` of messages that were pinned before any edit.
-        counter: counts tokens; a quarter of the UTF-8 bytes without one.
+        counter: counts tokens; without one, a quarter of the UTF-8 bytes.
         replayable: names of tools whose results can be fetched again.
-        written_ms: ``seq`` to when the message was written, in UTC milliseconds.
+        written_ms: when each message was written, by ``seq``, in UTC milliseconds.
     """
     count = quarter_bytes if counter is None else counter.message
     past = Past(history, count, frozenset(replayable), {} if written_ms is None else written_ms)

@@ -1,1 +1,1 @@
-"""Sub-agents: a call gives a task to a session of its own, which runs until it ends."""
+"""Sub-agents: a call's task becomes a separate session, which runs until it ends."""

@@ -1,4 +1,4 @@
-"""Giving work to a sub-agent: a session of its own, which is found again and run until it ends."""
+"""Give a task to a sub-agent: a separate session, which is found again after a resume and runs until it ends."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Dispatcher:
 
     Args:
         connections: shared by the agent and its sub-agents.
-        plan: of the run.
-        session: of the run.
-        broker: how its user is asked.
+        plan: the run's.
+        session: the run's.
+        broker: asks the run's user.
     """
 
     connections: Connections
@@ -55,7 +55,7 @@ class Dispatcher:
     broker: ApprovalBroker
 
     async def resources(self) -> RunResources:
-        """What a run on the session works with, for agents and sub-agents alike."""
+        """The resources of a run on the session, for agents and sub-agents alike."""
         connections, plan = self.connections, self.plan
         return run_resources(
             plan,
@@ -68,7 +68,7 @@ class Dispatcher:
         )
 
     async def __call__(self, task: DelegatedTask) -> ToolResult:
-        """What the sub-agent answered; its failure is an error result.
+        """Run the task and return the sub-agent's answer; its failure becomes an error result.
 
         Raises:
             ApprovalPending: it waits for a decision.
@@ -121,6 +121,7 @@ class Dispatcher:
         state = (await log.info(thread)).state
         ending: Event | None = None
         prompt: str | None = None
+        # Without a state the session has not run yet; any other session is resumed, without a prompt.
         if not state:
             try:
                 prompt, left = with_handles(task, self.plan, planned.spec.budget_tokens)
@@ -131,15 +132,16 @@ class Dispatcher:
             ending = await self._ran(planned, task, thread, prompt)
             if not isinstance(ending, RunFailed) or ending.code != "approval_needed":
                 break
+            # Another process may have decided meanwhile; then the run is resumed at once.
             if pending := await open_approvals(log, thread.session):
                 raise ApprovalPending(pending)
-            prompt = None  # somebody decided meanwhile
+            prompt = None
         return await self._told(planned, thread, ending)
 
     async def _ran(
         self, planned: PlannedAgent, task: DelegatedTask, thread: Thread, prompt: str | None
     ) -> RunCompleted | RunFailed:
-        """One run of the sub-agent; its last event."""
+        """Do one run of the sub-agent and return its last event."""
         connections, plan = self.connections, planned.plan
         endings: list[RunCompleted | RunFailed] = []
 
@@ -175,7 +177,10 @@ class Dispatcher:
     async def _given(
         self, spec: SubAgent, task: DelegatedTask, thread: Thread, budget_tokens: int | None
     ) -> None:
-        """Write what a fork or slice knows as the beginning of its log; what a killed process wrote of it stays."""
+        """Write the messages that a fork or slice inherits at the beginning of its log, after existing ones.
+
+        A process that was killed may have written some of them.
+        """
         from zeus_runtime.models.messages import to_payload
 
         if spec.context == "isolated":
@@ -189,7 +194,7 @@ class Dispatcher:
             await log.append(thread, seq, f"{GIVEN}{seq}", payload)
 
     async def _told(self, planned: PlannedAgent, thread: Thread, ending: Event | None) -> ToolResult:
-        """The result of the call, from what the sub-agent's log and ledger say."""
+        """The result of the call, from the sub-agent's log and ledger."""
         from zeus_runtime.models.messages import from_payload
 
         log = self.connections.log
@@ -206,15 +211,16 @@ async def _nothing() -> None: ...
 
 
 async def _apart(work: Any) -> None:
-    """Await ``work`` as a graph of its own, not as a part of the graph that this call stands in.
+    """Run ``work`` as a separate graph, not as part of the graph that makes this call.
 
-    A cancellation reaches it, is waited for, and goes on here.
+    A cancellation is passed on to it, and continues here after it has ended.
     """
     from contextvars import copy_context
 
     from langchain_core.runnables.config import var_child_runnable_config
 
     context = copy_context()
+    # LangGraph finds the surrounding graph's config in this variable.
     context.run(var_child_runnable_config.set, None)
     task = asyncio.get_running_loop().create_task(work, context=context)
     try:

@@ -1,4 +1,4 @@
-"""What comes back from a sub-agent: its answer, and by what it can be checked."""
+"""The result of a sub-agent: its answer, and the evidence to check it with."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def task_result(
     messages: Sequence[BaseMessage],
     steps: Sequence[Step],
 ) -> ToolResult:
-    """The result of the call that gave a sub-agent work.
+    """The result of the call that gave a sub-agent a task.
 
     Args:
         planned: the sub-agent.
         session: its session.
-        ending: how its last run ended; None where an earlier one had finished the work.
-        messages: what it said and did, without what it was given.
+        ending: the terminal event of its last run; None where an earlier run had completed the task.
+        messages: its messages, without the inherited ones.
         steps: its ledger.
     """
     writing = {each.tool.name for each in planned.plan.tools if each.tool.access == "write"}
@@ -42,6 +42,7 @@ def task_result(
         "files": files_written(messages, writing),
     }
     is_answered = bool(messages) and messages[-1].type == "ai"
+    # A session whose answer is complete has nothing to resume: that is an answer, not a failure.
     nothing_left = isinstance(ending, RunFailed) and ending.code == "usage" and is_answered
     if isinstance(ending, RunFailed) and not nothing_left:
         text = f"The agent {planned.name} did not finish its work ({ending.code}): {ending.message}"
@@ -53,7 +54,7 @@ def task_result(
 
 
 def files_written(messages: Sequence[BaseMessage], writing: set[str]) -> list[str]:
-    """The paths that successful calls of tools that write were given, each once, in order."""
+    """The paths in successful calls of tools that write, each once, in order."""
     from zeus_runtime.models.content import calls_of
 
     failed = {

@@ -1,4 +1,4 @@
-"""What a call gives a sub-agent to do, and what it lets it know of the conversation."""
+"""A sub-agent's task, and the part of the conversation that it gets."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 _LARGEST_HANDLE: Final = 4_000_000
-"""Bytes of one handle."""
+"""Bytes of one handle's file."""
 
 
 def with_handles(task: DelegatedTask, plan: Plan, budget_tokens: int | None) -> tuple[str, int | None]:
-    """The prompt with the text of each handle, as long as that fits the budget, and what of that is left.
+    """The prompt with the text of each handle that fits the budget, and the tokens that are left of the budget.
 
     Raises:
-        WorkspaceError: one cannot be read.
+        WorkspaceError: a handle cannot be read.
     """
     parts, left = [task.prompt], budget_tokens
     for handle in task.handles:
@@ -37,17 +37,18 @@ def with_handles(task: DelegatedTask, plan: Plan, budget_tokens: int | None) -> 
             )
             continue
         left = None if left is None else left - tokens
+        # A file must not end its own element and continue as instructions.
         text = text.replace("</file>", "<\\/file>")
         parts.append(f'<file path="{handle}">\n{text}\n</file>')
     return "\n\n".join(parts), left
 
 
 def handed_down(view: View, *, last: int | None, budget_tokens: int | None) -> list[BaseMessage]:
-    """The newest messages of a view that fit, beginning with one that is no result of a call that is missing.
+    """The newest messages of a view that fit, without results at the beginning whose calls are left out.
 
     Args:
-        last: how many at most; None for all.
-        budget_tokens: what they may take together; None for whatever they take.
+        last: the most messages; None for all.
+        budget_tokens: the most tokens together; None for no limit.
     """
     items = list(view.items())
     start, tokens = len(items), 0

@@ -1,4 +1,4 @@
-"""The onion: middlewares around a model call, a tool call or a run; the first one outermost."""
+"""The onion: middlewares around a model call, a tool call or a run; the first one is outermost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ A = TypeVar("A")
 
 
 class MiddlewareError(RunError):
-    """A middleware raised something of its own; the message names it."""
+    """A middleware's own code failed; the message names the middleware."""
 
     code = "middleware_failed"
 
@@ -30,8 +30,8 @@ def chain(
     Args:
         middlewares: in YAML order; the first is outermost.
         method: one of ``wrap_run``, ``wrap_model_call``, ``wrap_tool_call``.
-        core: what the innermost ``call_next`` calls.
-        gives: what each must return; None where nobody reads it.
+        core: the function that the innermost ``call_next`` calls.
+        gives: the type that each must return; None if the result is not used.
     """
     call = core
     for name, middleware in reversed(middlewares):
@@ -41,7 +41,7 @@ def chain(
 
 
 def overrides(middleware: Middleware, method: str) -> bool:
-    """Whether ``middleware`` has its own ``method``, and it does something."""
+    """Whether ``middleware`` overrides ``method`` with code that does something."""
     if method in middleware.idle:
         return False
     return getattr(type(middleware), method) is not getattr(Middleware, method)
@@ -54,6 +54,7 @@ def _wrapped(
     gives: type[A] | None,
 ) -> Callable[[Q], Awaitable[A]]:
     async def call(request: Q) -> A:
+        # Errors from further inside pass through: they are not this middleware's fault.
         inner: list[BaseException] = []
 
         async def next_call(changed: Q) -> A:

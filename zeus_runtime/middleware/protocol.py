@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.attachments import Reference
 
 Sources: TypeAlias = "Sequence[Mapping[str, Any]]"
-"""What a section was made from (``SourcedText``), as the ledger keeps it: one JSON object for each thing."""
+"""The sources of a section (``SourcedText``) as the ledger stores them: one JSON object for each."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What a middleware may know of the run it is in.
+    """A middleware's view of its run.
 
     Args:
-        session: the thread's id, ``session_{12 hex}``.
+        session: the session's id, ``session_{12 hex}``.
         run_id: this run's id.
         mode: ``agent``, ``ask`` or ``plan``.
-        step: model calls made in this run before this one, 0 at the start.
+        step: the number of model calls in this run before this one, 0 at the start.
         prompt: the user's text that began the run; empty when a run is resumed.
         user_text: the user's last message, also when a run is resumed.
-        references: the files that the user's messages brought along, oldest first (``agent.references``).
-        sources: what the sections of the thread's last step before this run were made from, by section.
+        references: the files of the user's messages, oldest first (``run.attachments``).
+        sources: the sources of the sections in the session's last step before this run, by section.
     """
 
     session: str
@@ -45,13 +45,14 @@ class Turn:
     references: Sequence[Reference] = field(default=(), repr=False)
 
     def override(self, **changes: Any) -> Turn:
+        """A copy with ``changes``."""
         return replace(self, **changes)
 
 
 METHODS: Final = ("tools", "sections", "edits", "wrap_run", "wrap_model_call", "wrap_tool_call")
-"""What a middleware may override."""
+"""The methods that a middleware may override."""
 _HOOKS: Final = ("wrap_", "before_", "after_")
-"""What such methods begin with, here and elsewhere."""
+"""Prefixes of such methods, here and in other frameworks."""
 
 CallRun: TypeAlias = "Callable[[Turn], Awaitable[None]]"
 CallModel: TypeAlias = "Callable[[ModelRequest], Awaitable[ModelResponse]]"
@@ -59,17 +60,17 @@ CallTool: TypeAlias = "Callable[[ToolCall], Awaitable[ToolResult]]"
 
 
 class Middleware:
-    """Override what you need; the first YAML line is outermost. One instance serves one session at a time.
+    """Override what you need; the first line in the YAML is outermost. One instance serves one session at a time.
 
-    ``sections`` may fill sections 7 to 15 (1 to 6 are byte-identical within a thread); a ``SourcedText`` among them
-    says what it was made from. ``edits`` proposes; the
-    planner admits. The ``wrap_*`` methods must await ``call_next`` at most as often as they mean to repeat the call.
-    An exception from any method ends the run with that middleware's name.
+    ``sections`` may fill sections 7 to 15 (1 to 6 are byte-identical within a session); a ``SourcedText`` among them
+    also gives its sources. ``edits`` proposes; the planner admits. The ``wrap_*`` methods must await ``call_next`` at
+    most as often as they mean to repeat the call. An exception from any method ends the run with that middleware's
+    name.
 
     Attributes:
-        idle: methods that are overridden and do nothing, for one that is made from something else.
+        idle: overridden methods that do nothing, for a middleware that is made from something else.
         proposes: the kinds of edit that its ``edits`` makes, such as ``(Evict,)``; the plan warns of orders that harm.
-        finishes_request: its ``wrap_model_call`` depends on the request as it is sent (cache points), so that nothing
+        finishes_request: whether its ``wrap_model_call`` depends on the final request (cache points), so that nothing
             below it should change the request.
     """
 
@@ -78,35 +79,36 @@ class Middleware:
     finishes_request: bool = False
 
     def tools(self) -> Sequence[Tool]:
-        """What it gives the model."""
+        """The tools that it adds."""
         return ()
 
     async def sections(self, turn: Turn) -> Mapping[Section, str]:
-        """What it adds to the prompt."""
+        """The texts that it adds to the prompt, by section."""
         return {}
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit | Refusal]:
-        """What it proposes to shed from what the model sees.
+        """The edits that it proposes to remove messages from the view.
 
-        A ``Refusal`` among them says what its own limits forbid: it is told the user and kept in the ledger.
+        A ``Refusal`` among them names an edit that its own limits forbid: the user gets a notice and the ledger keeps
+        it.
         """
         return ()
 
     async def wrap_run(self, turn: Turn, call_next: CallRun) -> None:
-        """Once per run."""
+        """Called once per run."""
         await call_next(turn)
 
     async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
-        """Each model call."""
+        """Called for each model call."""
         return await call_next(request)
 
     async def wrap_tool_call(self, call: ToolCall, call_next: CallTool) -> ToolResult:
-        """Each tool call."""
+        """Called for each tool call."""
         return await call_next(call)
 
 
 def misnamed(middleware: type[Middleware]) -> str | None:
-    """A public method of its own that is named like one of ``METHODS`` and is none, so that nothing would call it."""
+    """A public method that resembles one of ``METHODS`` but is not one of them, so that it would never be called."""
     for cls in middleware.__mro__[: middleware.__mro__.index(Middleware)]:
         for name, value in vars(cls).items():
             if not callable(value) or name.startswith("_") or name in METHODS:

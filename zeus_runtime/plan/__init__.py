@@ -1,1 +1,1 @@
-"""From a validated config to a Plan: components resolved, checks, the inventory of tools. Nothing is opened here."""
+"""From a validated config to a Plan: resolved components, checks, the inventory of tools. Nothing is opened here."""

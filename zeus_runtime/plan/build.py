@@ -1,4 +1,4 @@
-"""What a component may know while it is created."""
+"""The context that a component is created with."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def refuse(server: Command | Remote) -> None:
-    """Refuse every process and address: the ``permit`` of a Build that no checked config made.
+    """Refuse every process and address: the ``permit`` of a Build that was not made from a checked config.
 
     Raises:
         UntrustedError: always.
@@ -37,39 +37,39 @@ def refuse(server: Command | Remote) -> None:
 
 @dataclass(frozen=True)
 class Build:
-    """Handed to every component's ``create(options, build)``.
+    """The context for every component's ``create(options, build)``.
 
     Args:
         config: the whole typed Config.
         directory: the working directory; relative workspace and database paths start here.
         homes: the Home folders, nearest first.
-        environ: the process environment with ``.env`` beneath it.
+        environ: the process environment, with ``.env`` for the variables that it lacks.
         profile: the model's limits and prices.
         workspace: the agent's files.
-        session: the thread's id; empty while only planning.
+        session: the session's id; empty while only planning.
         model: the running model, for a policy's own calls (``ModelRequest(purpose="summary")``): they count in the
             run's totals and do not reach the user's stream. None while only planning.
-        open_model: another model from its name or Ref, its calls counted too.
-        last_request: the run's last request that the running model answered, as it was sent: what the provider may
-            still have cached.
-        profile_of: the limits and prices of a model by name.
+        open_model: opens another model by its name or Ref; its calls count too.
+        last_request: returns the run's last request that the running model answered, as it was sent; the provider may
+            still have it cached.
+        profile_of: returns the limits and prices of a model by name.
         counter: counts tokens as the model's provider does; None while only planning.
         memory: long-term memory on behalf of the config's user and project, and of the session where there is one; it
-            opens itself at first use. None where the config has none.
-        open_component: another component that a Ref names, of kinds that are plain values (``search``).
-        sandboxes: the sandbox backends, which the tools and the middlewares share.
-        knowledge: the knowledge bases that the config links; it opens itself at first use. None where it links none.
-        archive: the handles under which originals are kept; None while only planning.
-        approvals: how the run's user is asked before something is done; None while only planning. A tool asks through
-            its ``ToolRun``, since tools are made once for all runs.
-        process_environ: the process environment alone, for programs that are started on this machine: a variable of a
+            opens itself at first use. None where the config has no memory.
+        open_component: opens another component that a Ref names, of kinds that are plain values (``search``).
+        sandboxes: the sandbox backends, shared by the tools and the middlewares.
+        knowledge: the knowledge bases that the config links; it opens itself at first use. None without a linked base.
+        archive: the handles under which originals are stored; None while only planning.
+        approvals: asks the run's user before an action; None while only planning. A tool asks through its ``ToolRun``,
+            since tools are created once for all runs.
+        process_environ: the process environment alone, for programs that are started on this machine: a variable from a
             project's ``.env`` (``LD_PRELOAD``) could make them execute something else.
-        permit: raises ``UntrustedError`` unless the user allowed a process that is about to be started, or a server's
+        permit: raises ``UntrustedError`` unless the user has allowed a process that is about to start, or a server's
             address that is about to be called.
-        tools: every tool of the agent by name, as they are whenever it is looked at; while middlewares are created,
-            those of ``tools:`` and of the lines above.
-        secrets: what the run's model sees masked; nothing while only planning.
-        learn: masks a secret that is got while the agent runs (a token), given with a name for its placeholder.
+        tools: every tool of the agent by name, as a live mapping; while middlewares are created, the tools of
+            ``tools:`` and of the middlewares above.
+        secrets: masked in everything that the run's model sees; empty while only planning.
+        learn: adds a secret that is obtained during the run (a token), with a name for its placeholder.
     """
 
     config: Config

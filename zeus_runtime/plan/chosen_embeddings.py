@@ -1,4 +1,4 @@
-"""The embedding model that a user chose for themselves, which the database keeps and no YAML."""
+"""The embedding model that a user chose, which is stored in the database and not in the YAML."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ REMEDY: Final = (
 
 
 class EmbeddingsInUse(NamedTuple):
-    """What embeds a user's memories and queries.
+    """The component that embeds a user's memories and queries.
 
     Args:
         component: the component; None where the user's choice cannot be used.
-        by: whose choice it is: the ``user``'s, the ``config``'s, or the ``default``.
-        problem: why the user's choice cannot be used; None otherwise.
+        by: who chose it: the ``user``, the ``config``, or the ``default``.
+        problem: why the user's choice cannot be used; None if it can.
     """
 
     component: PlannedComponent | None
@@ -38,10 +38,10 @@ class EmbeddingsInUse(NamedTuple):
 
 
 def embeddings_in_use(checked: Checked, plan: Plan, stored: str | None) -> EmbeddingsInUse:
-    """What embeds the memories of the config's user.
+    """The component that embeds the memories of the config's user.
 
     Args:
-        stored: the user's choice as the database keeps it; None without one.
+        stored: the user's choice from the database; None without one.
     """
     from zeus_runtime.memory.choice import chosen_ref
 
@@ -58,11 +58,11 @@ def embeddings_in_use(checked: Checked, plan: Plan, stored: str | None) -> Embed
 
 
 def chosen_component(checked: Checked, user: str, choice: Ref) -> PlannedComponent:
-    """The component of a user's choice, its options typed.
+    """The component of a user's choice, with typed options.
 
     Raises:
         MissingError: there is no such component.
-        OptionsError: its options do not fit, or hold a key.
+        OptionsError: its options do not fit, or they contain a key.
     """
     whose = f"the embedding model {choice.name!r} that {user!r} chose"
     try:
@@ -83,10 +83,10 @@ def chosen_component(checked: Checked, user: str, choice: Ref) -> PlannedCompone
 
 
 def chosen_embedder(checked: Checked, user: str, choice: Ref, build: Build) -> Embedder:
-    """The embedding model of a user's choice.
+    """The embedding model of a user's choice, opened.
 
     Raises:
-        MissingError: there is no such component, or its key or a package of it is missing.
-        OptionsError: its options do not fit, or hold a key.
+        MissingError: there is no such component, or its key or one of its packages is missing.
+        OptionsError: its options do not fit, or they contain a key.
     """
     return opened_embedder(checked, chosen_component(checked, user, choice), build)

@@ -1,4 +1,4 @@
-"""Components as a config names them: their options typed, ready to be created."""
+"""Components as a config names them, with typed options, ready to be created."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class PlannedComponent:
     """One component as it will be created.
 
     Args:
-        kind: what it is.
+        kind: its kind.
         name: its name in YAML.
-        path: where in the config it stands.
-        options: its options as JSON, defaults filled in; secrets do not print.
-        plugin: who brings it.
-        registered: the component itself.
+        path: its path in the config.
+        options: its options as JSON, with defaults; secrets are masked.
+        plugin: the plugin that provides it.
+        registered: the registered component.
         value: the typed options.
-        diagnostic: gives what is wrong with it a place in the YAML; None where it does not stand there.
+        diagnostic: makes a problem with its position in the YAML; None for a component that is not in the YAML.
     """
 
     kind: Kind
@@ -51,9 +51,9 @@ class PlannedComponent:
         """Call the component's ``create``.
 
         Raises:
-            ConfigError: its options do not fit, with the place of the option, or of the Ref where none is named.
-            OptionsError: the same, of a component that does not stand in the YAML.
-            MissingError: its code fails, or gives something else than its kind.
+            ConfigError: its options do not fit, with the position of the option, or of the Ref if no option is named.
+            OptionsError: the same, for a component that is not in the YAML.
+            MissingError: its code fails, or returns something else than its kind.
         """
         from zeus_runtime.registry import load_create
 
@@ -73,13 +73,13 @@ class PlannedComponent:
 
     @contextmanager
     def blamed(self, what: str) -> Iterator[None]:
-        """What the component's own code raises inside is told as its plugin's fault, with its place in the YAML.
+        """Report an exception from the component's own code as its plugin's fault, with the position in the YAML.
 
         Args:
-            what: of its code is called.
+            what: the function that is called, for the message.
 
         Raises:
-            MissingError: it raised; what is said to the user (``ZeusError``) and the system's errors go through.
+            MissingError: the code raised; Zeus's own errors (``ZeusError``) and the system's pass through unchanged.
         """
         from zeus_runtime.registry.importing import FAILURES, brief
 
@@ -100,7 +100,7 @@ class PlannedComponent:
         return None if place is None else str(place)
 
     def _as_kind(self, made: Any) -> Any:
-        """What ``create`` gave, where it is what a run will call it."""
+        """The result of ``create``, if it is of the component's kind."""
         if self.kind == "tool":
             from zeus_runtime.tools import Toolset
 
@@ -117,7 +117,7 @@ class PlannedComponent:
         return made
 
     def _place(self, error: OptionsError) -> tuple[Path, str]:
-        """Where in the options the error is, and its message with any place that is not in them."""
+        """The error's path in the options, and its message with any path that is not in them."""
         inner: list[str | int] = []
         options: Mapping[str, Any] = self.options
         if isinstance(error, InnerOptionsError):
@@ -134,10 +134,10 @@ class PlannedComponent:
 
 
 def tools_of(given: Any) -> tuple[Tool, ...]:
-    """What a component gives as tools.
+    """The tools that a component returned.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: it returned something else.
     """
     from zeus_runtime.tools import Tool
 
@@ -151,15 +151,15 @@ def tools_of(given: Any) -> tuple[Tool, ...]:
 
 
 class _OtherKindError(TypeError):
-    """A component gives something else than its kind; the message names the two."""
+    """A component returned something else than its kind; the message names both."""
 
 
 class InnerOptionsError(OptionsError):
-    """Options of a component that an option of another one names do not fit.
+    """The options of a component that another component's option names do not fit.
 
     Args:
-        error: what is wrong.
-        ref: how the option names it.
+        error: the problem.
+        ref: the Ref in that option.
     """
 
     def __init__(self, error: OptionsError, ref: Ref) -> None:
@@ -169,10 +169,10 @@ class InnerOptionsError(OptionsError):
 
 
 def inner_component(checked: Checked, kind: Kind, ref: Ref, build: Build) -> Any:
-    """What ``ref``, an option of another component, names.
+    """Create the component that ``ref``, an option of another component, names.
 
     Raises:
-        InnerOptionsError: its options do not fit; whoever has the option knows its place.
+        InnerOptionsError: its options do not fit; the caller that has the option knows its position.
         MissingError: no plugin registers it.
     """
     planned = planned_component(checked, kind, ref, ("tools",))
@@ -225,7 +225,7 @@ def _default_missing(checked: Checked, kind: Kind, name: str, path: Path) -> Mis
 
 
 def as_json(value: Any) -> Any:
-    """Typed values as JSON, components as the YAML names them; what is none of it, as its text."""
+    """Typed values as JSON: components as the YAML names them, and values of any other type as their text."""
     if isinstance(value, Ref):
         return {value.name: as_json(value.options)} if value.options else value.name
     if is_dataclass(value) and not isinstance(value, type):
@@ -242,5 +242,5 @@ def as_json(value: Any) -> Any:
 def planned_components(
     checked: Checked, kind: Kind, refs: Sequence[Ref], key: str
 ) -> tuple[PlannedComponent, ...]:
-    """Those that the list under ``key`` names, in its order."""
+    """The components of the list under ``key``, in its order."""
     return tuple(planned_component(checked, kind, ref, (key, index)) for index, ref in enumerate(refs))

@@ -1,4 +1,4 @@
-"""What of a config needs permission: what it executes, where it sends data, and what it reads from elsewhere."""
+"""The parts of a config that need permission: code it executes, places it sends data to, files it reads elsewhere."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ground:
-    """What the parts of one config are found from.
+    """The inputs for finding the parts of one config.
 
     Args:
-        document: checked, its paths absolute.
+        document: the checked document, with absolute paths.
         config: the same, typed.
         registry: the plugins, and the plugin files that the config names.
-        trust: decides about them.
+        trust: decides about the parts.
     """
 
     document: Document
@@ -46,9 +46,9 @@ class Ground:
 def executing(ground: Ground) -> tuple[Part, ...]:
     """Every part of one config that needs permission, without those of its sub-agents.
 
-    Most configs have none. So the module that makes parts is imported only where one is found.
+    Most configs have none, so the module that makes parts is imported only when one is found.
 
-    What runs hooks or commands in a later version belongs here: yield a part for it, and permit it where it starts.
+    A feature that runs hooks or commands belongs here: yield a part for it, and check the permission where it starts.
     """
     return (
         *_plugin_files(ground),
@@ -63,7 +63,7 @@ def executing(ground: Ground) -> tuple[Part, ...]:
 
 
 def project_of(document: Document, config: Config, trust: Trust) -> Project:
-    """The folders that a config's programs may lie in."""
+    """The folders that may contain a config's programs."""
     from zeus_runtime.trust.parts import Project
 
     directory = document.directory
@@ -75,7 +75,7 @@ def project_of(document: Document, config: Config, trust: Trust) -> Project:
 
 
 def used_server(name: str, server: McpServer) -> Command | Remote | None:
-    """What a server is; None for one that is disabled."""
+    """A server as a command or an address; None for one that is disabled."""
     from zeus_runtime.trust.parts import Command, Remote
 
     if server.disabled:
@@ -87,12 +87,13 @@ def used_server(name: str, server: McpServer) -> Command | Remote | None:
 
 
 def permit(checked: Checked, server: Command | Remote) -> None:
-    """Raise unless a process may be started, or an address called, as it would be at this moment.
+    """Raise unless a process may be started, or an address called, as it is at this moment.
 
     Raises:
-        UntrustedError: the user did not allow it, or it changed since.
+        UntrustedError: the user did not allow it, or it has changed since.
     """
     part = _server_part(server, checked.document, checked.config, checked.trust)
+    # The user's own parts need no permission, as long as they are as they were checked.
     if part is None or any(each.own and each.digest == part.digest for each in checked.parts):
         return
     checked.trust.require([part])
@@ -120,7 +121,7 @@ def _servers(ground: Ground) -> Iterator[Part]:
         try:
             servers = servers_in_file(Path(file), document.environ)
         except (ZeusError, ValueError):
-            continue  # the component that reads the file says what is wrong with it
+            continue  # the component that reads the file reports the problem
         for name, server in servers.items():
             yield from _server(ground, name, server, path)
 
@@ -148,7 +149,7 @@ def _runs_in_project(ground: Ground, server: Command | Remote) -> bool:
 def _server_part(
     server: Command | Remote, document: Document, config: Config, trust: Trust, path: ConfigPath | None = None
 ) -> Part | None:
-    """The part that a server is; None for an address that needs no permission."""
+    """The part of a server; None for an address that needs no permission."""
     from zeus_runtime.trust.parts import Command, command_part, remote_part
 
     mask = _mask(document)
@@ -185,7 +186,8 @@ def _destinations(ground: Ground) -> Iterator[Part]:
                 found.update(
                     (at, text)
                     for at, text in texts
-                    # A provider's library takes addresses, and more files to read, from a file that is named.
+                    # The libraries of providers read addresses, and the names of more files, from a file that is named
+                    # here.
                     if _sends(text, place[DESTINATION]) or _is_file(document.directory / text)
                 )
     for at, text in found.items():
@@ -195,12 +197,12 @@ def _destinations(ground: Ground) -> Iterator[Part]:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # a text that is no path, such as one that is too long
+    except (OSError, ValueError):  # a text that cannot be a path, such as one that is too long
         return False
 
 
 def _plain_options(places: Sequence[Schema], schema: Schema) -> Iterator[Schema]:
-    """The options that a plain string means, as ``model: gpt-5.2`` is the option ``model`` of ``litellm``."""
+    """The options that a plain string sets: ``model: gpt-5.2`` sets the option ``model`` of ``litellm``."""
     for place in places:
         if PLAIN in place:
             component, option = place[PLAIN]
@@ -229,7 +231,7 @@ def _destination(ground: Ground, path: ConfigPath, value: str) -> Iterator[Part]
 
 
 def _layers(ground: Ground) -> Iterator[Part]:
-    """The files elsewhere that a config itself was read from: what it extends, an overlay behind a link, ``.env``."""
+    """The files elsewhere that the config itself was read from: a base config, an overlay behind a link, ``.env``."""
     document = ground.document
     for name, file in document.files.items():
         if _is_elsewhere(ground, file.resolve()) and not _is_named_in_own_home(ground, file):
@@ -241,10 +243,10 @@ def _layers(ground: Ground) -> Iterator[Part]:
 
 
 def _files(ground: Ground) -> Iterator[Part]:
-    """What a config reads from elsewhere, such as a prompt; a plugin file has a part of its own."""
+    """The files elsewhere that a config reads, such as a prompt; plugin files are found by ``_plugin_files``."""
     for named in ground.document.named_files():
         is_plugin = named.path[:2] == ("plugins", "files")
-        # Such as `plugin:NAME`, which is no path.
+        # A name such as `plugin:NAME` is not a path.
         is_path = named.file.is_absolute() and named.file.exists()
         if is_path and not is_plugin:
             yield from _elsewhere(ground, named.path, named.file.resolve())
@@ -265,8 +267,11 @@ def _databases(ground: Ground) -> Iterator[Part]:
 
 
 def _database_files(ground: Ground) -> Iterator[tuple[ConfigPath, Path]]:
-    """SQLite databases that a config names, and those of vector stores: in folders beside whose names begin with the
-    database's, and in folders of ``.zeus``."""
+    """The SQLite databases that a config names, and those of its vector stores.
+
+    Vector stores are in folders next to the database, whose names begin with the database's name, and in folders of
+    ``.zeus``.
+    """
     from zeus_runtime.trust.databases import is_database
 
     document = ground.document
@@ -282,7 +287,7 @@ def _database_files(ground: Ground) -> Iterator[tuple[ConfigPath, Path]]:
 
 
 def _elsewhere(ground: Ground, path: ConfigPath, file: Path) -> Iterator[Part]:
-    """A part for a file that ``_is_elsewhere``."""
+    """A part for a file that is elsewhere (``_is_elsewhere``)."""
     if not _is_elsewhere(ground, file):
         return
     from zeus_runtime.trust.parts import file_part
@@ -295,7 +300,7 @@ def _elsewhere(ground: Ground, path: ConfigPath, file: Path) -> Iterator[Part]:
 def _is_elsewhere(ground: Ground, file: Path) -> bool:
     """Whether a real path is outside the working directory, the outermost config's folder and the user's own Homes.
 
-    The folders of other layers do not count: a config chooses what it extends.
+    The folders of other layers do not count as inside, because a config chooses what it extends.
     """
     return not any(file.is_relative_to(each) for each in (*_inside(ground), *_own_folders(ground)))
 
@@ -315,8 +320,10 @@ def _shown(file: Path, directory: Path) -> str:
 
 
 def _is_free(address: str, document: Document, trust: Trust) -> bool:
-    """Whether an address needs no permission: this machine's own, and the value of a variable of the process itself,
-    which whoever starts it chose."""
+    """Whether an address needs no permission: it is on this machine, or it is the value of a variable of the process.
+
+    The person who starts the process chose its variables.
+    """
     from zeus_runtime.trust.parts import is_here
 
     environ = document.environ
@@ -324,7 +331,7 @@ def _is_free(address: str, document: Document, trust: Trust) -> bool:
 
 
 def _folders(ground: Ground) -> Iterator[Part]:
-    """The folders of the workspace outside the working directory and the folder of the outermost config."""
+    """The folders of the workspace outside the working directory and the outermost config's folder."""
     document, workspace = ground.document, ground.config.workspace
     routes = ((("workspace", "routes", prefix), target) for prefix, target in workspace.routes.items())
     for path, written in ((("workspace", "root"), workspace.root), *routes):
@@ -338,7 +345,7 @@ def _folders(ground: Ground) -> Iterator[Part]:
 
 
 def _marked(ground: Ground, what: str) -> Iterator[tuple[ConfigPath, str]]:
-    """The strings that are marked ``Executes`` and are not what they would be anyway."""
+    """The strings that are marked ``Executes`` and differ from their default."""
     document = ground.document
     if document.schema is None:
         return
@@ -350,16 +357,16 @@ def _marked(ground: Ground, what: str) -> Iterator[tuple[ConfigPath, str]]:
 
 
 def _with_owner(ground: Ground, part: Part) -> Part:
-    """The part, saying whether it is the user's own."""
+    """The part, marked with whether it is the user's own."""
     from dataclasses import replace
 
     return replace(part, own=_is_own(ground, part))
 
 
 def _is_own(ground: Ground, part: Part) -> bool:
-    """Whether nothing in a part comes from elsewhere than the user's Home, an installed distribution, or the process.
+    """Whether everything in a part comes from the user's Home, an installed distribution, or the process.
 
-    A ``.env`` that adds variables lies in the project, and so may whatever they are filled in for.
+    A ``.env`` that adds variables is in the project, and so may be the values that use them.
     """
     document, trust = ground.document, ground.trust
     places = (*document.folders.values(), *part.files)
@@ -379,7 +386,7 @@ _MAY_RUN: Final = re.compile(r"[^\w.,:=@%+/~-]", re.ASCII)
 
 
 def _mask(document: Document) -> Mask:
-    """Masks secrets in what a person reads, except those that a shell may run: a config names its secrets itself."""
+    """Masks secrets in what a person reads, except those that a shell may run: a config chooses its secrets itself."""
     from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.config.secrets.parts import url_passwords
 

@@ -1,4 +1,4 @@
-"""The parts that need permission, of a config and of all its sub-agents."""
+"""The parts that need permission, of a config and all its sub-agents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def all_parts(checked: Checked) -> tuple[Part, ...]:
-    """The parts of a config and of its sub-agents, at any depth, each once."""
+    """The parts of a config and its sub-agents, at any depth, each once."""
     found = {part.digest: part for part in checked.parts}
     for part in _below(checked, (), checked.config.limits.max_subagent_depth):
         found.setdefault(part.digest, part)
@@ -24,7 +24,7 @@ def all_parts(checked: Checked) -> tuple[Part, ...]:
 
 
 def _below(checked: Checked, above: tuple[Path, ...], depth: int) -> Iterator[Part]:
-    """The parts of the agents under ``agents``. One whose config is not valid is skipped: the planner reports it."""
+    """The parts of the agents under ``agents``; an invalid config is skipped here and reported by the planner."""
     if depth <= 0 or not checked.config.agents:
         return
     path = checked.document.path
@@ -32,6 +32,7 @@ def _below(checked: Checked, above: tuple[Path, ...], depth: int) -> Iterator[Pa
     for name, spec in checked.config.agents.items():
         try:
             document = own_document(checked, name, spec)
+            # A circle of configs: the planner reports it too.
             if spec.config is not None and document.path is not None and document.path.resolve() in above:
                 continue
             below = examine(

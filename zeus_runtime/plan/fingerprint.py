@@ -1,4 +1,4 @@
-"""A Plan's digest: two plans with the same one run the same."""
+"""A Plan's digest: two plans with the same digest run the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def plan_digest(plan: Plan) -> str:
-    """SHA-256 of all that decides what the model sees and what may run."""
+    """SHA-256 of everything that decides what the model sees and what may run."""
     parts = {
         "model": [plan.model.name, plan.model.options],
         "counter": plan.counter and [plan.counter.name, plan.counter.options],
@@ -32,6 +32,7 @@ def plan_digest(plan: Plan) -> str:
         "middlewares": [[each.name, each.options] for each in plan.middlewares],
         "stable": plan.stable,
         "prompt": as_json(plan.config.prompt),
+        # An unset key is left out, so that it does not change the digest of a config without it.
         **({"knowledge": list(plan.config.knowledge)} if plan.config.knowledge else {}),
         **(
             {"project_instructions": as_json(plan.config.project_instructions)}

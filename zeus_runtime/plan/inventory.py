@@ -1,4 +1,4 @@
-"""What tools an agent has and what it could have: every category and component, on or off, and why."""
+"""The tools that an agent has and could have: every category and component, on or off, and why."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Opened:
-    """What is known of the components whose tools come from outside, by component name.
+    """The state of the components whose tools come from outside, by component name.
 
     Args:
-        connections: what they come from.
-        accounts: the accounts that some of it needs.
+        connections: their connections.
+        accounts: the accounts that some of the connections need.
         started: whether they were opened.
     """
 
@@ -34,16 +34,16 @@ class Opened:
 
 @dataclass(frozen=True)
 class Stock:
-    """A category of tools as one component gives it, or could.
+    """A category of tools that one component provides, or could provide.
 
     Args:
         category: the row of the mode table; empty where only the component itself knows.
-        component: its name in YAML; empty where no plugin brings the category.
+        component: its name in YAML; empty where no plugin provides the category.
         kind: ``tool`` or ``middleware``.
-        plugin: who brings it.
-        enabled: whether the model is given any of it in this mode; None: known when it is started.
-        why: why it is on or off, and what would turn it on.
-        tools: what it gives, hidden ones too.
+        plugin: the plugin that provides it.
+        enabled: whether the model gets any of its tools in this mode; None if that is known only when it is started.
+        why: why it is on or off, and how to turn it on.
+        tools: its tools, including hidden ones.
     """
 
     category: str
@@ -58,11 +58,11 @@ class Stock:
 def inventory(
     plan: Plan, registry: Registry, tools: Sequence[PlannedTool], opened: Opened
 ) -> Sequence[Stock]:
-    """Every category with every component that gives it, in the mode table's order, then what names no category.
+    """Every category with each component that provides it, in the mode table's order, then components without one.
 
     Args:
-        tools: those that there are, of opened toolsets too.
-        opened: how what is outside is.
+        tools: the existing tools, including those of opened toolsets.
+        opened: the state of the components whose tools come from outside.
     """
     stocks = [
         stock
@@ -120,7 +120,7 @@ def _state(
 
 def _is_listed(registered: Registered, plan: Plan) -> bool:
     listed = plan.toolsets if registered.kind == "tool" else plan.middlewares
-    # What a key of its own brings along needs no line under `tools`.
+    # A component that a key of the config implies needs no line under `tools`.
     return registered.name == IMPLIED or any(each.name == registered.name for each in listed)
 
 

@@ -1,4 +1,4 @@
-"""Toolsets that are only listed: for a simulation, what servers offer counts as if they were there."""
+"""Toolsets that are only listed: in a simulation, the tools that servers offer count as if they were there."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class ListedTools(Toolset):
-    """Gives tools that nobody calls.
+    """Provides tools that are never called.
 
     Args:
-        tools: those that are listed.
+        tools: the listed tools.
     """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
@@ -28,7 +28,7 @@ class ListedTools(Toolset):
 
 
 def listed_toolsets(plan: Plan, tools: Sequence[Tool]) -> Mapping[str, Toolset]:
-    """``tools`` as those of the plan's toolsets that may have them, by component; what none may have is left out."""
+    """``tools`` assigned to the plan's toolsets that may have them, by component; the rest is left out."""
     own = {each.tool.name for each in plan.tools}
     left = [tool for tool in tools if tool.name not in own]
     found: dict[str, Toolset] = {}
@@ -42,7 +42,7 @@ def listed_toolsets(plan: Plan, tools: Sequence[Tool]) -> Mapping[str, Toolset]:
 
 
 def recorded_tools(schemas: Sequence[ToolSchema]) -> Sequence[Tool]:
-    """Tools as a recorded request told of them: every mode shows them so again."""
+    """The tools of a recorded request; every mode shows them unchanged."""
     return [
         Tool(each.name, each.description, each.parameters, _never, category="custom", access="read")
         for each in schemas
@@ -50,10 +50,10 @@ def recorded_tools(schemas: Sequence[ToolSchema]) -> Sequence[Tool]:
 
 
 def tools_of_listing(value: Any) -> Sequence[Tool]:
-    """The tools in what `zeus tools list --connect --json` wrote.
+    """The tools in the output of `zeus tools list --connect --json`.
 
     Raises:
-        ValueError: it is something else; the message says what.
+        ValueError: it is something else; the message says what is wrong.
     """
     entries = value.get("tools") if isinstance(value, Mapping) else value
     if not isinstance(entries, list):

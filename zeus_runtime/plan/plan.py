@@ -40,19 +40,20 @@ class Plan:
         config: the typed Config.
         mode: the mode it runs in.
         profile: the model's limits and prices.
-        model, counter, middlewares, checkpointer: components with their options; no counter means the profile's.
-        memory: what long-term memory works with; None without it.
+        model, counter, middlewares, checkpointer: components with their options; without a counter, the profile's is
+            used.
+        memory: the components of long-term memory; None without it.
         toolsets: the tool components.
         opens: those of them whose tools are known only when the agent runs.
-        tools: every tool, in the order the model sees them.
+        tools: every tool, in the order in which the model sees them.
         stable: sections 1 to 6.
-        stable_with: sections 1 to 6 with other tools than the plan's.
+        stable_with: makes sections 1 to 6 with other tools than the plan's.
         off: tool components that cannot work here.
-        build: what components are created with.
-        agents: whom it may give work to, by name.
+        build: the context that components are created with.
+        agents: the agents that it may give tasks to, by name.
         notices: what the user should know before the run.
-        warnings: those of them that have a place in the config.
-        digest: SHA-256 of all that decides what the model sees and what may run.
+        warnings: those of the notices that have a position in the config.
+        digest: SHA-256 of everything that decides what the model sees and what may run.
     """
 
     config: Config
@@ -87,7 +88,7 @@ class Plan:
 
     @cached_property
     def tool_counts(self) -> ToolCounts:
-        """What the tools take, counted once for all runs."""
+        """The tokens of the tools, counted once for all runs."""
         from zeus_runtime.context.prompt_cost import ToolCounts
 
         return ToolCounts(self.token_counter)
@@ -96,15 +97,15 @@ class Plan:
 def make_plan(
     checked: Checked, *, mode: Mode | None = None, above: Above | None = None, leaf: bool = False
 ) -> Plan:
-    """What ``checked`` will run, in ``mode`` or the config's own.
+    """The plan of ``checked``, in ``mode`` or the config's own.
 
     Args:
-        above: what it is part of, where it is a sub-agent's.
-        leaf: its own ``agents`` are shown and not planned.
+        above: the parent, for a sub-agent's plan.
+        leaf: whether its own ``agents`` are shown but not planned.
 
     Raises:
-        ConfigError: the parts do not fit together: a tool twice, a money limit without a price, a missing file.
-        MissingError: a component, its plugin or its dependency is not there.
+        ConfigError: the parts do not fit together: a tool twice, a cost limit without a price, a missing file.
+        MissingError: a component, its plugin or its dependency is missing.
     """
     config = checked.config if mode is None else replace(checked.config, mode=mode)
     model = planned_component(checked, "model", config.model, ("model",))
@@ -155,11 +156,12 @@ def make_plan(
     )
     if (config.agents or given.agents) and not leaf:
         plan = _with_agents(checked, plan, given, above)
+    # Last, because the digest covers the digests of the agents.
     return replace(plan, digest=plan_digest(plan))
 
 
 def agents_left(config: Config, above: Above | None) -> int:
-    """How deep the agents of a plan may go: by its own limit, or what the plans above it leave."""
+    """How deep the agents of a plan may be nested: its own limit, or the depth that the plans above it leave."""
     given = None if above is None else above.depth_left
     return config.limits.max_subagent_depth if given is None else given
 
@@ -169,6 +171,7 @@ def _with_agents(checked: Checked, plan: Plan, given: PlannedTools, above: Above
 
     left = agents_left(checked.config, above)
     agents = planned_agents(checked, plan, given, above or Above(), left, make_plan)
+    # Nested agents pass theirs up in `PlannedAgent.notices`, so only the outermost plan adds them.
     told = [notice for each in agents.values() for notice in each.notices] if above is None else []
     return replace(plan, agents=agents, notices=(*plan.notices, *told))
 

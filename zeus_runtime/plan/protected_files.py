@@ -35,9 +35,9 @@ _MOST_LINKED_FOLDERS: Final = 100
 
 
 def add_deciding(deciding: Deciding, checked: Checked) -> None:
-    """Protect what decides about one agent.
+    """Protect the files that decide about one agent.
 
-    Files that are not there yet and would be read next time are protected too.
+    Files that do not exist yet and would be read the next time are protected too.
     """
     _add_configs(deciding, checked.document)
     _add_named(deciding, checked)
@@ -47,19 +47,19 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
 
 
 def _add_configs(deciding: Deciding, document: Document) -> None:
-    """The config with its layers, and the configs of other runs; one that has a secret written out is not read."""
+    """The config with its layers, and other runs' configs; one with a literal secret is closed to reading."""
     loaded = ((file, document.sources.texts.get(name)) for name, file in document.files.items())
     for file, text in (*loaded, *unloaded_configs(document)):
         _add(deciding, file, holds_keys=holds_keys(text, document.redactor))
     for folder, stem, suffix in config_places(document):
         for at in dict.fromkeys((folder.absolute(), folder.resolve())):
-            # Closed to reading too: nobody has looked for secrets in a file that is made later.
+            # Also closed to reading: a file that is made later was not searched for secrets.
             deciding.add_names(str(at), escape(f"{stem}{suffix}"), holds_keys=True)
             deciding.add_names(str(at), f"{escape(stem)}.*{escape(suffix)}", holds_keys=True)
 
 
 def _add_named(deciding: Deciding, checked: Checked) -> None:
-    """What the config names: prompts, plugin files, keys, databases, and the files of programs that it starts."""
+    """The files that the config names: prompts, plugin files, keys, databases, and files of the programs it starts."""
     document = checked.document
     for named in document.named_files():
         if named.path[0] != "homes":
@@ -104,7 +104,7 @@ def _add_linked_keys(deciding: Deciding, checked: Checked) -> None:
 
 
 def _add_runtime(deciding: Deciding, checked: Checked) -> None:
-    """What runs Zeus: Python, its packages, the record of what the user allowed, and the processes themselves."""
+    """The files that run Zeus: Python, its packages, the record of the user's permissions, and the processes."""
     for installed in _installed(checked.directory):
         _add(deciding, installed)
     modules = {
@@ -117,7 +117,7 @@ def _add_runtime(deciding: Deciding, checked: Checked) -> None:
             _add_code(deciding, place)
     if checked.trust.records is not None:
         _add(deciding, checked.trust.records)
-    # The processes' own memory and environment, which hold what is masked elsewhere.
+    # The memory and environment of the processes contain the secrets that are masked elsewhere.
     _add(deciding, Path("/proc"), holds_keys=True)
 
 
@@ -190,12 +190,12 @@ def _add(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> None:
 
 
 def _installed(directory: Path) -> Iterator[Path]:
-    """The folders of Python and of the packages that run Zeus: the next process executes what is put there.
+    """The folders of Python and of the packages that run Zeus: the next process executes their files.
 
     A package that is installed from its source in the project itself (``pip install --editable .``) stays open to
     work on it; of a plugin, which counts as trusted, ``_code_of`` finds the module.
     """
-    # No user writes in a system's own folders, which hold much else; the modules there are below.
+    # Users cannot write to a system's own folders, which contain much else; the folders with modules follow below.
     yield from (Path(each) for each in (sys.prefix, sys.base_prefix) if each not in ("/usr", "/usr/local"))
     for each in (Path(os.__file__).parent, Path(site.getusersitepackages()), *map(Path, sys.path)):
         is_source = each.is_relative_to(directory) or directory.is_relative_to(each)
@@ -227,7 +227,7 @@ def _spec(name: str, search: Sequence[str] | None) -> ModuleSpec | None:
 
 
 def _add_beginning(deciding: Deciding, file: Path, why: str) -> None:
-    """Protect the file and all beside it whose names begin with its own, such as SQLite's ``-wal``."""
+    """Protect the file and its neighbours whose names begin with its name, such as SQLite's ``-wal``."""
     for at in _spellings(file):
         deciding.add_names(str(at.parent), f"{escape(at.name)}*", why)
 

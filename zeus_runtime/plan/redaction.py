@@ -1,4 +1,4 @@
-"""The known secrets of an agent and its sub-agents, and masking them in events and for models."""
+"""The known secrets of an agent and its sub-agents, masked in events and for models."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def masked_for(plan: Plan, redactor: Redactor) -> Redactor:
 
 
 def masked_by(config: Config, redactor: Redactor) -> Redactor:
-    """The secrets that are masked for a config's model and in its log: none where the config allows them."""
+    """The secrets that are masked for a config's model and in its log; none if the config allows them."""
     return Redactor() if config.secrets.to_model == "allow" else redactor
 
 
 def behind_mask(model: Model, secrets: Redactor) -> Model:
-    """``model`` behind a point where ``secrets`` are masked."""
+    """``model``, with ``secrets`` masked in its requests."""
     if not _may_know(secrets):
         return model
     from zeus_runtime.context import View
@@ -39,15 +39,15 @@ def behind_mask(model: Model, secrets: Redactor) -> Model:
 
 
 def _may_know(secrets: Redactor) -> bool:
-    """Whether any secret is known, or may be learned while the agent runs."""
+    """Whether a secret is known, or may be learned while the agent runs."""
     return bool(secrets.forms or secrets.learned)
 
 
 def opened_embedder(checked: Checked, planned: PlannedComponent, build: Build) -> Embedder:
-    """An embedding model behind a point where the secrets of the config and its family are masked.
+    """An embedding model, opened, with the secrets of the config and its family masked in its texts.
 
     Raises:
-        MissingError: its key or a package of it is missing.
+        MissingError: its key or one of its packages is missing.
         OptionsError: its options do not fit.
     """
     made: Embedder = planned.create(build)
@@ -60,7 +60,7 @@ def opened_embedder(checked: Checked, planned: PlannedComponent, build: Build) -
 
 
 def redacted(event: Event, redactor: Redactor) -> Event:
-    """``event`` with every known secret masked, however deep it stands; what is approved, with no more than these."""
+    """``event`` with every known secret masked at any depth; in approvals, only the known secrets are masked."""
     from zeus_runtime.events import ApprovalDecided, ApprovalRequested, RunFailed  # a plan needs none of them
 
     mask = redactor.masked if isinstance(event, ApprovalRequested | ApprovalDecided) else redactor.json

@@ -1,4 +1,4 @@
-"""The sandbox backends that one plan's components use: each is opened once, whoever asks for it."""
+"""The sandbox backends of one plan's components; each is opened once and shared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Sandboxes:
-    """The backends by their Refs.
+    """The open backends, by their Refs.
 
     Args:
         create: makes a backend from a Ref.
@@ -36,15 +36,15 @@ class Sandboxes:
 
     @property
     def opened(self) -> Sequence[SandboxBackend]:
-        """Those that are open, in the order in which they were asked for."""
+        """The open backends, in the order in which they were opened."""
         return tuple(self._opened.values())
 
     async def remove(self, session: str) -> None:
-        """Remove what a deleted session left in any of them."""
+        """Remove the files and containers of a deleted session from every backend."""
         for backend in self.opened:
             await backend.remove(session)
 
     async def aclose(self) -> None:
-        """Close them."""
+        """Close every backend."""
         for backend in self.opened:
             await backend.aclose()

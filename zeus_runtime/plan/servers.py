@@ -1,4 +1,4 @@
-"""A config's MCP servers and connectors: what is wrong with them, and the tool component that they bring along."""
+"""A config's MCP servers and connectors: their problems, and the tool component that they imply."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
 
 IMPLIED: Final = "mcp"
-"""The tool component that ``mcpServers`` and ``connectors`` bring along."""
+"""The tool component that ``mcpServers`` and ``connectors`` imply."""
 
 
 def implied_component(checked: Checked) -> tuple[PlannedComponent, ...]:
-    """The component of the MCP servers, where there are some and ``tools`` does not place it.
+    """The component of the MCP servers, if there are any and ``tools`` does not list it.
 
     Raises:
         ConfigError: something is wrong with the servers.
@@ -42,7 +42,7 @@ def _named(connectors: Connectors) -> tuple[tuple[str, Connector | None], ...]:
 
 
 def _unreadable_prompts(checked: Checked) -> Iterator[Diagnostic]:
-    """A problem for each file of a connector's instructions that is none, or no text."""
+    """A problem for each connector whose instructions file is missing or cannot be read as text."""
     for kind, connector in _named(checked.config.connectors):
         if connector is None or connector.prompt is None:
             continue

@@ -1,4 +1,4 @@
-"""What components share while they are created: memory, knowledge bases, further models, sandboxes."""
+"""The services that components share: memory, knowledge bases, further models, sandboxes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlannedMemory:
-    """What long-term memory works with."""
+    """The components of long-term memory."""
 
     embeddings: PlannedComponent
     vector_store: PlannedComponent
@@ -42,14 +42,14 @@ def equipped(
     workspace: WorkspaceFiles,
     memory: PlannedMemory | None,
 ) -> Build:
-    """What the components of a plan are created with.
+    """The context that the components of a plan are created with.
 
     Args:
-        checked: what the plan is made of.
+        checked: the checked config.
         config: its config, in the mode it runs in.
         profile: the model's limits and prices.
         workspace: the agent's files.
-        memory: what long-term memory works with.
+        memory: the components of long-term memory.
 
     Raises:
         ConfigError: a threshold of the memory does not fit.
@@ -79,7 +79,7 @@ def equipped(
 
 
 def planned_memory(checked: Checked) -> PlannedMemory | None:
-    """What long-term memory works with, as the config says; None where it has none."""
+    """The components of long-term memory, from the config; None where it has no memory."""
     config = checked.config.memory
     if config is None:
         return None
@@ -99,7 +99,7 @@ def planned_memory(checked: Checked) -> PlannedMemory | None:
 
 
 def _vectors_beside(url: str) -> str:
-    """The vector store that writes in the transactions of this database."""
+    """The vector store that writes in the same transactions as this database."""
     return "pgvector" if url.startswith("postgres") else "sqlite"
 
 
@@ -136,7 +136,7 @@ def _memory_service(checked: Checked, planned: PlannedMemory, build: Build) -> M
 
 
 def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
-    """The knowledge bases of the config's user and project; a new one is embedded as a memory would be."""
+    """The knowledge bases of the config's user and project; a new one gets the embedding model of the memory."""
     from zeus_runtime.config.model import Memory
     from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.choice import create_embeddings
@@ -165,7 +165,7 @@ def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
 
 
 def _offline(checked: Checked, build: Build) -> Sequence[Callable[[], Embedder]]:
-    """What makes the embedding model that needs neither a key nor a network; nothing where its plugin is off."""
+    """Makes the embedding model that needs neither a key nor a network; empty where its plugin is off."""
     from zeus_runtime.config import Ref
 
     if ("embedding", "static") not in checked.registry.components:
@@ -179,7 +179,7 @@ def _offline(checked: Checked, build: Build) -> Sequence[Callable[[], Embedder]]
 
 
 def _model(checked: Checked, build: Build, ref: str | Ref) -> Model:
-    """Another model from its name or Ref, with retry around it."""
+    """Another model by its name or Ref, wrapped in retry."""
     from zeus_runtime.config import Ref
     from zeus_runtime.models.retry import with_retry
 

@@ -1,4 +1,4 @@
-"""The agents that an agent may give work to, planned: each a config of its own, or this one changed."""
+"""The planned sub-agents of an agent: each has a separate config, or this config with changes."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class PlannedAgent:
 
     Args:
         name: its name there.
-        spec: what the YAML says of it.
+        spec: its entry in the YAML.
         checked: its config.
         plan: exactly what it runs.
-        notices: what of its config is not used, and of those of its own agents.
+        notices: the unused keys of its config, and of its agents' configs.
     """
 
     name: str
@@ -46,23 +46,23 @@ class PlannedAgent:
 
 
 class MakePlan(Protocol):
-    """``plan.make_plan``."""
+    """The type of ``plan.make_plan``."""
 
     def __call__(self, checked: Checked, *, mode: Mode, above: Above, leaf: bool) -> Plan: ...
 
 
 @dataclass(frozen=True)
 class Above:
-    """What a plan is part of.
+    """What a sub-agent's plan gets from the plans above it.
 
     Args:
         files: the configs above it, the outermost first; None for standard input.
-        depth_left: how deep agents may still have agents.
-        priced: whether an agent above it has a money limit.
+        depth_left: how many levels of agents may still follow.
+        priced: whether an agent above it has a cost limit.
         asked: whether an agent above it asks the user before tools run.
-        outermost: the config whose database all of them share; None for itself.
-        tools: of the agent right above it.
-        gate: what the agent right above it may do with files.
+        outermost: the config whose database all of them share; None for the outermost itself.
+        tools: the parent's tools.
+        gate: the parent's access to files.
     """
 
     files: tuple[Path | None, ...] = ()
@@ -77,14 +77,15 @@ class Above:
 def planned_agents(
     checked: Checked, plan: Plan, given: PlannedTools, above: Above, left: int, make_plan: MakePlan
 ) -> Mapping[str, PlannedAgent]:
-    """Every agent under ``agents``, those that tools bring, and theirs.
+    """Every agent under ``agents``, the agents that tools bring, and their agents.
 
     Args:
-        left: how deep agents may still be nested.
-        make_plan: makes a plan of each; given, because a plan is made of its agents' plans.
+        left: how many levels of agents may still follow.
+        make_plan: makes the plan of each; an argument, because a plan contains its agents' plans.
 
     Raises:
-        ConfigError: their configs are not valid, go round in a circle or too deep, or no tool can reach them.
+        ConfigError: a config is not valid, the configs form a circle or are nested too deep, or no tool can reach the
+            agents.
     """
     agents = {**given.agents, **checked.config.agents}
     limits = checked.config.limits
@@ -116,7 +117,7 @@ def _planned(
     checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Above, make_plan: MakePlan
 ) -> PlannedAgent:
     own = _own(checked, name, spec, above).working_for(checked)
-    # A parent that may only read has no agent that writes; one that was switched switches what is a part of it.
+    # A read-only parent never gets an agent that writes; one that shares its config and sets no mode follows its mode.
     has_mode = spec.config is not None or "mode" in (spec.overrides or {})
     planned_mode = own.config.mode if mode == "agent" and has_mode else mode
     try:
@@ -146,7 +147,7 @@ def _planned(
 
 
 def _may_write(plan: Plan) -> bool:
-    """Whether it has tools that write, or servers: what those offer is known when they run."""
+    """Whether it has tools that write, or servers, whose tools are known only when they run."""
     writes = any(each.tool.access == "write" and each.showing == "callable" for each in plan.tools)
     return writes or (plan.mode == "agent" and bool(plan.opens))
 
@@ -162,11 +163,11 @@ _OUTERMOST: Final[Mapping[tuple[str, ...], str]] = {
 """Keys that only the outermost agent's config decides, and why."""
 
 _AGENTS: Final[tuple[tuple[str, ...], ...]] = (("agents",), ("limits", "max_subagents"), _DEPTH)
-"""Keys without a meaning for an agent that has none of its own."""
+"""Keys that mean nothing for an agent without agents."""
 
 
 def _unused(name: str, own: Checked, above: Above) -> Iterator[Notice]:
-    """What the config of a sub-agent says otherwise than the outermost one, which counts."""
+    """A notice for each key of a sub-agent's config that differs from the outermost one, whose value is used."""
     from zeus_runtime.events import Notice
 
     document, outermost = own.document, above.outermost
@@ -223,10 +224,10 @@ def _laid_over(checked: Checked, name: str, key: tuple[str, ...]) -> bool:
 
 
 def _leaf(own: Checked, spec: SubAgent) -> Checked:
-    """A config shared with the agent above, without its agents and without linked knowledge that it cannot search."""
+    """A config shared with the parent, without its agents and without linked knowledge that it cannot search."""
     config = own.config
     if spec.context != "fork":
-        # A fork keeps the tool that lists the agents: that is part of the prefix which the provider has cached.
+        # A fork keeps the tool that lists the agents: it is part of the prefix that the provider has cached.
         config = replace(config, agents={})
     if "knowledge" not in (spec.overrides or {}) and not searches_knowledge(config):
         config = replace(config, knowledge=())
@@ -234,7 +235,7 @@ def _leaf(own: Checked, spec: SubAgent) -> Checked:
 
 
 def _instructed(checked: Checked, name: str, spec: SubAgent, document: Document) -> Document:
-    """The agent's config with the instructions that ``agents`` gives it instead of its own."""
+    """The agent's config, with the instructions that its entry under ``agents`` gives instead."""
     written = find(checked.document.root, ("agents", name, "instructions"))
     if spec.instructions is None or written is None:
         return document
@@ -251,7 +252,7 @@ def _instructed(checked: Checked, name: str, spec: SubAgent, document: Document)
 
 
 def _blamed(checked: Checked, name: str, error: ConfigError) -> ConfigError:
-    """The same problems, after one that says whose config has them."""
+    """The same problems, preceded by one that names the agent whose config has them."""
     if any(each.code.startswith("agents-") for each in error.diagnostics):
         return error
     told = checked.diagnostic(
@@ -261,7 +262,7 @@ def _blamed(checked: Checked, name: str, error: ConfigError) -> ConfigError:
 
 
 def own_document(checked: Checked, name: str, spec: SubAgent) -> Document:
-    """The config of an agent under ``agents``, as it was read, with what the YAML lays over it."""
+    """The config of an agent under ``agents`` as it was read, with its ``overrides`` applied."""
     from zeus_runtime.config.layers.merge import merge, ref_places
     from zeus_runtime.config.model import Config
     from zeus_runtime.config.yaml.tree import find

@@ -1,4 +1,4 @@
-"""The tools of a plan: whose each is, which come only when the agent runs, and which are off."""
+"""The tools of a plan: the component of each, the tools that are known only at run time, and the ones that are off."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlannedTool:
-    """A tool, how the mode shows it, and whose it is: the component's name and kind, a toolset or a middleware."""
+    """A tool, how the mode shows it, and its component's name and kind: ``tool`` or ``middleware``."""
 
     tool: Tool
     showing: Showing
@@ -36,11 +36,11 @@ class PlannedTool:
 
 @dataclass(frozen=True)
 class PlannedOff:
-    """A tool component that is off: what it needs is not there, and the run goes on without its tools.
+    """A tool component that is off: a requirement is missing, and the run continues without its tools.
 
     Args:
         component: its name in YAML.
-        plugin: who brings it.
+        plugin: the plugin that provides it.
         reason: what is missing, and what to do.
     """
 
@@ -51,14 +51,14 @@ class PlannedOff:
 
 @dataclass(frozen=True)
 class PlannedTools:
-    """What the tool components and middlewares of a plan give when they are created once to see it.
+    """The tools of a plan's components and middlewares, each of which is created once to find them.
 
     Args:
-        tools: every tool that is known before the agent runs, in the order the model sees them.
-        opens: the tool components whose tools are known only when it runs, and what each gave.
-        off: those that cannot work here.
-        middlewares: the plan's, and what each gave.
-        above: those of the agent whose config this one shares, which may speak of them too.
+        tools: every tool that is known before the agent runs, in the order in which the model sees them.
+        opens: the tool components whose tools are known only at run time, and the toolset that each created.
+        off: the components that cannot work here.
+        middlewares: the plan's, and the instance that each created.
+        above: the tools of the parent whose config this agent shares; the config may name those too.
     """
 
     tools: tuple[PlannedTool, ...]
@@ -78,18 +78,18 @@ class PlannedTools:
         return {name: agent for tool in self.bare for name, agent in tool.agents.items()}
 
     def without_agents(self) -> PlannedTools:
-        """These without the tools that give work to agents, for who may have none."""
+        """The same without the tools that give tasks to agents, for a plan that may have no agents."""
         return replace(self, tools=tuple(each for each in self.tools if not each.tool.starts_agents))
 
     def may_have(self, name: str) -> bool:
-        """Whether a tool of this name may join when the agent runs, or the one above has it."""
+        """Whether a tool of this name may join at run time, or the parent has it."""
         above = self.above
         return any(toolset.may_have(name) for _, toolset in self.opens) or (
             above is not None and (above.may_have(name) or any(tool.name == name for tool in above.bare))
         )
 
     def may_have_like(self, pattern: str) -> bool:
-        """Whether a tool whose name fits this glob pattern may join when the agent runs, or the one above has one."""
+        """Whether a tool that matches this glob pattern may join at run time, or the parent has one."""
         above = self.above
         return any(toolset.may_have_like(pattern) for _, toolset in self.opens) or (
             above is not None
@@ -100,7 +100,7 @@ class PlannedTools:
 def planned_tools(
     toolsets: Sequence[PlannedComponent], middlewares: Sequence[PlannedComponent], build: Build
 ) -> PlannedTools:
-    """Create each component once; a middleware is given the tools that stand above it."""
+    """Create each component once; a middleware gets the tools of the components above it."""
     tools: list[PlannedTool] = []
     opens: list[tuple[PlannedComponent, Toolset]] = []
     off: list[PlannedOff] = []
@@ -110,7 +110,7 @@ def planned_tools(
     def add(owner: PlannedComponent, given: Iterable[Tool]) -> None:
         for tool in given:
             known.setdefault(tool.name, tool)
-            # A category that is none is a conflict, found when all parts are there.
+            # An unknown category is a conflict, which is reported once all parts are known.
             shown = showing(tool, build.config.mode) if tool.category in MODE_TABLE else "hidden"
             tools.append(PlannedTool(tool, shown, owner.name, owner.plugin, owner.kind))
 

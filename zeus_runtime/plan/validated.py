@@ -1,4 +1,4 @@
-"""From a YAML file to a checked config: load, discover, validate. Light; nothing runs."""
+"""From a YAML file to a checked config: load, discover, validate. Fast; nothing runs."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checked:
-    """A config that is valid, with all that it was checked against.
+    """A valid config, and everything that it was checked against.
 
     Args:
         document: values, positions, origins, redactor.
-        registry: the plugins and what they register.
+        registry: the plugins and their components.
         homes: the Home folders, nearest first.
         config: the typed Config.
         directory: the working directory.
         given_environ: the environment that the config was checked with, without ``.env``.
-        environ: the same with ``.env`` beneath it.
-        trust: what of it may be executed.
-        parts: what it would execute, without what its sub-agents would.
+        environ: the same, with ``.env`` for the variables that it lacks.
+        trust: decides which of its parts may be executed.
+        parts: the parts that it would execute, without those of its sub-agents.
         notices: what the user should know before a run.
-        family: the secrets of the outermost agent, where this is the config of an agent that works for it.
-        model_table: what is known of models; 3 MB that are read once.
+        family: the secrets of the outermost agent, if this is a sub-agent's config.
+        model_table: the known models; 3 MB that are read once.
     """
 
     document: Document
@@ -66,7 +66,7 @@ class Checked:
 
     @property
     def process_environ(self) -> Mapping[str, str]:
-        """The environment of the process itself: what ``check`` is given may be a project's."""
+        """The environment of the process itself: the one that ``check`` gets may contain a project's values."""
         return dict(os.environ)
 
     @property
@@ -75,12 +75,12 @@ class Checked:
         return self.document.redactor if self.family is None else self.family
 
     def working_for(self, above: Checked) -> Checked:
-        """The same config as that of an agent under ``above``: from now on, each masks the other's secrets."""
+        """The same config as a sub-agent's of ``above``: from now on, each masks the other's secrets."""
         above.secrets.learn_all(self.document.redactor)
         return replace(self, family=above.secrets)
 
     def diagnostic(self, code: str, message: str, path: ConfigPath, *, hint: str | None = None) -> Diagnostic:
-        """A problem with the value at ``path``, with its place."""
+        """A problem with the value at ``path``, with its position."""
         return self.document.diagnostic(path, code, message, hint=hint)
 
 
@@ -105,11 +105,11 @@ def check(
         directory: the working directory.
         environ: the process environment.
         stdin: where ``-`` reads.
-        trust: what may be executed; None for what this process's user has allowed.
+        trust: decides what may be executed; None for the record of this process's user.
 
     Raises:
         ConfigError: every problem, with positions.
-        MissingError: a plugin the config asks for is not there, or two register what it names.
+        MissingError: a plugin that the config needs is missing, or two plugins register the same name.
         UntrustedError: a plugin file or an option would be executed, and the user has not allowed it.
     """
     found = examine_config(
@@ -128,9 +128,9 @@ def examine_config(
     stdin: BinaryIO | None = None,
     trust: Trust | None = None,
 ) -> Checked:
-    """What ``check`` does, also where the config would execute what is not trusted.
+    """The same as ``check``, also for a config that would execute something untrusted.
 
-    The components of an untrusted plugin file are unknown, so this may be looked at and not be planned.
+    The components of an untrusted plugin file are unknown, so the result can be inspected but not planned.
     """
     near = search_path(directory=directory, environ=environ)
     document = load(
@@ -158,9 +158,9 @@ def trust_of(
     Args:
         words: the config as a command line names it.
         environ: the environment without the config's ``.env``.
-        trust: None for what this process's user has allowed.
+        trust: None for the record of this process's user.
     """
-    # Here and below the process's own environment: the one that is given may be a project's.
+    # Here and below the process's own environment: the given one may contain a project's values.
     if trust is None:
         trust = recorded_trust(os.environ)
     path = document.directory / document.source if document.path is None else document.path
@@ -177,12 +177,12 @@ def trust_of(
 
 
 def check_loaded(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
-    """What ``check`` does with a config once it is read."""
+    """The same as ``check`` for a config that is already read."""
     return _refusing(examine(document, directory=directory, environ=environ, trust=trust))
 
 
 def _refusing(found: Checked) -> Checked:
-    """``found``, if nothing that its check needs would execute what is not trusted."""
+    """``found``, or an error if its check needs to execute something untrusted."""
     needed = [part for part in found.parts if part.is_needed_to_check and not found.trust.allows(part)]
     if not needed:
         return found
@@ -193,7 +193,7 @@ def _refusing(found: Checked) -> Checked:
 
 
 def examine(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
-    """What ``examine_config`` does with a config once it is read; its errors are masked."""
+    """The same as ``examine_config`` for a config that is already read; its errors are masked."""
     with masking_errors(document.redactor):
         return _examined(document, directory=directory, environ=environ, trust=trust)
 
@@ -204,6 +204,7 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     folder = document.path.parent if document.path is not None else directory
     registry = discover(early.plugins, environ=document.environ, directory=folder, homes=near, trust=trust)
     registry.require_plugins(document.position)
+    # Again, because plugins may bring further Homes.
     homes = search_path(
         directory=directory,
         environ=environ,
@@ -240,7 +241,7 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
 
 
 def _secrets_of_repositories(document: Document, config: Config) -> dict[str, str]:
-    """The secrets that Git keeps in the folders of the workspace, whose files tools read."""
+    """The secrets that Git stores in the folders of the workspace, whose files tools read."""
     folders = (".", config.workspace.root, *config.workspace.routes.values())
     return {
         secret: name
@@ -250,7 +251,7 @@ def _secrets_of_repositories(document: Document, config: Config) -> dict[str, st
 
 
 def _with_plugins(error: ConfigError, document: Document, registry: Registry) -> ConfigError | MissingError:
-    """``error``, saying of each component that is not there which plugins may have it, or cannot agree on it."""
+    """``error``, with the plugins that may provide each missing component, or that collide on its name."""
     told: list[Diagnostic] = []
     collided: list[MissingError] = []
     for each in error.diagnostics:
@@ -281,7 +282,7 @@ def _with_plugins(error: ConfigError, document: Document, registry: Registry) ->
 
 
 _FEW: Final = 3
-"""More plugins than these that do not load were kept from it together, which says nothing of one component."""
+"""If more plugins than these did not load, the cause is common to them and says nothing about one component."""
 
 
 def _notices(document: Document, problems: Sequence[PluginProblem]) -> list[Notice]:
@@ -294,7 +295,7 @@ def _notices(document: Document, problems: Sequence[PluginProblem]) -> list[Noti
 
 
 def _suggestions(name: str, homes: Sequence[Path], registry: Registry, table: Table) -> Sequence[str] | None:
-    """None for a model that a table knows, else what may have been meant: a component, or names that look alike."""
+    """None for a known model, else the likely meanings: a component, or models with a similar name."""
     from zeus_runtime.models.profiles import lookup
 
     if name in registry.names("model"):

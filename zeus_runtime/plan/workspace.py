@@ -1,4 +1,4 @@
-"""An agent's files: the workspace, its routes, what tools may do there, and where what leaves the window is kept."""
+"""An agent's files: the workspace, its routes, the access of tools, and the archive of what leaves the window."""
 
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
 
 ARCHIVE_ROUTES: Final = {f"/{name}/": f"{STATE}/{name}" for name in ARCHIVES}
-"""Where originals and what a message brings along go unless ``workspace.routes`` says otherwise: the workspace itself
-stays clean."""
+"""Folders of originals and attachments unless ``workspace.routes`` sets others, so that the workspace stays clean."""
 
 
 def planned_workspace(
     checked: Checked, mode: Mode, components: Iterable[PlannedComponent], above: Gate | None
 ) -> WorkspaceFiles:
-    """The workspace as the config says.
+    """The workspace of the config.
 
     Args:
-        mode: the agent runs in.
-        components: whose options may give rules for files (``access_layer``).
-        above: of the agent that this one works for, which may do no more than that one.
+        mode: the mode the agent runs in.
+        components: their options may give rules for files (``access_layer``).
+        above: the parent's access, which this agent's cannot exceed.
 
     Raises:
-        ConfigError: its root or a route is not there, a prefix is none, or a pattern cannot be read.
+        ConfigError: its root or a route does not exist, a prefix is invalid, or a pattern cannot be read.
     """
     workspace = checked.config.workspace
     rules = _rules(checked)

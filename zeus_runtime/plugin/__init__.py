@@ -5,11 +5,11 @@ A plugin is a module with one function, found by an entry point in the group ``z
     from zeus_runtime.plugin import Component, hookimpl
 
     @hookimpl
-    def register_tools(components):
-        components.append(Component("greet", create="acme.greet:create", options="acme.greet:Options"))
+    def register_tools():
+        return [Component("greet", create="acme.greet:create", options="acme.greet:Options")]
 
 ``Options`` is a ``dataclass`` (this package's) or a pydantic model; its annotations are the YAML's schema: ``Doc``,
-``Minimum``, ``AlsoCalled`` and the other markers below add to it. Each kind has a module of its own beside this one.
+``Minimum``, ``AlsoCalled`` and the other markers below add to it. Each kind of component has a module in this package.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Remote as Remote
 
 API_VERSION = 1
-"""Raised when a name below this package goes or changes what it means."""
+"""Increased when a name below this package is removed or changes its meaning."""
 
 _ROOMS = {
     "Alias": "config.schema.annotations",

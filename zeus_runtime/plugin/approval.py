@@ -1,7 +1,7 @@
-"""Approvals: how a tool or a middleware asks a person, and how a channel answers.
+"""Approvals: how a tool or a middleware asks the user, and how a channel answers.
 
-A channel shows a person an ``ApprovalRequest`` and answers with a ``Decision``. Without a channel the run ends with
-``ApprovalPending``; it is resumed when somebody has decided.
+A channel shows an ``ApprovalRequest`` to a person and answers with a ``Decision``. Without a channel the run ends with
+``ApprovalPending``, and can be resumed after the decision.
 """
 
 from __future__ import annotations

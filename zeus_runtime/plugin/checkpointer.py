@@ -1,4 +1,4 @@
-"""Checkpointers: a saver that shares the core's database finds its transactions, fencing and errors here."""
+"""Checkpointers: transactions, fencing and errors for a saver that shares the core's database."""
 
 from __future__ import annotations
 

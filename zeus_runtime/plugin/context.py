@@ -1,7 +1,7 @@
 """Context: the view of a conversation, the edits that a policy proposes, the budget, the archive of originals.
 
-History is never rewritten: ``Evict``, ``DropBefore``, ``Summarize`` and the others are laid over it. The planner admits
-them, or says why not (``Refusal``).
+History is never rewritten: ``Evict``, ``DropBefore``, ``Summarize`` and the other edits change only the view. The
+planner admits them, or gives its reason (``Refusal``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Embeddings: the interface of an embedder, its calibration, and its work in a process of its own.
+"""Embeddings: the interface of an embedder, its calibration, and its worker process.
 
 An ``Embedder`` turns texts into vectors; ``Calibration`` maps its similarities to 0..1.
 """

@@ -1,6 +1,6 @@
-"""Files as an agent reaches them: the workspace, its paths and patterns, and the access rules that decide.
+"""An agent's files: the workspace, its paths and patterns, and the access rules.
 
-Every access goes through ``WorkspaceFiles``, which judges each path by the config's rules.
+Every access goes through ``WorkspaceFiles``, which checks each path against the config's rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Middlewares: six methods, each optional, called in the order of the YAML's lines.
 
-``tools`` and ``sections`` add to the prompt; ``edits`` proposes what leaves it; ``wrap_run``, ``wrap_model_call`` and
-``wrap_tool_call`` surround one run, one request, one call.
+``tools`` and ``sections`` add to the prompt; ``edits`` proposes removals from the view; ``wrap_run``,
+``wrap_model_call`` and ``wrap_tool_call`` surround one run, one request, one call.
 """
 
 from __future__ import annotations

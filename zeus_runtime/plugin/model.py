@@ -1,4 +1,4 @@
-"""Models: the interface that a model component serves, its requests, answers, errors and profiles.
+"""Models: the interface of a model component, with its requests, answers, errors and profiles.
 
 A model is an object with ``name`` and ``stream(request)``, which yields pieces and ends with a ``ModelResponse``. An
 error is a ``ModelError``; its class says whether to try again (``model_error`` finds it).

@@ -1,6 +1,6 @@
-"""Sandboxes: programs run apart from the host, within limits, on files of their own.
+"""Sandboxes: programs run isolated from the host, within limits, on separate files.
 
-A ``SandboxBackend`` starts a ``Sandbox`` for a session; ``SandboxFiles`` is how files enter and leave it.
+A ``SandboxBackend`` starts a ``Sandbox`` for a session; ``SandboxFiles`` copies files in and out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tools and toolsets.
 
-``tool`` makes a ``Tool`` of a typed function; its category decides in which modes it is offered. A ``Toolset`` is
-opened for a run and gives tools that are known only then.
+``tool`` makes a ``Tool`` from a typed function; its category decides in which modes it is offered. A ``Toolset`` is
+opened for a run and provides tools that are known only then.
 """
 
 from __future__ import annotations

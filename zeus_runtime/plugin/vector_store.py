@@ -1,6 +1,6 @@
 """Vector stores: the interface, its entries and queries.
 
-A ``VectorStore`` keeps an ``Entry`` for each vector and answers a ``VectorQuery`` with the nearest ones.
+A ``VectorStore`` stores an ``Entry`` for each vector and answers a ``VectorQuery`` with the nearest ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The system prompt: fifteen sections, where their texts come from, and how they become one text."""
+"""The system prompt: its fifteen sections, the sources of their texts, and their assembly into one text."""
 
 from __future__ import annotations
 

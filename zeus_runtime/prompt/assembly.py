@@ -1,4 +1,4 @@
-"""Sections to one text: always in the same order, nothing added but blank lines between them. Pure."""
+"""Join sections into one text: always in the same order, with only blank lines between them. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Assembled(NamedTuple):
     """A system prompt.
 
     Args:
-        text: the sections' texts, a blank line between each two.
-        parts: what it is made of, in order; empty sections are not in it.
-        stable_length: how many leading characters sections 1 to 6 take, separators between them included.
+        text: the sections' texts, with a blank line between each two.
+        parts: its sections in order, without empty ones.
+        stable_length: how many leading characters sections 1 to 6 take, including separators between them.
     """
 
     text: str
@@ -27,7 +27,7 @@ class Assembled(NamedTuple):
 def assemble(sections: Mapping[Section, str]) -> Assembled:
     """The system prompt of ``sections``, whatever their order in the mapping.
 
-    Blank lines and spaces around a section's text are dropped; a section without text leaves no trace. The first
+    Blank lines and spaces around a section's text are dropped, and empty sections are left out. The first
     ``stable_length`` characters depend on sections 1 to 6 alone.
 
     Raises:

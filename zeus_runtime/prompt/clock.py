@@ -1,4 +1,4 @@
-"""Section 7: the date, in the user's time zone, to the precision the config asks for."""
+"""Section 7: the date, in the user's time zone, with the precision of the config."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class UnknownZoneError(ZeusError):
 
 
 def zone(name: str) -> tzinfo | None:
-    """The time zone of a name; None for ``local``, which is the system's.
+    """The time zone of a name; None for ``local``, the system's.
 
     Raises:
-        UnknownZoneError: no such zone in the system's or the ``tzdata`` package's database.
+        UnknownZoneError: the zone is neither in the system's nor in the ``tzdata`` package's database.
     """
     if name == "local":
         return None
@@ -47,9 +47,9 @@ def zone(name: str) -> tzinfo | None:
 
 
 def time_section(now: datetime, time: TimeSection) -> str:
-    """Section 7 at ``now``: the date and zone, with hours and minutes if asked for, or nothing.
+    """Section 7 at ``now``: the date and zone, with hours and minutes if the config asks for them, or an empty text.
 
-    A date keeps the provider's prompt cache for a day; minutes break it every minute (SPEC section 2).
+    A date keeps the provider's prompt cache valid for a day; minutes invalidate it every minute (SPEC section 2).
 
     Args:
         now: an aware time.

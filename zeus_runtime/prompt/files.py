@@ -1,4 +1,4 @@
-"""Which file holds which of the sections 1 to 6 in which mode, and where it is found."""
+"""The files of sections 1 to 6 in each mode, and their search in the Homes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.yaml.tree import Mark
 
 Position: TypeAlias = "Callable[[tuple[str | int, ...]], Mark | None]"
-"""Where a value of the config is written, by its path of keys."""
+"""Returns the position of a value in the config, by its path of keys."""
 
 
 def _row(agent: str, ask: str, plan: str) -> Mapping[Mode, str]:
@@ -29,11 +29,11 @@ FILES: Mapping[Section, Mapping[Mode, str]] = {
     Section.MEMORY: _row("MEMORY.md", "MEMORY_SIMPLE.md", "MEMORY_SIMPLE.md"),
     Section.MODE: _row("agent_mode.md", "ask_mode.md", "plan_mode.md"),
 }
-"""Section to mode to file name in a Home's ``prompts/`` (SPEC sections 2 and 3)."""
+"""File names in a Home's ``prompts/``, by section and mode (SPEC sections 2 and 3)."""
 
 
 class PromptFile(NamedTuple):
-    """A prompt file as it is on disk: UTF-8 without its BOM, lines ended by ``\\n``."""
+    """A prompt file's content: UTF-8 without its BOM, with lines ended by ``\\n``."""
 
     section: Section
     path: Path
@@ -43,17 +43,17 @@ class PromptFile(NamedTuple):
 def prompt_files(
     mode: Mode, *, homes: Sequence[Path], overrides: Mapping[str, str], position: Position = lambda path: None
 ) -> dict[Section, PromptFile]:
-    """The files of sections 1 to 6 in ``mode``: the config's where it names one, else the nearest Home's.
+    """The files of sections 1 to 6 in ``mode``: those that the config names, else the nearest Home's.
 
-    An empty file is a section left out.
+    An empty file leaves its section out.
 
     Args:
         homes: Home folders, nearest first.
-        overrides: section name to path (``prompt.files`` in the config), for every mode.
-        position: where the config says so, for errors.
+        overrides: paths by section name (``prompt.files`` in the config), for every mode.
+        position: returns the position in the config, for errors.
 
     Raises:
-        ConfigError: a file is not there, cannot be read or is not UTF-8; all of them are reported.
+        ConfigError: files are missing, cannot be read or are not UTF-8; all of them are reported.
     """
     from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic
 
@@ -103,10 +103,10 @@ def read_text(path: Path, *, called: str = "prompt file", key: str = "prompt.fil
 
     Args:
         called: the file's role, as messages name it.
-        key: where the config names it, for the remedy.
+        key: the config's key that names it, for the remedy.
 
     Raises:
-        UnusableFileError: it is not there, no regular file, cannot be read or is not UTF-8.
+        UnusableFileError: it is missing, is not a regular file, cannot be read or is not UTF-8.
     """
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):

@@ -1,4 +1,4 @@
-"""The config's own instructions: the text of ``instructions:``, or of the file it names."""
+"""The config's own instructions: the text of ``instructions:``, or of the file that it names."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _TITLE: Final = "# Your instructions"
 def instructions_text(
     written: str | InstructionsFile | None, *, diagnostic: Callable[..., Diagnostic]
 ) -> str:
-    """The instructions as plain text: nothing in them is replaced. Empty without any.
+    """The instructions as plain text, in which nothing is replaced. Empty without instructions.
 
     Args:
-        written: ``instructions`` of the config, a file's path absolute.
-        diagnostic: makes an error of (code, message, path, hint) that names the place in the YAML.
+        written: ``instructions`` of the config, with the absolute path of a file.
+        diagnostic: makes an error from (code, message, path, hint) with its position in the YAML.
 
     Raises:
         ConfigError: the text is blank, or the file cannot be read as text.

@@ -29,8 +29,8 @@ class ProjectFile(NamedTuple):
 
     Args:
         path: ``/AGENTS.md`` in the workspace, ``../AGENTS.md`` in the folder above it.
-        text: its content; empty where it cannot be read.
-        problem: why not.
+        text: its content; empty if it cannot be read.
+        problem: why it cannot be read.
     """
 
     path: str
@@ -43,7 +43,7 @@ class ProjectSection(NamedTuple):
 
     Args:
         text: the section; empty without any file.
-        notices: what was left out, and why.
+        notices: the parts that were left out, each with the reason.
     """
 
     text: str
@@ -54,13 +54,13 @@ NO_PROJECT: Final = ProjectSection("", ())
 
 
 def project_files(workspace: WorkspaceFiles, names: Sequence[str]) -> tuple[ProjectFile, ...]:
-    """The instructions' files from the repository's root down to the workspace; one in each folder.
+    """The instruction files from the repository's root down to the workspace, one per folder.
 
-    A file is read through the workspace's own way to files, so a link that leads out of the repository is refused.
-    Without a repository only the workspace's own folder counts.
+    Files are read with the workspace's access rules, so a link that leads out of the repository is refused. Without a
+    repository only the workspace's own folder counts.
 
     Args:
-        names: what a file may be called; of one folder the first that is there counts.
+        names: possible names of the file; the first one that exists in a folder counts.
     """
     from zeus_runtime.tools import WorkspaceFiles
     from zeus_runtime.tools.gate import calling
@@ -81,10 +81,10 @@ def project_files(workspace: WorkspaceFiles, names: Sequence[str]) -> tuple[Proj
 def project_section(
     files: Sequence[ProjectFile], max_tokens: int, count: Callable[[str], int]
 ) -> ProjectSection:
-    """The section of ``files``, in at most ``max_tokens``: the nearest file gets room first.
+    """The section of ``files``, in at most ``max_tokens``; the nearest file gets room first.
 
     Args:
-        count: tokens of a text.
+        count: the tokens of a text.
     """
     notices = [f"{each.path} is not read: {each.problem}" for each in files if each.problem]
     shown: list[str] = []
@@ -104,7 +104,7 @@ def project_section(
 
 
 def names_and_budget(setting: bool | ProjectInstructions) -> ProjectInstructions | None:
-    """What the config's ``project_instructions`` says; None where they are off."""
+    """The config's ``project_instructions`` with defaults; None if they are off."""
     from zeus_runtime.config.model import ProjectInstructions
 
     if isinstance(setting, bool):
@@ -113,7 +113,7 @@ def names_and_budget(setting: bool | ProjectInstructions) -> ProjectInstructions
 
 
 def _gate(repository: Path, workspace: Gate | None) -> Gate | None:
-    """What may be read above the workspace: nothing that holds keys, and nothing that the workspace's rules deny."""
+    """The access above the workspace: no file that holds keys, and no file that the workspace's rules deny."""
     if workspace is None:
         return None
     from zeus_runtime.tools.access import AccessPolicy, AccessRules
@@ -125,9 +125,9 @@ def _gate(repository: Path, workspace: Gate | None) -> Gate | None:
 
 
 def _repository(folder: Path) -> Path | None:
-    """The folder with ``.git`` that ``folder`` is in; None without one, or where it is somebody else's.
+    """The folder with ``.git`` that contains ``folder``; None without one, or if another user owns it.
 
-    A folder that many may write to, such as /tmp, must not become a repository by a stranger's `.git`.
+    A folder that many users may write to, such as /tmp, must not become a repository through another user's `.git`.
     """
     for each in (folder, *folder.parents):
         try:
@@ -139,7 +139,7 @@ def _repository(folder: Path) -> Path | None:
 
 
 def _first(files: WorkspaceFiles, folder: str, names: Sequence[str], shown: str) -> Iterator[ProjectFile]:
-    """The first of ``names`` that is in the folder."""
+    """The first of ``names`` that exists in the folder."""
     from zeus_runtime.tools import WorkspaceError
 
     try:
@@ -160,10 +160,11 @@ def _first(files: WorkspaceFiles, folder: str, names: Sequence[str], shown: str)
 
 
 def _fitted(file: ProjectFile, room: int, count: Callable[[str], int]) -> tuple[str, str | None]:
-    """The file between delimiters, its first lines where not all fit, and what was cut in words.
+    """The file between delimiters, only its first lines if not all fit, and a description of the cut.
 
-    Where there is no room for a line of it, the text is empty.
+    The text is empty if not even one line fits.
     """
+    # A file must not end its own element and continue as other instructions.
     body = file.text.strip().replace("</project_instructions", "<\\/project_instructions")
     whole = _delimited(file.path, body)
     if count(whole) <= room:

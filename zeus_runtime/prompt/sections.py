@@ -1,4 +1,4 @@
-"""The fifteen sections of the system prompt, in the order they always have."""
+"""The fifteen sections of the system prompt, in their fixed order."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ STABLE_SECTIONS: tuple[Section, ...] = SECTIONS[:6]
 
 
 class SourcedText(str):
-    """A section's text that says what it was made from: the ledger keeps that beside the text.
+    """A section's text together with its sources, which the ledger stores beside the text.
 
     Args:
         text: what the model reads.
-        sources: one JSON object for each thing it was made from.
+        sources: one JSON object for each source.
     """
 
     sources: tuple[Mapping[str, Any], ...]

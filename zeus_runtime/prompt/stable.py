@@ -1,4 +1,4 @@
-"""Sections 1 to 6: the files of a mode with their variables put in. The same bytes at every call of a thread."""
+"""Sections 1 to 6: the files of a mode with their variables filled in. The same bytes at every call of a session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.modes import ShownTool
 
 VARIABLES: Final = ("agent_name", "mode", "tools_description", "workspace")
-"""The names every prompt file may use, besides those of ``prompt.variables``."""
+"""The names that every prompt file may use, besides those of ``prompt.variables``."""
 
 
 CODES: Final = (
@@ -32,7 +32,7 @@ CODES: Final = (
     "unreadable-file",
     "unused-variable",
 )
-"""What ``check_prompt`` reports, each explained in docs/how-to/prompts.md."""
+"""The problems that ``check_prompt`` reports, each explained in docs/how-to/prompts.md."""
 
 
 def stable_sections(
@@ -50,11 +50,11 @@ def stable_sections(
 
     Args:
         prompt: the config's ``prompt``.
-        workspace: what ``{{workspace}}`` means.
-        tools: what the mode shows (``visible``), in the model's order.
+        workspace: the value of ``{{workspace}}``.
+        tools: the tools that the mode shows (``visible``), in the model's order.
         homes: Home folders, nearest first.
-        instructions: the config's own, which end section 1 as they are.
-        position: where a config value is written, for errors.
+        instructions: the config's own, added unchanged to the end of section 1.
+        position: returns the position of a config value, for errors.
 
     Raises:
         ConfigError: every problem that ``check_prompt`` finds.
@@ -73,15 +73,16 @@ def stable_sections(
         "workspace": workspace,
     }
     made = {section: substitute(file.text, values) for section, file in files.items()}
+    # After the substitution: braces in the instructions are plain text.
     return {**made, Section.CORE: with_instructions(made[Section.CORE], instructions)}
 
 
 def check_prompt(
     prompt: Prompt, *, homes: Sequence[Path], position: Position = lambda path: None
 ) -> list[Diagnostic]:
-    """What is wrong with the prompt's files, variables and time zone, by ``CODES``.
+    """The problems with the prompt's files, variables and time zone, by ``CODES``.
 
-    All modes are checked, whichever runs, so that a switch finds no error.
+    All modes are checked, not only the one that runs, so that a switch of mode finds no error.
     """
     files, problems = _all_files(prompt, homes, position)
     known = {*VARIABLES, *prompt.variables}

@@ -1,4 +1,4 @@
-"""Section 3's list: every tool the mode shows, as text. Pure."""
+"""Section 3's list: every tool that the mode shows, as text. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tools_description(shown: Sequence[ShownTool], style: Literal["full", "brief"
     """``{{tools_description}}``: the callable tools, the deferred ones, then those that only agent mode may call.
 
     Args:
-        shown: what the mode shows, in the order the model sees it.
+        shown: the tools that the mode shows, in the order in which the model sees them.
         style: ``full`` gives description and parameters, ``brief`` the name and the description's first line.
     """
     callable_tools = [each for each in shown if each.callable and not each.tool.deferred]

@@ -1,7 +1,7 @@
-"""``{{name}}`` in prompt files: what they use, what is wrong with it, and the text with values put in. Pure.
+"""``{{name}}`` in prompt files: the variables in use, their problems, and the text with values filled in. Pure.
 
-Nothing else is special: no expressions, no conditions; single braces are text, ``\\{{`` is a literal ``{{``, and a
-value is put in as it is, whatever it holds.
+Nothing else is special: no expressions, no conditions. Single braces are text, ``\\{{`` is a literal ``{{``, and a
+value is inserted unchanged, whatever it contains.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Use(NamedTuple):
     """One ``{{`` in a text.
 
     Args:
-        name: the variable, or None where what follows is no ``name}}``.
-        written: the text as it stands in the file.
+        name: the variable, or None if ``name}}`` does not follow.
+        written: the text as written in the file.
         line: counted from 1.
         column: counted from 1, in characters.
     """
@@ -47,10 +47,10 @@ def names(texts: Iterable[str]) -> frozenset[str]:
 
 
 def substitute(text: str, values: Mapping[str, str]) -> str:
-    """The text with every ``{{name}}`` replaced by its value and ``\\{{`` by ``{{``; values are not looked into.
+    """The text with every ``{{name}}`` replaced by its value and ``\\{{`` by ``{{``; values are not searched again.
 
     Raises:
-        KeyError: a name has no value; ``prompt.stable`` reports that before, with its place.
+        KeyError: a name has no value; ``prompt.stable`` reports that earlier, with its position.
     """
 
     def value(match: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
-"""Plugins: the hooks, how plugins are found and isolated, the registry of components, and the Homes.
+"""Plugins: the hooks, the discovery and isolation of plugins, the registry of components, and the Homes.
 
-``hookspecs`` is the book to read first; ``discovery.discover`` is the way in.
+Read ``hookspecs`` first; ``discovery.discover`` is the entry point.
 """
 
 from zeus_runtime.registry.component import KINDS, Component, Kind

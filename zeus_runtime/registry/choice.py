@@ -7,8 +7,8 @@
 | `ZEUS_DISABLE_PLUGINS=a,b` | these never load |
 | `ZEUS_LOAD_PLUGINS=a,b` | only these load, files too; set but empty: none at all |
 
-A rule names a plugin by its name or as ``DISTRIBUTION/NAME``. A name that two distributions share forbids both and
-allows neither.
+A rule names a plugin by its name or as ``DISTRIBUTION/NAME``. If two distributions share a name, a forbidding rule with
+that name applies to both, and an allowing rule to neither.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ LOAD_VARIABLE = "ZEUS_LOAD_PLUGINS"
 
 
 def why_blocked(plugin: Plugin, among: Sequence[Plugin], plugins: Plugins, environ: Mapping[str, str]) -> str:
-    """The rule that forbids a plugin, in words; empty when it may load.
+    """The rule that forbids a plugin, in words; empty if the plugin may load.
 
     Args:
         plugin: the plugin in question.
-        among: every plugin there is.
+        among: every existing plugin.
         plugins: the YAML's rules.
-        environ: the variables' rules.
+        environ: has the rules of the variables.
     """
     if _forbids(plugins.disable, plugin, among):
         return "plugins.disable in the YAML lists it"
@@ -47,10 +47,10 @@ def why_blocked(plugin: Plugin, among: Sequence[Plugin], plugins: Plugins, envir
 def rule_problems(
     among: Sequence[Plugin], plugins: Plugins, environ: Mapping[str, str]
 ) -> list[PluginProblem]:
-    """Problems for names in the rules that no plugin has, or that allow none because two have them.
+    """Problems for names in the rules that no plugin has, or that allow none because two plugins have them.
 
-    In the YAML such a name stops a run: a misspelt `disable` would load what the user wants blocked. A
-    variable is set for many projects, so there it is only said.
+    In the YAML such a name stops a run: a misspelt `disable` would load a plugin that the user wants blocked. A
+    variable is set for many projects, so there the problem is only reported.
     """
     forbidding: list[tuple[str, Iterable[str], tuple[str, ...]]] = [
         ("plugins.disable", plugins.disable, ("plugins", "disable")),
@@ -70,7 +70,7 @@ def rule_problems(
 
 
 def named_plugins(name: str, among: Iterable[Plugin]) -> list[Plugin]:
-    """The plugins that a name may mean: one, or none, or those that share a name that none of them keeps."""
+    """The plugins that a name may mean: one, none, or all that share the name if it belongs to none of them."""
     exact = [plugin for plugin in among if name in (plugin.name, plugin.full_name)]
     return exact or [plugin for plugin in among if plugin.name == f"{plugin.owner}/{name}"]
 

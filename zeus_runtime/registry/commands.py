@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def plugin_commands(
     registry: Registry, cli: click.Group
 ) -> tuple[tuple[tuple[Plugin, click.Command], ...], tuple[PluginProblem, ...]]:
-    """The plugins' commands with their plugin, and what is wrong with some; ``cli`` itself is not changed.
+    """The plugins' commands, each with its plugin, and the problems; ``cli`` itself is not changed.
 
-    A plugin whose hook raises, or returns something else than commands, adds none; a command whose name is
-    taken by Zeus or an earlier plugin is left out.
+    A plugin whose hook raises, or returns something else than commands, adds none. A command whose name belongs to Zeus
+    or to an earlier plugin is left out.
     """
     import click
 

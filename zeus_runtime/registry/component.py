@@ -1,4 +1,4 @@
-"""A component: a registered thing with a name, an ``Options`` type and a way to create it."""
+"""A component: a registered object with a name, an ``Options`` type and a way to create it."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 @dataclass(frozen=True)
 class Component:
-    """What a plugin registers: found by kind (the hook that returned it) and name (what the YAML writes).
+    """A plugin's registration: found by kind (the hook that returned it) and name (as the YAML writes it).
 
     Args:
         name: the Ref's name in YAML, ``lower_snake_case``.
         create: ``create(options, build) -> thing``, or ``"package.module:attribute"`` naming it, resolved at first
-            use. What it returns depends on the kind: a ``Model``, a sequence of ``Tool`` or a ``Toolset``, a
+            use. The type of its result depends on the kind: a ``Model``, a sequence of ``Tool`` or a ``Toolset``, a
             ``Middleware``, a LangGraph saver (async context manager).
         options: a frozen dataclass or a pydantic model that types the YAML options, or ``"package.module:Class"``;
-            None when the component takes no option.
+            None if the component takes no option.
         summary: one line for lists and the schema.
-        gives: the categories of the tools that it can give, each with what must be there for them (in words, may be
-            empty): what `zeus tools list` says of one that the YAML does not list.
+        gives: the categories of the tools that it can provide, each with its requirements in words, which may be empty.
+            `zeus tools list` shows them for a component that the YAML does not list.
 
-    Give references as strings and keep the plugin module light: it is imported by every command that reads a
-    config, while what a string names is imported only when the component runs.
+    Give references as strings and keep the plugin module light: every command that reads a config imports it, but an
+    object that a string names is imported only when the component runs.
     """
 
     name: str

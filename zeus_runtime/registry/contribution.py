@@ -1,4 +1,4 @@
-"""What one plugin contributes: its hooks called, and what they return checked."""
+"""One plugin's contribution: its hooks are called, and their results checked."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ COMPONENT_HOOKS: Mapping[str, Kind] = {
 
 
 class HookError(Exception):
-    """A plugin's hooks are not what the hookspecs ask for; the text says which and how."""
+    """A plugin's hooks do not follow the hookspecs; the text names the hook and the fault."""
 
 
 class Contribution(NamedTuple):
-    """What one plugin registers."""
+    """Everything that one plugin registers."""
 
     components: tuple[Registered, ...] = ()
     homes: tuple[tuple[Plugin, Path], ...] = ()
@@ -44,11 +44,11 @@ class Contribution(NamedTuple):
 
 
 def contribution(manager: PluginManager, plugin: Plugin, module: object) -> Contribution:
-    """Register a plugin's module or object with pluggy, call its hooks and check what they return.
+    """Register a plugin's module or object with pluggy, call its hooks and check their results.
 
     Raises:
-        HookError: a hook is unknown, has the wrong signature, asks for a place, raises or returns something
-            else.
+        HookError: a hook is unknown, has the wrong signature, asks for a place among plugins, raises, or returns
+            something else.
     """
     hooks = _hooks(manager, plugin, module)
     components: list[Registered] = []
@@ -74,10 +74,10 @@ def contribution(manager: PluginManager, plugin: Plugin, module: object) -> Cont
 
 
 def checked_iterable(hook: str, returned: object, item: type) -> list[Any]:
-    """The items a hook returned.
+    """The items that a hook returned.
 
     Raises:
-        HookError: it is no iterable of ``item``.
+        HookError: the result is not an iterable of ``item``.
     """
     if _is_awaitable(returned):
         raise HookError(f"{hook} is async; write a plain function")
@@ -182,7 +182,7 @@ def _is_async(function: Callable[..., Any]) -> bool:
 def _is_awaitable(value: object) -> bool:
     if not hasattr(value, "__await__"):
         return False
-    # A coroutine that is dropped warns when it is collected.
+    # A coroutine that is never awaited warns when it is collected.
     close = getattr(value, "close", None)
     if callable(close):
         close()

@@ -1,4 +1,4 @@
-"""Discovery: from installed distributions and the YAML's plugin files to a Registry, one broken plugin at a time."""
+"""Discovery: from installed distributions and the YAML's plugin files to a Registry; broken plugins are isolated."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def discover(
     installed: Iterable[Plugin] | None = None,
     trust: Trust | None = None,
 ) -> Registry:
-    """Every plugin and what it registers; what is wrong with one is in ``problems`` and takes no other down.
+    """Every plugin and its components; a broken plugin is in ``problems`` and does not affect the others.
 
-    Neither a blocked plugin's module nor a plugin file that is not trusted is imported.
+    Neither a blocked plugin's module nor an untrusted plugin file is imported.
 
     Args:
-        plugins: the YAML's `plugins`; None for a command that has no YAML.
+        plugins: the YAML's `plugins`; None for a command without a YAML.
         environ: read for ``ZEUS_LOAD_PLUGINS`` and ``ZEUS_DISABLE_PLUGINS``.
         directory: the YAML file's folder, where relative `plugins.files` start.
-        homes: Homes whose ``plugins/`` are searched for a file that is not there, nearest first.
-        installed: the installed plugins; None to look.
-        trust: which plugin files may be executed; None for none.
+        homes: Homes whose ``plugins/`` are searched for a missing file, nearest first.
+        installed: the installed plugins; None to search for them.
+        trust: decides which plugin files may be executed; None for none of them.
     """
     chosen = plugins or Plugins()
     declared = tuple(dict.fromkeys(installed_plugins() if installed is None else installed))
@@ -93,11 +93,11 @@ def discover(
 
 
 def installed_homes(rules: object, environ: Mapping[str, str]) -> tuple[PluginHome, ...]:
-    """The Homes of the installed plugins, for finding presets before a config is whole.
+    """The Homes of the installed plugins, for finding presets before the whole config is read.
 
     Args:
-        rules: the config's `plugins` as far as it is read, not validated yet.
-        environ: fills variables in, and holds the two variables that forbid plugins.
+        rules: the config's `plugins` as read so far, not yet validated.
+        environ: the values of variables, and the two variables that forbid plugins.
     """
     said = rules if isinstance(rules, Mapping) else {}
     only = said.get("only")
@@ -111,7 +111,7 @@ def installed_homes(rules: object, environ: Mapping[str, str]) -> tuple[PluginHo
 def _texts(listed: object, environ: Mapping[str, str]) -> tuple[str, ...]:
     from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
 
-    # `--set plugins.disable.0=NAME` stands alone here, as a mapping of the index.
+    # `--set plugins.disable.0=NAME` is alone here, as a mapping by index.
     values = listed.values() if isinstance(listed, Mapping) else listed if isinstance(listed, list) else ()
     found: list[str] = []
     for value in values:
@@ -134,7 +134,7 @@ def _manager() -> PluginManager:
     from zeus_runtime.registry import hookspecs
 
     class Manager(PluginManager):
-        """Looks for no hook behind a module's ``__name__`` and the like: two thirds of the names pluggy asks about."""
+        """Skips ``__name__`` and the like, which are two thirds of the names that pluggy asks about."""
 
         def parse_hookimpl_opts(self, plugin: object, name: str) -> HookimplOpts | None:
             return None if name.startswith("__") else super().parse_hookimpl_opts(plugin, name)
@@ -154,7 +154,7 @@ def _load(manager: PluginManager, plugin: Plugin, codes: Mapping[str, bytes]) ->
         remedy = f"install a version of {plugin.distribution} for Zeus {__version__}, or a Zeus that it takes"
         raise _LoadError(_failure("plugin-version", plugin, message, remedy))
     try:
-        # Standard output is the command's answer; what a plugin prints while it loads must not be in it.
+        # Standard output is the command's answer, which must not contain the text that a plugin prints while it loads.
         with redirect_stdout(sys.stderr):
             module = (
                 import_reference(plugin.source, plugin)
@@ -170,7 +170,7 @@ def _load(manager: PluginManager, plugin: Plugin, codes: Mapping[str, bytes]) ->
 
 
 def _is_within(version: str, needs: str) -> bool:
-    """Whether a version fits a specifier; ``>=1.2`` is told without importing ``packaging`` (15 ms)."""
+    """Whether a version fits a specifier; ``>=1.2`` is decided without importing ``packaging`` (15 ms)."""
     least = re.fullmatch(r">=(\d+(?:\.\d+)*)", needs)
     if least and re.fullmatch(r"\d+(?:\.\d+)*", version):
         own, other = ([int(part) for part in text.split(".")] for text in (version, least[1]))
@@ -185,7 +185,7 @@ def _is_within(version: str, needs: str) -> bool:
 
 
 def _failure(code: ProblemCode, plugin: Plugin, message: str, remedy: str) -> PluginProblem:
-    """A local file is asked for by name, so a run needs it; an installed plugin may not be needed at all."""
+    """A problem that stops a run only for a local file, which the YAML asks for; an installed plugin may be unused."""
     return PluginProblem(code, message, remedy, plugin, required=plugin.distribution is None)
 
 
@@ -198,9 +198,12 @@ def _placed(problem: PluginProblem, places: Mapping[Plugin, tuple[str | int, ...
 
 
 def _files(
-    chosen: Plugins, directory: Path, homes: Sequence[Path]
+    # Maps each existing file to its key.
+    chosen: Plugins,
+    directory: Path,
+    homes: Sequence[Path],
 ) -> tuple[dict[Plugin, tuple[str | int, ...]], list[PluginProblem]]:
-    """The plugin files that are there, with the YAML key that names each."""
+    """The existing plugin files, each with the YAML key that names it."""
     found: dict[Plugin, tuple[str | int, ...]] = {}
     problems: list[PluginProblem] = []
     for index, name in enumerate(chosen.files):
@@ -228,7 +231,7 @@ def _file(name: str, directory: Path, homes: Sequence[Path]) -> Path | None:
     if path.is_file():
         return path
     try:
-        # A checked config gives absolute paths; what was written is what is below the YAML's folder.
+        # A checked config has absolute paths; the part below the YAML's folder is the written one.
         found = find(homes, "plugins", path.relative_to(directory).as_posix())
     except (ValueError, UsageError):
         return None
@@ -236,7 +239,7 @@ def _file(name: str, directory: Path, homes: Sequence[Path]) -> Path | None:
 
 
 def _told_apart(plugins: Sequence[Plugin]) -> tuple[tuple[Plugin, ...], list[PluginProblem]]:
-    """The plugins with names of their own: who has no right to a shared name is called ``DISTRIBUTION/NAME``."""
+    """The plugins with unique names: one without a right to a shared name is called ``DISTRIBUTION/NAME``."""
     by_name: defaultdict[str, list[Plugin]] = defaultdict(list)
     for plugin in plugins:
         by_name[plugin.name].append(plugin)
@@ -246,7 +249,7 @@ def _told_apart(plugins: Sequence[Plugin]) -> tuple[tuple[Plugin, ...], list[Plu
         best, *others = sorted(by_name[plugin.name], key=_precedence)
         rivals = [other for other in others if _precedence(other) == _precedence(best)]
         keeps = plugin == best and not rivals
-        # Two files are told apart by nothing, and neither are two plugins of one distribution.
+        # Neither two files nor two plugins of one distribution can be told apart.
         if keeps or (plugin.distribution is None and rivals) or not others:
             named.append(plugin)
             continue
@@ -274,7 +277,7 @@ def _split(
 
 
 def _without_duplicates(plugins: Iterable[Plugin]) -> tuple[list[PluginProblem], list[Plugin]]:
-    """Plugins whose name another has too load neither: a name must say which one is meant."""
+    """Load no plugin whose name another plugin has too: a name must be unambiguous."""
     plugins = tuple(plugins)
     count = Counter(plugin.name for plugin in plugins)
     problems: list[PluginProblem] = []
@@ -303,14 +306,14 @@ def _by_name(contributions: Iterable[Contribution]) -> dict[tuple[Kind, str], tu
 
 
 def _with_meant(items: list[Registered]) -> list[Registered]:
-    """Components of one name, the one that the bare name means first, if there is one."""
+    """Components of one name; if the bare name means one of them, that one is first."""
     items = sorted(items, key=lambda each: _precedence(each.plugin))
     meant = len(items) == 1 or _precedence(items[0].plugin) < _precedence(items[1].plugin)
     return [each._replace(is_meant=meant and place == 0) for place, each in enumerate(items)]
 
 
 def _precedence(plugin: Plugin) -> int:
-    """Who keeps a bare name: the bundled plugin, else a file that the YAML names, else an installed plugin."""
+    """The right to a bare name: the bundled plugin, else a file that the YAML names, else an installed plugin."""
     return 0 if plugin.is_bundled else 1 if plugin.distribution is None else 2
 
 

@@ -1,4 +1,4 @@
-"""Plugin files that a YAML names: each read once, so that the bytes that are trusted are the bytes that run."""
+"""Plugin files of a YAML: each is read once, so that the bytes that are trusted are the bytes that run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class PluginFiles(NamedTuple):
-    """The plugin files as they were read.
+    """The plugin files as read.
 
     Args:
-        codes: the source of each trusted plugin to its code.
+        codes: the code of each trusted plugin, by its source.
         parts: every file, trusted or not.
-        problems: a file cannot be read or is not trusted.
+        problems: the files that cannot be read or are not trusted.
     """
 
     codes: Mapping[str, bytes]
@@ -34,10 +34,10 @@ class PluginFiles(NamedTuple):
 
 
 def read_files(plugins: Iterable[Plugin], trust: Trust | None) -> PluginFiles:
-    """Read the local ones among ``plugins`` and decide which of them may be imported.
+    """Read the local files among ``plugins`` and decide which of them may be imported.
 
     Args:
-        trust: which may; None for none.
+        trust: decides; None allows none.
     """
     codes: dict[str, bytes] = {}
     parts: list[Part] = []

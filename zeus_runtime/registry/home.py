@@ -25,11 +25,11 @@ def search_path(
     """The Homes, nearest first: the project's ``.zeus``, the YAML's, ``ZEUS_HOME``, the user's, the bundled.
 
     Args:
-        directory: the project's folder, which may hold ``.zeus``; relative paths start here.
-        environ: ``ZEUS_HOME`` adds one Home; ``XDG_CONFIG_HOME`` or ``HOME`` say where the user's is.
+        directory: the project's folder, which may have ``.zeus``; relative paths start here.
+        environ: ``ZEUS_HOME`` adds one Home; ``XDG_CONFIG_HOME`` or ``HOME`` give the place of the user's.
         homes: the YAML's ``homes``, in their order: paths, or ``plugin:NAME``.
-        homes_of: the Homes of a plugin that ``homes`` names (``Registry.homes_of``).
-        position: where in the YAML a path of keys is written, for errors.
+        homes_of: returns the Homes of a plugin that ``homes`` names (``Registry.homes_of``).
+        position: returns the position of a path of keys in the YAML, for errors.
 
     Raises:
         MissingError: a Home that the YAML or ``ZEUS_HOME`` names is not a folder. ``.zeus`` and the user's
@@ -50,14 +50,13 @@ def search_path(
 
 
 def bundled_home() -> Path:
-    """The Home that Zeus brings: inside the package when installed from a wheel, else the checkout's top
-    level.
+    """The bundled Home: inside the package if installed from a wheel, else the checkout's top level.
 
     Raises:
-        MissingError: neither is there.
+        MissingError: neither exists.
     """
-    # Found from this file, not through importlib.resources: an editable install leaves stale copies of the
-    # wheel's data in site-packages.
+    # Found from this file and not through importlib.resources: an editable install leaves stale copies of the wheel's
+    # data in site-packages.
     package = Path(__file__).resolve().parent.parent
     for home in (package / "_home", package.parent):
         if (home / "configs").is_dir():
@@ -86,14 +85,14 @@ def find(homes: Sequence[Path], folder: Folder, name: str) -> Path | None:
         name: a file name, with ``/`` for subfolders.
 
     Raises:
-        UsageError: the name is not a plain relative path: empty, absolute, with ``..``, a backslash or a
+        UsageError: the name is not a plain relative path: it is empty or absolute, or has ``..``, a backslash or a
             drive.
     """
     return next(find_all(homes, folder, name), None)
 
 
 def find_all(homes: Sequence[Path], folder: Folder, name: str) -> Iterator[Path]:
-    """Every match of ``find``, nearest first: what is used, then what it hides."""
+    """Every match of ``find``, nearest first: the file in use, then those that it hides."""
     _refuse_escape(folder, name)
     return (path for home in homes if (path := home / folder / name).exists())
 
@@ -119,9 +118,9 @@ def _existing(home: Path, who: str, place: object = None) -> Path:
 
 
 def user_home(environ: Mapping[str, str]) -> list[Path]:
-    """The user's own Home, whether it is there or not; nothing where the user has no folder."""
+    """The user's own Home, even if it does not exist; empty if the user has no home folder."""
     configured = environ.get("XDG_CONFIG_HOME", "")
-    # The XDG specification has a relative path ignored.
+    # The XDG specification says to ignore a relative path.
     if configured and Path(configured).is_absolute():
         return [Path(configured) / "zeus"]
     home = environ.get("HOME") or environ.get("USERPROFILE")
@@ -129,9 +128,9 @@ def user_home(environ: Mapping[str, str]) -> list[Path]:
 
 
 def accounts_folder(environ: Mapping[str, str]) -> Path | None:
-    """Where accounts at MCP servers and the key that encrypts them are: in the user's own Home.
+    """The folder of accounts at MCP servers and of the key that encrypts them, in the user's own Home.
 
     Args:
-        environ: the environment of the process itself; a project's ``.env`` must not name it.
+        environ: the environment of the process itself; a project's ``.env`` must not name the folder.
     """
     return next((home / "accounts" for home in user_home(environ)), None)

@@ -1,25 +1,23 @@
-"""Every hook Zeus has, in the order in which a command meets them.
+"""Every hook of Zeus, in the order in which a command calls them.
 
 A plugin is a module (or an object) with functions marked ``@hookimpl``; an entry point in the group
-``zeus.plugins`` names it. A hook *returns* what it registers; Zeus registers it. So a hook is a plain
+``zeus.plugins`` names it. A hook *returns* its registrations, and Zeus registers them. So a hook is a plain
 function that a test can call without Zeus, and nothing depends on the order in which plugins load.
 
-What holds for every hook:
+These rules hold for every hook:
 
-- **A hook registers or observes. It never changes a run.** What changes a run is a middleware, and its place
-  is its line in the YAML. Therefore ``tryfirst``, ``trylast``, ``wrapper`` and ``hookwrapper`` are refused:
-  there is no order among plugins to bargain for.
-- **A plugin is loaded wholly or not at all.** If its module cannot be imported, a hook raises, or a hook
-  returns something else than is written here, the plugin contributes nothing, is reported by name,
-  distribution and version, and every other plugin goes on. A run that needs it ends with exit code 4 and that
-  report.
-- **Keep the plugin module light.** It is imported by every command that reads a config. Give ``create`` and
-  ``options`` as ``"package.module:attribute"`` strings; what they name is imported when the component runs.
-- Take only the parameters you use: a hook that is given ``cli`` or ``event`` may leave it out.
-- A hook this version of Zeus does not know is an error in the plugin; mark it
-  ``@hookimpl(optionalhook=True)`` when the plugin also serves versions that do.
+- **A hook registers or observes. It never changes a run.** Only a middleware changes a run, and its place is its line
+  in the YAML. Therefore ``tryfirst``, ``trylast``, ``wrapper`` and ``hookwrapper`` are refused: plugins have no order.
+- **A plugin is loaded completely or not at all.** If its module cannot be imported, a hook raises, or a hook returns
+  something else than is written here, the plugin contributes nothing. It is reported by name, distribution and version,
+  and every other plugin still loads. A run that needs it ends with exit code 4 and that report.
+- **Keep the plugin module light.** Every command that reads a config imports it. Give ``create`` and ``options`` as
+  ``"package.module:attribute"`` strings; the objects that they name are imported when the component runs.
+- Take only the parameters that you use: a hook that is given ``cli`` or ``event`` may leave it out.
+- A hook that this version of Zeus does not know is an error in the plugin. Mark it ``@hookimpl(optionalhook=True)`` if
+  the plugin also serves versions that know it.
 
-The chapters: 1 where things are found, 2 what a YAML can name, 3 what the command line can do, 4 what a run tells.
+The chapters: 1 where things are found, 2 what a YAML can name, 3 what the command line can do, 4 what a run reports.
 """
 
 from __future__ import annotations
@@ -48,13 +46,13 @@ hookimpl = HookimplMarker(PROJECT)
 
 @hookspec
 def register_homes() -> Iterable[Path]:
-    """Return the Home folders the plugin brings: any of ``configs/ prompts/ plugins/ skills/``.
+    """Return the Home folders of the plugin, each with any of ``configs/ prompts/ plugins/ skills/``.
 
     When: while a config is read, after the plugin's module was imported. How often: once per command.
-    Returns: absolute paths of folders that exist. A Home is searched only for configs that name it in their ``homes``
-    (``plugin:NAME``), in that place. ``configs/profiles.yaml`` holds model profiles; ``prompts/`` replaces bundled
-    prompt files by file name. Its presets are found by ``extends`` without that, after those of every other Home.
-    An exception, or a path that is no folder: the plugin contributes nothing and is reported.
+    Returns: absolute paths of existing folders. A Home is searched only for configs that name it in their ``homes``
+    (``plugin:NAME``), in that place. ``configs/profiles.yaml`` has model profiles; ``prompts/`` replaces bundled
+    prompt files by file name. Its presets are found by ``extends`` even without that, after those of every other Home.
+    An exception, or a path that is not a folder: the plugin contributes nothing and is reported.
 
     Example::
 
@@ -75,10 +73,10 @@ def register_homes() -> Iterable[Path]:
 
 @hookspec
 def register_models() -> Iterable[Component]:
-    """Return the model components: what stands under ``model:`` in YAML.
+    """Return the model components, which the YAML names under ``model:``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` gives a ``Model``.
+    Returns: Components whose ``create(options, build)`` returns a ``Model``.
     An exception, or anything that is not a Component: the plugin contributes nothing and is reported. If two
     plugins register one name, the bundled component keeps it; every other one is named ``DISTRIBUTION/NAME``.
 
@@ -96,11 +94,11 @@ def register_models() -> Iterable[Component]:
 
 @hookspec
 def register_tools() -> Iterable[Component]:
-    """Return the tool components: what stands in the list ``tools:`` in YAML.
+    """Return the tool components, which the YAML lists under ``tools:``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` gives a sequence of ``Tool`` (one component may give
-    several), or a ``Toolset``: tools that are there only while something outside is open.
+    Returns: Components whose ``create(options, build)`` returns a sequence of ``Tool`` (one component may provide
+    several), or a ``Toolset``, whose tools exist only while a connection is open.
     An exception or a collision: as for ``register_models``.
 
     Example::
@@ -138,10 +136,10 @@ def register_tools() -> Iterable[Component]:
 
 @hookspec
 def register_middlewares() -> Iterable[Component]:
-    """Return the middleware components: what stands in the list ``middlewares:`` in YAML.
+    """Return the middleware components, which the YAML lists under ``middlewares:``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` gives a ``Middleware``. Registering one changes no run:
+    Returns: Components whose ``create(options, build)`` returns a ``Middleware``. Registering one changes no run:
     it takes effect where a YAML lists it, in the place where it is listed.
     An exception or a collision: as for ``register_models``.
 
@@ -172,11 +170,11 @@ def register_middlewares() -> Iterable[Component]:
 
 @hookspec
 def register_counters() -> Iterable[Component]:
-    """Return the token counters: what stands under ``counter:`` in YAML.
+    """Return the token counters, which the YAML names under ``counter:``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` gives a ``Counter``: pure, additive, quick. Who only has a
-    tokenizer makes one with ``counter_with(count, build.profile)``, which adds what the provider writes around texts.
+    Returns: Components whose ``create(options, build)`` returns a ``Counter``: pure, additive, fast. If you only have a
+    tokenizer, use ``counter_with(count, build.profile)``, which adds the provider's overhead around texts.
     An exception or a collision: as for ``register_models``.
 
     Example::
@@ -198,10 +196,10 @@ def register_counters() -> Iterable[Component]:
 
 @hookspec
 def register_embeddings() -> Iterable[Component]:
-    """Return the embedding models: what stands under ``memory.embeddings:`` in YAML.
+    """Return the embedding models, which the YAML names under ``memory.embeddings:``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` gives an ``Embedder``.
+    Returns: Components whose ``create(options, build)`` returns an ``Embedder``.
     An exception or a collision: as for ``register_models``.
 
     Example::
@@ -236,11 +234,11 @@ def register_embeddings() -> Iterable[Component]:
 
 @hookspec
 def register_vector_stores() -> Iterable[Component]:
-    """Return the vector stores: what stands under ``memory.vector_store:`` in YAML.
+    """Return the vector stores, which the YAML names under ``memory.vector_store:``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` gives a ``VectorStore``;
-    ``zeus_runtime.testing.VectorStoreConformance`` says whether it is one.
+    Returns: Components whose ``create(options, build)`` returns a ``VectorStore``;
+    ``zeus_runtime.testing.VectorStoreConformance`` tests whether it is one.
     An exception or a collision: as for ``register_models``.
 
     Example::
@@ -257,11 +255,11 @@ def register_vector_stores() -> Iterable[Component]:
 
 @hookspec
 def register_sandboxes() -> Iterable[Component]:
-    """Return the sandboxes: what stands under ``backend:`` of the tools ``sandbox``.
+    """Return the sandboxes, which the YAML names under ``backend:`` of the tools ``sandbox``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` gives a ``SandboxBackend``;
-    ``zeus_runtime.testing.SandboxConformance`` says whether it is one.
+    Returns: Components whose ``create(options, build)`` returns a ``SandboxBackend``;
+    ``zeus_runtime.testing.SandboxConformance`` tests whether it is one.
     An exception or a collision: as for ``register_models``.
 
     Example::
@@ -278,10 +276,10 @@ def register_sandboxes() -> Iterable[Component]:
 
 @hookspec
 def register_searches() -> Iterable[Component]:
-    """Return the web searches: what stands under ``search:`` of the tools ``web``.
+    """Return the web searches, which the YAML names under ``search:`` of the tools ``web``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` gives a ``WebSearch``.
+    Returns: Components whose ``create(options, build)`` returns a ``WebSearch``.
     An exception or a collision: as for ``register_models``.
 
     Example::
@@ -308,10 +306,10 @@ def register_searches() -> Iterable[Component]:
 
 @hookspec
 def register_checkpointers() -> Iterable[Component]:
-    """Return the checkpointer components: what stands under ``checkpointer:`` in YAML.
+    """Return the checkpointer components, which the YAML names under ``checkpointer:``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` gives an async context manager that yields a LangGraph
+    Returns: Components whose ``create(options, build)`` returns an async context manager that yields a LangGraph
     saver.
     An exception or a collision: as for ``register_models``.
 
@@ -334,11 +332,10 @@ def register_checkpointers() -> Iterable[Component]:
 def register_commands(cli: click.Group) -> Iterable[click.Command]:
     """Return further commands of ``zeus``.
 
-    When: only if the first word on the command line is none of Zeus's own commands, and for ``zeus plugins``;
+    When: only if the first word on the command line is not one of Zeus's own commands, and for ``zeus plugins``;
     never for ``zeus --help``, which imports no plugin. How often: once per command line.
-    Given: ``cli``, the command group, to read (its name, its other commands); what the hook returns is added to
-    it.
-    Returns: ``click.Command`` objects. A name that Zeus or another plugin has taken is reported and left out.
+    Given: ``cli``, the command group, to read (its name, its other commands); the returned commands are added to it.
+    Returns: ``click.Command`` objects. A name that belongs to Zeus or another plugin is reported and left out.
     An exception: the plugin's commands are left out and it is reported; its components stay.
 
     Example::
@@ -359,7 +356,7 @@ def register_commands(cli: click.Group) -> Iterable[click.Command]:
     raise NotImplementedError
 
 
-# Chapter 4: what a run tells
+# Chapter 4: what a run reports
 
 
 @hookspec
@@ -369,8 +366,8 @@ def on_event(event: Event) -> None:
     When: for every event of every run of this process, in the order of the stream, before the reader sees it.
     How often: once per event; a streamed answer has hundreds, so return at once and hand slow work to a thread.
     Given: the frozen event; ``event.type`` is its name on the wire, ``event.to_wire()`` its JSON object.
-    Returns: nothing; what it returns is not looked at. A plain function, not ``async def``.
-    An exception: the run goes on; the first one of a run is reported as a ``notice``, naming the plugin.
+    Returns: nothing; a result is ignored. Write a plain function, not ``async def``.
+    An exception: the run continues; the first one of a run is reported as a ``notice`` that names the plugin.
 
     Example::
 

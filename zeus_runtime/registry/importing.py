@@ -1,4 +1,4 @@
-"""Importing what a plugin names, and saying what to do when that fails."""
+"""Import the objects that a plugin names, and give a remedy when that fails."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 from zeus_runtime.errors import MissingError
 from zeus_runtime.registry.plugin import Plugin
 
-# What a plugin's code may raise without taking the command down: `sys.exit()` at import is a plugin's mistake too.
+# Exceptions from a plugin's code that must not end the command: `sys.exit()` at import is a plugin's mistake too.
 FAILURES = (Exception, SystemExit)
 
 
 def import_reference(reference: str, plugin: Plugin) -> Any:
-    """What ``package.module`` or ``package.module:attribute`` names, imported now.
+    """Import the object that ``package.module`` or ``package.module:attribute`` names.
 
     Raises:
-        MissingError: the import fails or the attribute is not there; it names the plugin, the cause and, for
+        MissingError: the import fails or the attribute does not exist; the error names the plugin, the cause and, for
             an optional dependency, the extra to install.
     """
     module_name, _, attributes = reference.partition(":")
@@ -41,7 +41,7 @@ def import_file(plugin: Plugin, code: bytes) -> Any:
     """A local plugin file as a module under a private name; ``sys.path`` is neither used nor changed.
 
     Args:
-        code: the file's content as it was looked at: neither the file nor its compiled copy is read again.
+        code: the content that was checked; neither the file nor its compiled copy is read again.
 
     Raises:
         MissingError: as for ``import_reference``.
@@ -76,12 +76,12 @@ def import_error(reference: str, plugin: Plugin, error: BaseException) -> Missin
 
 
 def brief(error: BaseException) -> str:
-    """An exception in one line: its type, its message and the line of code it came from."""
+    """An exception in one line: its type, its message and the line of code that raised it."""
     place = ""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
-    # An ImportError's last frame is the import system's own.
+    # The last frame of an ImportError belongs to the import system.
     if frame is not None and not isinstance(error, (ImportError, SyntaxError)):
         place = f" ({Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno})"
     text = " ".join(str(error).split())
@@ -101,7 +101,7 @@ def _remedy(reference: str, plugin: Plugin, error: BaseException) -> str:
 
 
 def _requirement(plugin: Plugin, module: str) -> str | None:
-    """The pip command for a module that the plugin's distribution declares under its own name."""
+    """The pip command for a module that the plugin's distribution declares under the same name."""
     if plugin.distribution is None:
         return None
     import re

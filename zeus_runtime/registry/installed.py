@@ -1,10 +1,9 @@
 """The plugins that installed distributions declare: entry points of the group ``zeus.plugins``.
 
-``importlib.metadata`` takes a sixth of the time `zeus validate` may take, nearly all of it to import parsers
-for things that are not asked here. So the files are read directly where they are plain files, which is
-everywhere pip and uv install to; zipped distributions and other import systems are left to
-``importlib.metadata``. A test holds the two equal. Paths are strings here, because a ``Path`` for each of hundreds
-of folders costs more than reading them.
+``importlib.metadata`` would take a sixth of the time `zeus validate` may take, nearly all of it for importing parsers
+that are not needed here. So the files are read directly where they are plain files, as pip and uv install them. Zipped
+distributions and other import systems are left to ``importlib.metadata``; a test checks that both ways agree. Paths are
+strings here, because a ``Path`` for each of hundreds of folders costs more than reading them.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ def installed_plugins(search_path: Sequence[str] | None = None) -> tuple[Plugin,
     """The declared plugins, sorted by name and distribution; nothing is imported.
 
     Args:
-        search_path: folders to look through, first wins when a distribution is there twice; None for
-            ``sys.path``.
+        search_path: the folders to search; the first one wins if a distribution is there twice. None for ``sys.path``.
     """
     folders = tuple(sys.path if search_path is None else search_path)
     found = (
@@ -113,7 +111,7 @@ def _target(value: str) -> str:
 
 
 def _identity(path: str) -> tuple[str, str | None, str]:
-    """Name, version and the Zeus it needs: fields of its METADATA (of PKG-INFO in an ``.egg-info``)."""
+    """Name, version and required versions of Zeus, from METADATA (from PKG-INFO in an ``.egg-info``)."""
     fields: dict[str, str] = {}
     requires: list[str] = []
     text = _read(os.path.join(path, "METADATA")) or _read(os.path.join(path, "PKG-INFO"))
@@ -147,5 +145,5 @@ def _read(path: str) -> str:
 
 
 def _normal(name: str) -> str:
-    """A distribution's name as PEP 503 compares it."""
+    """A distribution's name in the form that PEP 503 compares."""
     return name.lower().replace("-", "_").replace(".", "_")

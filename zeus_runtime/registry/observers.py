@@ -1,4 +1,4 @@
-"""Telling a run's events to the plugins that observe, so that none of them can break the run."""
+"""Pass a run's events to the plugins that observe, so that none of them can break the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Observers:
-    """The observers of one run; remembers which have failed, so that each failure is said once.
+    """The observers of one run; it remembers failed ones, so that each failure is reported once.
 
     Args:
         functions: ``Registry.observers``.
@@ -25,9 +25,9 @@ class Observers:
         self._failed: set[str] = set()
 
     def notify(self, event: Event) -> tuple[Notice, ...]:
-        """Tell every observer; the notices are for the run's stream.
+        """Pass the event to every observer; the returned notices are for the run's stream.
 
-        An observer that fails is told the next events too: the fault may be with one event only.
+        An observer that failed gets the next events too, because the fault may concern one event only.
         """
         from zeus_runtime.notice import Notice
 

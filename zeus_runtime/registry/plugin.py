@@ -1,4 +1,4 @@
-"""A plugin as Zeus knows it, and what can be wrong with one."""
+"""A plugin, and the problems that it can have."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ OWN_DISTRIBUTION: Final = "zeus-runtime"
 
 @dataclass(frozen=True)
 class Plugin:
-    """One plugin: an installed distribution's entry point, or a local file the YAML names.
+    """One plugin: an installed distribution's entry point, or a local file that the YAML names.
 
     Args:
-        name: the entry point's name, or the file's stem; what `plugins.disable` and `plugins.only` list. If another
+        name: the entry point's name, or the file's stem; `plugins.disable` and `plugins.only` list it. If another
             plugin has that name already, it is ``DISTRIBUTION/NAME``.
         source: ``package.module`` or ``package.module:attribute`` of the entry point, or the file's path.
-        distribution: the installed distribution it comes from; None for a local file.
+        distribution: the installed distribution that it comes from; None for a local file.
         version: the distribution's version.
         status: ``found`` before loading; ``blocked`` and ``untrusted`` plugins were never imported; ``failed`` ones
             contribute nothing.
@@ -56,7 +56,7 @@ class Plugin:
 
     @property
     def owner(self) -> str:
-        """What stands before the slash in ``OWNER/NAME``: the distribution, or the file's name."""
+        """The part before the slash in ``OWNER/NAME``: the distribution, or the file's name."""
         return self.distribution or Path(self.source).name
 
     @property
@@ -84,16 +84,16 @@ class Plugin:
 
 @dataclass(frozen=True)
 class PluginProblem:
-    """Something wrong with a plugin; it takes nothing else down.
+    """A problem with a plugin, which does not affect other plugins.
 
     Args:
         code: a stable word for tests and editors.
         message: what went wrong, naming the plugin with distribution and version.
         remedy: what to do about it.
-        plugin: the plugin, where one is known.
+        plugin: the plugin, if it is known.
         path: the YAML key that asks for it (``("plugins", "only", 0)``), for the position in a message.
-        required: the YAML asks for this plugin by name, so a run must not start without it.
-        is_harmless: everything loads and can be named; `zeus plugins` reports it, and a run does not.
+        required: whether the YAML asks for this plugin by name, so that a run must not start without it.
+        is_harmless: whether everything still loads and can be named; `zeus plugins` reports it, and a run does not.
     """
 
     code: ProblemCode

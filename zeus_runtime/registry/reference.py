@@ -1,4 +1,4 @@
-"""What a component's ``create`` and ``options`` name, imported when they are first needed."""
+"""The objects that a component's ``create`` and ``options`` name, imported at first use."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from zeus_runtime.registry.registry import Registered
 
 
 def resolve(registered: Registered, reference: str) -> Any:
-    """What ``"package.module:attribute"`` of a component names.
+    """The object that ``"package.module:attribute"`` of a component names.
 
     Raises:
-        MissingError: it cannot be imported; names the plugin and, for an optional dependency, the extra to
+        MissingError: it cannot be imported; the error names the plugin and, for an optional dependency, the extra to
             install.
     """
     return import_reference(reference, registered.plugin)
@@ -34,7 +34,7 @@ def load_create(registered: Registered) -> Callable[..., Any]:
 
 
 def load_options(registered: Registered) -> type | None:
-    """The component's ``Options`` class; None when it takes no option.
+    """The component's ``Options`` class; None if it takes no option.
 
     Raises:
         MissingError: it cannot be imported, or is not a class.
@@ -47,10 +47,10 @@ def load_options(registered: Registered) -> type | None:
 
 
 def options_schema(registered: Registered) -> dict[str, Any] | None:
-    """The JSON Schema of the component's options; None when it takes no option.
+    """The JSON Schema of the component's options; None if it takes no option.
 
     Raises:
-        MissingError: the Options cannot be imported, or have a field that no schema can describe.
+        MissingError: the Options cannot be imported, or have a field that a schema cannot describe.
     """
     options = load_options(registered)
     if options is None:

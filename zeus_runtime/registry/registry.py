@@ -1,4 +1,4 @@
-"""The registry: every component that can be named in YAML, with the plugin it comes from."""
+"""The registry: every component that can be named in YAML, with its plugin."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Registered(NamedTuple):
     """A component and the plugin that registered it.
 
     Args:
-        is_meant: the component's bare name means this one; otherwise only ``full_name`` does.
+        is_meant: whether the component's bare name means this one; otherwise only ``full_name`` does.
     """
 
     kind: Kind
@@ -34,7 +34,7 @@ class Registered(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The shortest name by which a YAML chooses it."""
+        """The shortest name by which a YAML can choose it."""
         return self.component.name if self.is_meant else self.full_name
 
     @property
@@ -44,20 +44,21 @@ class Registered(NamedTuple):
 
     @property
     def summary(self) -> str:
+        """One line for lists and the schema."""
         return self.component.summary
 
 
 @dataclass(frozen=True)
 class Registry:
-    """What discovery found; a value, made once per command.
+    """The result of discovery; a value, made once per command.
 
     Args:
-        plugins: every plugin there is, with its status, sorted by name; local files last.
-        components: by kind and bare name; where plugins share a name, the one it means comes first.
+        plugins: every existing plugin, with its status, sorted by name; local files last.
+        components: by kind and bare name; if plugins share a name, the component that it means comes first.
         homes: the plugins' Home folders, in the order of the plugins' names; a config uses those that it names.
         observers: the ``on_event`` functions.
         commands: the ``register_commands`` functions, not yet called.
-        problems: what is wrong with plugins, in the order in which it was found.
+        problems: the problems with plugins, in the order in which they were found.
         executes: the plugin files that the YAML names, trusted or not.
     """
 
@@ -81,11 +82,11 @@ class Registry:
         return tuple(registered.name for registered in self.all() if registered.kind == kind)
 
     def get(self, kind: Kind, name: str) -> Registered:
-        """The component a YAML names, by its bare name or as ``DISTRIBUTION/NAME``.
+        """The component that a YAML names, by its bare name or as ``DISTRIBUTION/NAME``.
 
         Raises:
             MissingError: no plugin registers it (with the closest name, and the blocked and failed plugins
-                that may have), or the bare name means none of several.
+                that may have it), or the bare name means none of several.
         """
         owner, _, bare = name.rpartition("/")
         found = self.components.get((kind, bare), ())
@@ -99,10 +100,10 @@ class Registry:
 
         Args:
             name: the plugin's name, bare or as ``DISTRIBUTION/NAME``.
-            place: where the config says so.
+            place: the position in the config.
 
         Raises:
-            MissingError: no plugin has the name, several share it, or the plugin does not load or brings no Home.
+            MissingError: no plugin has the name, several share it, or the plugin does not load or has no Home.
         """
         message, remedy = self._why_no_home(name)
         if message:
@@ -128,13 +129,13 @@ class Registry:
         return "", ""
 
     def require_plugins(self, position: Position = lambda path: None) -> None:
-        """Refuse to go on when the YAML asks by name for a plugin that is not there or does not load.
+        """Raise if the YAML asks by name for a plugin that is missing or does not load.
 
         Args:
-            position: where a path of keys is written (``Document.position``).
+            position: returns the position of a path of keys (``Document.position``).
 
         Raises:
-            MissingError: with every such problem, each with its place and remedy.
+            MissingError: with every such problem, each with its position and remedy.
         """
         errors = [
             MissingError(problem.message, remedy=problem.remedy, where=_shown(position(problem.path)))
@@ -160,7 +161,7 @@ class Registry:
             (plugin for plugin in self.plugins if plugin.status in ("blocked", "untrusted", "failed")),
             key=lambda plugin: plugin.name != name,
         )
-        # A plugin that bears the component's name is almost certainly the one; otherwise any may have been.
+        # A plugin with the component's name is almost certainly the right one; otherwise it may be any of them.
         return tuple(plugin for plugin in suspects if plugin.name == name) or tuple(suspects)
 
     def _absent(self, kind: Kind, name: str) -> MissingError:
@@ -183,7 +184,7 @@ def _collision(found: tuple[Registered, ...]) -> MissingError:
 
 
 def collision_problem(found: tuple[Registered, ...]) -> PluginProblem:
-    """What to say of components that share kind and name."""
+    """The problem of components that share kind and name."""
     first = found[0]
     kind, name = first.kind.replace("_", " "), first.component.name
     plugins = " and ".join(str(registered.plugin) for registered in found)
@@ -195,7 +196,7 @@ def collision_problem(found: tuple[Registered, ...]) -> PluginProblem:
             "component-collision",
             f"{message}; {meaning}",
             f"for the other one write {others}",
-            # A file that the config names was meant to be used; an installed plugin may not even be known of.
+            # A file that the config names was meant to be used; the user may not even know of an installed plugin.
             is_harmless=all(each.plugin.distribution is not None for each in found if not each.is_meant),
         )
     return PluginProblem(

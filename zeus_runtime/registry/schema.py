@@ -1,8 +1,8 @@
-"""The JSON Schema of what is installed, without importing the Options of bundled components.
+"""The JSON Schema of the installed components, without importing the Options of bundled ones.
 
-The committed ``schemas/zeus.schema.json`` is composed from the core and the bundled components. When exactly those are
-installed it is the schema. Else it is composed anew: bundled options are taken back out of the file, and only the
-Options of other plugins are imported.
+The committed ``schemas/zeus.schema.json`` is composed from the core and the bundled components. If exactly those are
+installed, it is the schema. Otherwise the schema is composed again: bundled options are taken out of the file, and only
+the Options of other plugins are imported.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _RESTORE = "reinstall zeus-runtime; in a checkout: zeus schema --write"
 
 
 class InstalledSchema(NamedTuple):
-    """The composed schema, and which components' options could not be told."""
+    """The composed schema, and the components whose options could not be read."""
 
     schema: Mapping[str, Any]
     problems: tuple[PluginProblem, ...]
 
 
 class SchemaEntry(NamedTuple):
-    """A component as ``zeus_runtime.config.compose`` takes it."""
+    """A component in the form that ``zeus_runtime.config.compose`` takes."""
 
     kind: Kind
     name: str
@@ -39,15 +39,15 @@ class SchemaEntry(NamedTuple):
 
 
 def schema_file() -> Path:
-    """Where the committed schema is."""
+    """The path of the committed schema."""
     return bundled_home() / "schemas" / "zeus.schema.json"
 
 
 def bundled_schema(registry: Registry) -> dict[str, Any]:
-    """The schema of the core and the bundled components, made from their Options: what the committed file must hold.
+    """The schema of the core and the bundled components, made from their Options, as the committed file must have it.
 
     Raises:
-        MissingError: a bundled plugin is blocked or failed, so the file would lack it; or its Options cannot be had.
+        MissingError: a bundled plugin is blocked or failed, so the file would lack it; or its Options cannot be read.
     """
     from zeus_runtime.config.schema.composed import compose, core_schema
 
@@ -64,15 +64,15 @@ def bundled_schema(registry: Registry) -> dict[str, Any]:
 def installed_schema(registry: Registry, *, shipped: Mapping[str, Any] | None = None) -> InstalledSchema:
     """The schema of the core and every usable component of the registry.
 
-    A component whose Options cannot be imported is in the schema with options of any form, and in ``problems``; a run
+    A component whose Options cannot be imported accepts any options in the schema and is listed in ``problems``; a run
     that uses it ends with that error.
 
     Args:
-        registry: what is installed.
+        registry: the installed components.
         shipped: the committed schema; None to read it.
 
     Raises:
-        MissingError: the committed schema is not there or not JSON.
+        MissingError: the committed schema is missing or is not JSON.
     """
     shipped = read_schema(schema_file()) if shipped is None else shipped
     described = _described(shipped)
@@ -105,7 +105,7 @@ def read_schema(path: Path) -> Mapping[str, Any]:
     """A schema from its file.
 
     Raises:
-        MissingError: it is not there or not a JSON object.
+        MissingError: the file is missing or is not a JSON object.
     """
     from json import loads
 
@@ -167,6 +167,6 @@ def _is_shipped(registered: Registered, described: frozenset[str]) -> bool:
 
 
 def _entry(registered: Registered, options: Mapping[str, Any] | None) -> SchemaEntry:
-    """The full name is accepted beside the bare one, so that a config may say it before names collide."""
+    """The entry; the full name is accepted besides the bare one, so that a config can use it before names collide."""
     aliases = () if registered.plugin.is_bundled or not registered.is_meant else (registered.full_name,)
     return SchemaEntry(registered.kind, registered.name, registered.summary, options, aliases)

@@ -1,4 +1,4 @@
-"""A run's questions to its user: written down before anybody is asked, answered now or when the run is taken up."""
+"""Approval requests of a run: stored before the user sees them, so they can be decided now or after a resume."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ApprovalNeededError(ZeusError):
-    """A run cannot go on before somebody decides (exit 7); ``pending`` says what."""
+    """A run needs the user's decision before it can continue (exit 7); ``pending`` lists the open requests."""
 
     exit_code = 7
     code = "approval_needed"
@@ -50,14 +50,17 @@ class ApprovalNeededError(ZeusError):
 
 
 _WITHIN: Final[ContextVar[asyncio.Lock | None]] = ContextVar("within", default=None)
-"""The lock of what the approved call of this context starts: a sub-agent that waits for that call waits for ever."""
+"""The lock for approved calls that the current approved call makes through its sub-agents.
+
+The parent call holds the outer lock until its sub-agent ends, so a sub-agent that waited for that lock would deadlock.
+"""
 
 
 class Signing:
-    """The approved changes of a run and its sub-agents, which are made one after the other.
+    """Runs the approved changes of a run and its sub-agents one after the other.
 
     Attributes:
-        made: the changes so far.
+        made: the changes made so far.
     """
 
     def __init__(self) -> None:
@@ -66,7 +69,7 @@ class Signing:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """While inside, no other approved change is compared or made, but for those of the call's own sub-agents."""
+        """Inside the block no other approved change is compared or made, except by the call's own sub-agents."""
         async with _WITHIN.get() or self._lock:
             token = _WITHIN.set(asyncio.Lock())
             try:
@@ -76,7 +79,7 @@ class Signing:
 
 
 class ApprovalBroker:
-    """One run's ``Approvals``.
+    """The approvals of one run (``Approvals``).
 
     Args:
         log: where questions are written; None for a simulation, in which nobody is asked.
@@ -91,8 +94,8 @@ class ApprovalBroker:
         clocks: the time limits of what this run works for.
 
     Attributes:
-        person: whom its questions go to: the same object for a run and its sub-agents.
-        signing: how approved changes are made: the same object for a run and its sub-agents.
+        person: the person who gets the requests: the same object for a run and its sub-agents.
+        signing: makes approved changes one by one: the same object for a run and its sub-agents.
     """
 
     def __init__(
@@ -129,28 +132,28 @@ class ApprovalBroker:
         self._refused_mode: str | None = None
 
     def begin(self, thread: Thread, run_id: str) -> None:
-        """Say whose questions they are, before the first one."""
+        """Set the session and the run, before the first request."""
         self._thread, self._run_id = thread, run_id
 
     def judged_by(self, judge: Judge) -> None:
-        """Let ``judge`` say of each call whether it needs approval."""
+        """Add ``judge``, which says of each call whether it needs approval."""
         self._judges.append(judge)
 
     async def requires(self, call: ToolCall) -> bool:
-        """Whether a call needs approval, as those say who will ask for it."""
+        """Whether any of the judges says that the call needs approval."""
         for judge in self._judges:
             if await judge(call):
                 return True
         return False
 
     async def is_allowed(self, tool: str) -> bool:
-        """Whether the user's stored allowlist has the tool."""
+        """Whether the tool is on the user's stored allowlist."""
         from zeus_runtime.store.approvals import is_allowed
 
         return await is_allowed(self._log, self.user, tool)
 
     async def mode(self, modes: AskModes) -> AskMode:
-        """How often the user is asked; a stored choice that the config does not allow is told once a run."""
+        """How often the user is asked; a stored choice that the config does not allow gives one notice per run."""
         from zeus_runtime.store.approvals import stored_mode
 
         chosen = await stored_mode(self._log, self.user)
@@ -166,7 +169,11 @@ class ApprovalBroker:
         return modes.in_force(chosen)
 
     async def settled(self, request: ApprovalRequest, *, waits_on: bool = False) -> Decision | None:
-        """What was decided on a call that needs no approval now."""
+        """The decision on a call that needs no approval under the current config, if the run has asked about it.
+
+        Args:
+            waits_on: whether a request that is still open is asked again instead of closed.
+        """
         from zeus_runtime.store.approvals import close
 
         assert self._thread is not None, "a run begins before its calls"
@@ -178,11 +185,12 @@ class ApprovalBroker:
         return None if pending is None else self._told_decision(pending, request)
 
     async def held(self, request: ApprovalRequest) -> Decision | None:
-        """What holds of a call that no middleware of this config asks about: the run may have been begun with one that
-        did.
+        """The decision on a call that no middleware of this config asks about.
+
+        The run may have begun under a config whose middleware asked.
 
         Raises:
-            ApprovalPending: it was asked then, and nobody has decided.
+            ApprovalPending: the request from then is still undecided.
         """
         if self._judges or self._given_log is None or self._thread is None or request.place in self._heard:
             return None
@@ -191,16 +199,17 @@ class ApprovalBroker:
         return await self.settled(request)
 
     def has_approved(self, request: ApprovalRequest) -> bool:
-        """Whether this call, with these arguments, was approved in this process."""
+        """Whether this call, with exactly these arguments, was approved in this process."""
         return (request.place, request.digest) in self._approved
 
     async def signed(
         self, tool: Tool, request: ApprovalRequest, run: Callable[[], Awaitable[ToolResult]]
     ) -> ToolResult:
-        """What a call gives; an approved call that must not run gives what the model is told instead.
+        """Run an approved call, unless it would now do something else than the user saw.
 
-        It must not if the call that the user was shown would change something else by now, also where the user changed
-        its arguments. Approved changes run one after the other: none comes between another one's check and its change.
+        In that case the result tells the model that the call was not run. The comparison uses the call as it was shown,
+        also where the user changed its arguments. Approved changes run one after the other, so that no change comes
+        between the comparison and the call.
         """
         if (request.place, request.digest) not in self._approved:
             return await run()
@@ -212,6 +221,7 @@ class ApprovalBroker:
             # Where no diff could be shown, the arguments are what was approved.
             if shown != "" and not made.still(shown, await self._change(tool, arguments)):
                 return _outdated(tool.name)
+            # Before the call runs: afterwards the preview would compare the file with its own new content.
             change = await self._change(tool, request.arguments)
             result = await run()
             if change is not None and not result.is_error:
@@ -223,7 +233,7 @@ class ApprovalBroker:
         return change and redacted(change, self._known)
 
     async def _asked_before(self) -> bool:
-        """Whether this run has asked anything yet."""
+        """Whether this run has asked anything yet, also before a resume."""
         from zeus_runtime.store.approvals import has_asked
 
         assert self._thread is not None, "a run begins before its calls"
@@ -232,7 +242,7 @@ class ApprovalBroker:
         return self._has_asked
 
     async def _open(self, request: ApprovalRequest) -> PendingApproval | None:
-        """The question about this call that this run asked and nobody has decided."""
+        """The undecided request of this run about this call, if any."""
         from zeus_runtime.store.approvals import open_approvals
 
         assert self._thread is not None, "a run begins before its calls"
@@ -243,13 +253,13 @@ class ApprovalBroker:
         return next((each for each in waiting if (each.run_id, each.place, each.digest) == here), None)
 
     async def ask(self, request: ApprovalRequest, *, clocks: Sequence[Clock] = ()) -> Decision:
-        """The decision on ``request``.
+        """Ask the user and return the decision on ``request``.
 
         Args:
-            clocks: time limits besides the run's that stand still while somebody is asked.
+            clocks: further time limits that pause while the user is asked.
 
         Raises:
-            ApprovalPending: nobody has decided yet.
+            ApprovalPending: the request is still undecided.
             UsageError: the channel answered with arguments that do not fit.
         """
         from zeus_runtime.store.approvals import note_shown, put
@@ -268,6 +278,9 @@ class ApprovalBroker:
         if pending.is_open:
             shows = request.preview and masked(request.preview, self._told)
             pending = replace(pending, preview=shows)
+            # Stored before the request is shown: another process may show a later change, and a decision is bound to
+            # the
+            # change that its user saw.
             if self.channel is not None and change is not None:
                 pending = replace(pending, shown=change.digest)
                 await note_shown(self._log, pending)
@@ -299,12 +312,12 @@ class ApprovalBroker:
 
     @property
     def clocks(self) -> Sequence[Clock]:
-        """The time limits of the run and of all that it works for, which stand still while somebody is asked."""
+        """The time limits of the run and of its parent runs, all of which pause while the user is asked."""
         return self._clocks
 
     @contextmanager
     def watching(self, clock: Clock) -> Iterator[None]:
-        """While inside, ``clock`` is one of them: thinking is not the run's time."""
+        """Inside the block ``clock`` is one of these time limits: the user's thinking is not the run's time."""
         around, self._clocks = self._clocks, (*self._clocks, clock)
         try:
             yield
@@ -336,6 +349,7 @@ class ApprovalBroker:
         if problem := pending.problem_with(decision):
             raise UsageError(f"{pending.id} cannot be approved so: {problem}")
         settled = await settle(self._log, pending, masked_decision(decision, self._secrets))
+        # Another process may have decided first: then this answer does not change the allowlist.
         if settled.decision == decision and decision.always and pending.may_remember:
             await allow(self._log, self.user, pending.tool)
         return settled
@@ -351,8 +365,11 @@ class ApprovalBroker:
     def _unmasked(
         self, decision: Decision, request: ApprovalRequest, pending: PendingApproval
     ) -> dict[str, JSON] | None:
-        """Changed arguments as they run: one that was left masked is the one that was hidden, and a text of the schema
-        that was shown masked, such as a choice, is that text."""
+        """The changed arguments as they run, with masked values replaced by the real ones.
+
+        A value that is still masked becomes the hidden value. A text of the schema that was shown masked, such as a
+        choice, becomes that text again.
+        """
         if decision.arguments is None:
             return None
         choices = {shown: each for each in _texts(request.schema) if (shown := self._known(each)) != each}
@@ -368,13 +385,13 @@ class ApprovalBroker:
 
 
 def masked_pending(pending: PendingApproval, known: Callable[[Any], Any]) -> PendingApproval:
-    """A stored question with known secrets masked, also one that was stored before they were known."""
+    """A stored request with the secrets masked that are known now, some of which may be newer than the request."""
     arguments, reason, schema = known([pending.arguments, pending.reason, pending.schema])
     return replace(pending, arguments=arguments, reason=reason, schema=schema)
 
 
 def _texts(value: JSON) -> Iterator[str]:
-    """Every text in a JSON value, keys too."""
+    """Every text in a JSON value, including keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -387,14 +404,14 @@ def _texts(value: JSON) -> Iterator[str]:
 
 
 def _chosen(value: JSON, choices: Mapping[str, str]) -> JSON:
-    """An answer with the choices meant, also those in a list."""
+    """An answer with masked choices replaced by the real ones, also inside lists."""
     if isinstance(value, list):
         return [_chosen(each, choices) for each in value]
     return choices.get(value, value) if isinstance(value, str) else value
 
 
 def masked_decision(decision: Decision, secrets: Redactor) -> Decision:
-    """A decision with known secrets masked in the arguments and words that somebody gave."""
+    """A decision with known secrets masked in its arguments, reason and instruction."""
     return replace(
         decision,
         arguments=secrets.masked(decision.arguments),
@@ -404,7 +421,7 @@ def masked_decision(decision: Decision, secrets: Redactor) -> Decision:
 
 
 def _outdated(tool: str) -> ToolResult:
-    """What the model reads of a call whose effect is not what the user saw."""
+    """The result that tells the model that the file changed after the user saw the call."""
     return ToolResult(
         f"This call of {tool} was not run: the file changed after the user saw what the call would do. Read the file"
         " again and repeat the call if it is still needed.",
@@ -424,11 +441,11 @@ def _told(pending: PendingApproval) -> dict[str, Any]:
 
 
 class CallApprovals:
-    """A ``ApprovalBroker`` for a tool that asks in the middle of a call: the call's time limit stands still too.
+    """An ``ApprovalBroker`` for a tool that asks during its call: the call's time limit pauses too.
 
     Args:
-        broker: of the run.
-        clock: of the call.
+        broker: the run's.
+        clock: the call's time limit.
     """
 
     def __init__(self, broker: ApprovalBroker, clock: Clock) -> None:

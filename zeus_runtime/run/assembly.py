@@ -1,4 +1,4 @@
-"""From a Plan to the live things a run works with."""
+"""Build the resources of a run from a Plan."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def open_model(plan: Plan) -> Model:
-    """The plan's model, with retry around it."""
+    """The plan's model, wrapped in retry."""
     model: Model = plan.model.create(plan.build)
     return with_retry(model, plan.config.retry)
 
@@ -51,13 +51,13 @@ def run_resources(
     opened: Mapping[str, Toolset] | None = None,
     secrets: Redactor | None = None,
 ) -> RunResources:
-    """What one run on ``session`` works with: shared parts, and middlewares of its own.
+    """The resources of one run on ``session``: the agent's shared parts, and new middlewares.
 
     Args:
-        approvals: how its user is asked; None for a simulation.
-        delegate: gives work to the plan's agents; None for a simulation.
+        approvals: asks the run's user; None for a simulation.
+        delegate: gives tasks to the plan's agents; None for a simulation.
         opened: the open toolsets by component name; without them the run has only the plan's own tools.
-        secrets: what is masked in what models are sent and the log keeps; None for a simulation.
+        secrets: masked in everything that models are sent and the log keeps; None for a simulation.
     """
     secrets = secrets or Redactor()
     model = behind_mask(model, secrets)
@@ -95,6 +95,7 @@ def run_resources(
         model=model,
         toolbox=toolbox,
         middlewares=middlewares,
+        # Tools of opened toolsets are known only now, and the stable sections may describe tools.
         stable=plan.stable_with(toolbox.tools) if opened else plan.stable,
         clock_section=time_section(datetime.now().astimezone(), plan.config.prompt.time),
         limits=plan.config.limits,
@@ -112,7 +113,7 @@ def run_resources(
 
 
 def _project(plan: Plan) -> ProjectSection:
-    """The project's instructions as they are now."""
+    """The project's instructions, read now."""
     setting = names_and_budget(plan.config.project_instructions)
     if setting is None:
         return NO_PROJECT
@@ -121,7 +122,7 @@ def _project(plan: Plan) -> ProjectSection:
 
 
 def toolbox_of(plan: Plan, opened: Mapping[str, Toolset]) -> Toolbox:
-    """The tools of ``tools:``, the opened toolsets' among them; middlewares' are added as they are made."""
+    """The tools listed under ``tools:``, including those of opened toolsets; middlewares add theirs later."""
     fixed: dict[str, list[Tool]] = {}
     for planned in plan.tools:
         if planned.kind == "tool":
@@ -133,9 +134,10 @@ def toolbox_of(plan: Plan, opened: Mapping[str, Toolset]) -> Toolbox:
 
 
 def output_reserve_tokens(plan: Plan) -> int:
-    """What of the window the answer needs: the most that its requests ask for, at most half of the window.
+    """The tokens of the window to reserve for the answer: the most that a request asks for, at most half of the window.
 
-    That is ``max_tokens`` of the model's options, else the YAML's ``profiles.models.NAME.max_output_tokens``.
+    The value is ``max_tokens`` of the model's options, else ``profiles.models.NAME.max_output_tokens`` of the YAML,
+    else 0.
     """
     profile = plan.profile
     asked = plan.model.options.get("max_tokens")

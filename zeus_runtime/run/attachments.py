@@ -1,7 +1,7 @@
-"""Files that a user's message brings along: ``@path`` in its text, and what is attached to it.
+"""Files attached to a user's message: ``@path`` in its text, and explicit attachments.
 
-They are read once, when the message is said, and kept as they were then under a name made of their content; the message
-in the log says which. So a run that is taken up sees the same bytes, whatever became of the files.
+Each file is read once, when the user sends the message, and copied under a name made from its content. The message in
+the log names the copy, so a resumed run sees the same bytes even if the file has changed.
 """
 
 from __future__ import annotations
@@ -27,24 +27,25 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.workspace import WorkspaceFiles
 
 KEY: Final = "references"
-"""Under which a message in the log has them (``additional_kwargs``)."""
+"""Key of a logged message's references in ``additional_kwargs``."""
 
 COMPONENT: Final = "resources"
-"""The middleware that shows them."""
+"""Name of the middleware that shows attachments to the model."""
 
+# Bytes of one attached file.
 MAX_BYTES: Final = 50_000_000
 MAX_MATCHES: Final = 50
-"""Files that one pattern with ``*`` or ``?`` means."""
+"""The most files that one pattern with ``*`` or ``?`` attaches."""
 
 _MENTION: Final = re.compile(r"""(?<![^\s("'\[{<,;:])@(?:"([^"\n]+)"|'([^'\n]+)'|([^\s"'@]+))""")
 _TRAILING: Final = ".,;:!?)]}>'\""
 
 
 def mentions(text: str) -> list[str]:
-    """The paths that a text names with ``@``, each once.
+    """The paths that a text names with ``@``, each once, in order.
 
-    ``@path`` begins at the start of a word and ends at a space, without closing punctuation; ``@"a path"`` has spaces.
-    ``\\@`` is an @, and what stands within backticks is code.
+    ``@path`` begins at the start of a word and ends at a space; closing punctuation is left out. ``@"a path"`` may
+    contain spaces. ``\\@`` is a plain @, and text within backticks is ignored as code.
     """
     plain = re.sub(r"```.*?(?:```|\Z)|`[^`\n]*`", " ", text, flags=re.DOTALL).replace("\\@", "\\\\")
     found: dict[str, None] = {}
@@ -58,12 +59,12 @@ def mentions(text: str) -> list[str]:
 def gather(
     text: str, attachments: Sequence[Path], workspace: WorkspaceFiles, secrets: Redactor | None = None
 ) -> list[Reference]:
-    """What a message brings along, kept; known secrets are masked in the copies of text.
+    """The files that a message names or attaches, copied into the workspace with known secrets masked in text.
 
-    A name after ``@`` that has neither a slash nor a dot and is no file is a word like any other.
+    A name after ``@`` without a slash or a dot that does not name a file is an ordinary word.
 
     Raises:
-        UsageError: an attachment is no readable file, or larger than ``MAX_BYTES``.
+        UsageError: an attachment is not a readable file, or it is larger than ``MAX_BYTES``.
         WorkspaceError: the copies cannot be written.
     """
     kept = secrets or Redactor()
@@ -75,15 +76,15 @@ def gather(
 async def brought_along(
     plan: Plan, prompt: str | None, attachments: Sequence[str | Path], secrets: Redactor | None = None
 ) -> Sequence[Reference]:
-    """What a prompt brings along, where a middleware of the plan shows it.
+    """The files of a prompt; none if no middleware of the plan shows attachments.
 
     Args:
-        prompt: None for a run that is taken up.
-        attachments: relative to the working directory.
-        secrets: what is masked in the copies.
+        prompt: None for a resumed run.
+        attachments: paths relative to the working directory.
+        secrets: masked in the copies.
 
     Raises:
-        UsageError: nothing shows attachments, or one cannot be read.
+        UsageError: no middleware shows attachments, or one of them cannot be read.
     """
     if not any(each.name == COMPONENT for each in plan.middlewares):
         if attachments:
@@ -101,7 +102,7 @@ async def brought_along(
 
 
 def pictures_shown(references: Sequence[Reference]) -> list[Picture]:
-    """Those pictures of a message that a model which sees is shown."""
+    """The pictures of a message that a vision model is shown, each once, at most ``MOST_PICTURES``."""
     found = {each.copy: each.picture for each in references if each.picture and not too_large(each.picture)}
     return list(found.values())[:MOST_PICTURES]
 
@@ -109,7 +110,7 @@ def pictures_shown(references: Sequence[Reference]) -> list[Picture]:
 def pictures_left_out(
     references: Sequence[Reference], profile: ModelProfile
 ) -> Iterator[tuple[Picture, str]]:
-    """Those that a model is not shown, and why."""
+    """The pictures that the model is not shown, each with the reason."""
     shown = {each.path for each in pictures_shown(references)}
     for each in references:
         if (picture := each.picture) is None:
@@ -135,6 +136,7 @@ def _mentioned(path: str, workspace: WorkspaceFiles, secrets: Redactor) -> Itera
         data = workspace.read(path, max_bytes=MAX_BYTES)
         yield _kept("resource", path, path, data, workspace, secrets)
     except WorkspaceError as error:
+        # Without a slash or a dot it may be an ordinary word, such as a name in a sentence: not a problem.
         if set(path) & set("/."):
             yield Reference("resource", path, problem=str(error))
 

@@ -1,4 +1,4 @@
-"""Clean up after a run, and now and then during a long one; a step that fails stops no other step."""
+"""Clean up after a run, and at intervals during a long one; a failed step does not stop the others."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _LOG: Final = "the write-ahead log was not moved into the database"
 
 @dataclass
 class Cleanup:
-    """The steps that clean up after one run.
+    """The cleanup steps of one run.
 
     Args:
-        session: its id.
+        session: the session's id.
         saver: holds the session's checkpoints.
-        database: holds its messages.
-        emit: receives a notice for each step that fails, once a run.
+        database: holds the session's messages.
+        emit: receives one notice per run for each step that fails.
     """
 
     session: str
@@ -40,7 +40,7 @@ class Cleanup:
     _told: set[str] = field(default_factory=set)
 
     async def during(self) -> None:
-        """Drop the intermediate checkpoints of a running run."""
+        """Drop the older checkpoints while the run continues."""
         await self._step(_CHECKPOINTS, lambda: self._prune(is_complete=False))
         await self._step(_LOG, self.database.checkpoint)
 
@@ -55,9 +55,9 @@ class Cleanup:
         """Clean up when the run has ended.
 
         Args:
-            snapshot: writes the session's state as it is now.
-            upkeep: archives or deletes other sessions that are due.
-            archive: where the run's originals are.
+            snapshot: writes the session's current state.
+            maintenance: archives or deletes other sessions that are due.
+            archive: holds the run's originals.
             is_complete: whether the run ended with an answer, so that it cannot be resumed.
         """
         await self._step("the snapshot of the turn was not written", snapshot)
@@ -71,9 +71,10 @@ class Cleanup:
             )
 
     async def _prune(self, *, is_complete: bool) -> None:
-        """Keep the newest checkpoint only.
+        """Keep only the newest checkpoint.
 
-        A saver need not be able to. Then a complete run's checkpoints all go: the log alone says all that they say.
+        Some savers cannot prune. Then all checkpoints of a complete run are deleted, because the log holds the same
+        facts.
         """
         try:
             await self.saver.aprune([self.session])
@@ -84,7 +85,7 @@ class Cleanup:
     async def _step(self, failed: str, work: Callable[[], Awaitable[object]]) -> None:
         try:
             await work()
-        except Exception as error:  # noqa: BLE001 - the next run tidies again, so this run loses nothing
+        except Exception as error:  # noqa: BLE001 - the next run cleans up again, so this run loses nothing
             _log.debug("%s: %s", self.session, failed, exc_info=True)
             if failed not in self._told:
                 self._told.add(failed)
@@ -92,7 +93,7 @@ class Cleanup:
 
 
 def cause_of(error: Exception) -> str:
-    """An exception in one line: our own in its words, any other with its type."""
+    """An exception in one line: the message of a Zeus error, else the type and the message."""
     if isinstance(error, ZeusError):
         return error.message
     return f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class OpenToolsets:
-    """What of an agent's tools is open; nothing is until ``opened`` is asked for.
+    """The open toolsets of an agent; they open at the first call of ``opened``.
 
     Args:
-        plan: names them.
+        plan: names the toolsets.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -37,7 +37,7 @@ class OpenToolsets:
         self._listeners: list[Callable[[Event], None]] = []
 
     def serves(self, plan: Plan) -> bool:
-        """Whether ``plan`` has the same toolsets, set up in the same way."""
+        """Whether ``plan`` has the same toolsets with the same settings."""
 
         def needs(each: Plan) -> object:
             config = each.config
@@ -46,9 +46,9 @@ class OpenToolsets:
         return plan is self._plan or needs(plan) == needs(self._plan)
 
     async def opened(self) -> Mapping[str, Toolset]:
-        """The toolsets by component name, opened at the first call; whoever comes meanwhile waits for the same.
+        """The toolsets by component name, opened at the first call; concurrent callers wait for the same opening.
 
-        Later calls let them open what could not be opened before.
+        Later calls give each toolset the chance to open what failed to open before.
 
         Raises:
             MissingError: a toolset lacks a dependency.
@@ -59,10 +59,12 @@ class OpenToolsets:
             await asyncio.gather(*(each.resume() for each in self._toolsets.values()))
         if self._opening is None:
             self._opening = asyncio.create_task(self._open(), name="open toolsets")
+        # Shielded: other callers may wait for the same opening, so one cancelled caller must not stop it.
         try:
             await asyncio.shield(self._opening)
         except BaseException:
             if self._opening.done():
+                # A failed opening is forgotten, so that the next run tries again.
                 self._opening = None
             raise
         return self._toolsets
@@ -83,7 +85,7 @@ class OpenToolsets:
 
     @contextmanager
     def telling(self, emit: Callable[[Event], None]) -> Iterator[None]:
-        """While inside, what toolsets have to tell goes to ``emit`` too; first what nobody has heard."""
+        """Inside the block, notices of toolsets also go to ``emit``, first those that no run has received yet."""
         untold, self._untold = self._untold, []
         for notice in untold:
             emit(notice)
@@ -94,7 +96,7 @@ class OpenToolsets:
             self._listeners.remove(emit)
 
     async def aclose(self) -> None:
-        """Close what is open, and what is still opening."""
+        """Close every toolset, and cancel an opening that is still in progress."""
         if self._opening is not None and not self._opening.done():
             self._opening.cancel()
         toolsets, self._toolsets = self._toolsets, {}
@@ -104,16 +106,16 @@ class OpenToolsets:
 
 @dataclass(frozen=True)
 class Connections:
-    """The open connections of an agent; its sub-agents use the same.
+    """The open connections of an agent, shared with its sub-agents.
 
     Args:
-        database, log: where messages are.
-        saver, graph: where checkpoints are, and what steps.
+        database, log: hold the messages.
+        saver, graph: hold the checkpoints and run the steps.
         redactor: the known secrets of the agent and its sub-agents.
-        models: the open models, by the id of their plan.
+        models: the open models, by the ``id()`` of their plan.
         toolsets: the open toolsets.
-        given_model: a model instead of all those that plans name.
-        recorded: puts a recorder around a model, if calls are recorded.
+        given_model: replaces every model that a plan names.
+        recorded: wraps a model in a recorder if calls are recorded.
         loop: the event loop in which they were opened.
     """
 
@@ -137,7 +139,7 @@ class Connections:
         return self.recorded(self.models[id(plan)])
 
     def toolsets_of(self, plan: Plan) -> OpenToolsets:
-        """The toolsets of the agent or of one of its sub-agents; those with the same ones share them."""
+        """The toolsets of the agent or of one of its sub-agents; plans with the same toolsets share them."""
         for each in self.toolsets:
             if each.serves(plan):
                 return each
@@ -145,18 +147,18 @@ class Connections:
         return self.toolsets[-1]
 
     async def close_toolsets(self) -> None:
-        """Close what is open of them."""
+        """Close all open toolsets."""
         await asyncio.gather(*(each.aclose() for each in self.toolsets))
 
 
 class ConnectionPool:
-    """The connections of an agent: opened when they are first needed, and again in another event loop.
+    """The connections of an agent: opened at first use, and opened again in a new event loop.
 
     Args:
         plan: the agent's.
-        model: a model instead of all those that the plan and its sub-agents' name.
+        model: replaces every model that the plan and its sub-agents' plans name.
         redactor: the known secrets of the agent and its sub-agents.
-        recorded: puts a recorder around a model, if calls are recorded.
+        recorded: wraps a model in a recorder if calls are recorded.
     """
 
     def __init__(
@@ -172,20 +174,21 @@ class ConnectionPool:
         self._stack = AsyncExitStack()
 
     async def open(self) -> Connections:
-        """The connections, open."""
+        """The open connections."""
         loop = asyncio.get_running_loop()
+        # A lock belongs to one event loop, so a new loop needs a new lock.
         if self._loop is not loop:
             self._loop, self._opening = loop, asyncio.Lock()
         async with self._opening:
             if self._open is not None and self._open.loop is not loop:
-                # Opened in a former `asyncio.run`, which closed part of it at its end.
+                # Opened in an earlier `asyncio.run`, which closed part of it when it ended.
                 await self.aclose()
             if self._open is None:
                 self._open = await self._opened()
             return self._open
 
     async def aclose(self) -> None:
-        """Close what is open."""
+        """Close all open connections."""
         await self._stack.aclose()
         self._open = None
 
@@ -195,6 +198,8 @@ class ConnectionPool:
         from zeus_runtime.store.thread_log import ThreadLog
 
         plan, stack = self._plan, self._stack
+        # The stack closes in reverse order: toolsets first, the database last, after everything that still writes to
+        # it.
         database = Database(plan.config.storage.url, directory=plan.build.directory)
         stack.push_async_callback(database.close)
         for each in plans(plan):
@@ -219,6 +224,7 @@ class ConnectionPool:
             recorded=self._recorded,
             loop=asyncio.get_running_loop(),
         )
+        # Opened now, so that a missing key or package is reported before the run begins.
         opened.model_of(plan)
         stack.push_async_callback(opened.close_toolsets)
         return opened
@@ -230,7 +236,7 @@ def sandboxes_of(plan: Plan) -> Sequence[Sandboxes]:
 
 
 def plans(plan: Plan) -> Iterator[Plan]:
-    """A plan and those of its sub-agents."""
+    """A plan and the plans of all its sub-agents, at any depth."""
     yield plan
     for each in plan.agents.values():
         yield from plans(each.plan)

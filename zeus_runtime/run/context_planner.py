@@ -1,7 +1,7 @@
-"""Planning: before every model call, the policies propose and the runtime decides what the model will see.
+"""Planning: before every model call, policies propose edits and the runtime decides what the model will see.
 
-Every path comes through here: the next step, recovery from an overflow, a compaction the user asks for, a thread that
-goes on under another model.
+Every path uses this planner: the next step, recovery from an overflow, a compaction that the user requests, and a
+session that continues with another model.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 _NUMBER: Final = re.compile(r"\d[\d,]*")
 
 ROOM: Final = 0.95
-"""Share of the window below which a request that did not fit is tried again."""
+"""Share of the usable window that a request must fit into before it is tried again after an overflow."""
 
 
 @dataclass(frozen=True)
 class PlannedContext:
-    """What a model call will send, and how it came to that.
+    """The messages of a model call, and how they were chosen.
 
     Args:
         view: the messages.
-        budget: measured with them.
-        estimate_tokens: the whole request as counted, before anchoring.
-        decisions: what was decided.
+        budget: the budget measured with them.
+        estimate_tokens: the whole request as counted, before anchoring to the provider's count.
+        decisions: the decisions on proposed edits.
         admitted: how many edits were admitted.
     """
 
@@ -57,17 +57,17 @@ class PlannedContext:
 
 
 class ContextPlanner:
-    """One run's planner: the policies, the window as it is known by now, and the anchor of the counts.
+    """One run's planner: the policies, the input limit as known so far, and the anchor of the counts.
 
     Args:
-        conversation: the thread's messages and edits.
+        transcript: the session's messages and edits.
         middlewares: (name, instance) in YAML order.
         profile: the model's limits and prices.
-        output_reserve_tokens: what of the window the answer needs.
-        archive: where originals go.
-        emit: where notices go.
-        anchor: what a provider reported for the thread's last request to this model.
-        learned_limit_tokens: the input limit that the provider stated in an earlier run, below the profile's.
+        output_reserve_tokens: tokens of the window reserved for the answer.
+        archive: receives the originals.
+        emit: receives notices.
+        anchor: the provider's count for the session's last request to this model.
+        learned_limit_tokens: an input limit below the profile's, which the provider stated in an earlier run.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class ContextPlanner:
         self._told: set[tuple[str, str]] = set()
 
     async def plan(self, cursor: int, fixed: Fixed, *, forced: bool = False) -> PlannedContext:
-        """The view of the messages 1 to ``cursor`` after every policy had its say, in YAML order.
+        """The view of messages 1 to ``cursor`` after every policy has proposed its edits, in YAML order.
 
         Args:
-            fixed: what is sent besides messages.
-            forced: every trigger counts as reached, until the request fits.
+            fixed: the parts of the request other than messages.
+            forced: whether every trigger counts as reached, until the request fits.
         """
         view = self._transcript.view(cursor)
         before = view
@@ -107,6 +107,7 @@ class ContextPlanner:
             if forced and view is not before and self._fits(view, fixed):
                 forced = False
             view = await self._consult(name, policy, view, fixed, cursor, decisions, forced=forced)
+        # Still over the window: ask again as after an overflow. A guessed window is no reason to lose context.
         if not forced and self._profile.known and self._policies and not self._fits(view, fixed, share=1.0):
             for name, policy in self._policies:
                 view = await self._consult(name, policy, view, fixed, cursor, decisions, forced=True)
@@ -121,16 +122,18 @@ class ContextPlanner:
         )
 
     def sent(self, planned: PlannedContext, reported_tokens: int | None) -> None:
-        """Remember what was sent, and what the provider says it took."""
+        """Remember the request that was sent, and the provider's token count for it."""
         self._sent = planned.view
+        # A count under half of the estimate is not believed: some providers leave cached input out of it.
         if reported_tokens and 2 * reported_tokens > planned.estimate_tokens:
             self._anchor = Reported(reported_tokens, planned.estimate_tokens)
 
     def overflowed(self, planned: PlannedContext, error: ModelError) -> Decision:
-        """Take from an overflow error what it says of the request's size and the window."""
+        """Learn the request's true size and the window from an overflow error."""
         limit = error.limit_tokens
         if limit is not None and 0 < limit < self._limit:
             self._limit = limit
+        # Without a count in the error, at least one token more than the limit is certain.
         true_tokens = error.input_tokens or max(planned.budget.used_tokens, self._limit + 1)
         self._anchor = Reported(true_tokens, planned.estimate_tokens)
         return Decision(
@@ -149,7 +152,7 @@ class ContextPlanner:
 
     @property
     def limit_tokens(self) -> int:
-        """The input limit as it is known by now."""
+        """The input limit as known so far."""
         return self._limit
 
     def _fits(self, view: View, fixed: Fixed, share: float = ROOM) -> bool:
@@ -198,11 +201,13 @@ class ContextPlanner:
         if loss is not None:
             refusals += [Refusal(edit, loss) for edit in kept]
             kept = []
+        # Originals are archived before an edit is admitted: an edit must never lose a message.
         saved = await self._archived(view, kept, refusals)
         admitted: list[Edit] = []
         after = view
         for edit in saved:
             effect = after.effect(edit)
+            # Reviewed again: an edit admitted before it in this list may have changed the view.
             refusal = review(after, edit, effect)
             if refusal is not None:
                 refusals.append(refusal)
@@ -254,19 +259,19 @@ class ContextPlanner:
 
 
 def originals(view: View, edit: Edit) -> Mapping[int, BaseMessage]:
-    """The messages ``edit`` takes out of the view or replaces, as they stand in the history."""
+    """The messages that ``edit`` removes from the view or replaces, by ``seq``, as they are in the history."""
     return {seq: view.original(seq) for seq in view.leaving(edit)}
 
 
 def stamp(edit: Edit, before: int, after: int) -> Edit:
-    """``edit`` with what it does to the view, in tokens."""
+    """``edit`` with the view's tokens before and after it."""
     from dataclasses import replace
 
     return replace(edit, tokens_before=before, tokens_after=after)
 
 
 def listed(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
-    """``decisions``, or the first of them and one that counts the rest."""
+    """All of ``decisions``, or the first ones and a last decision that counts the rest."""
     if len(decisions) <= MAX_DECISIONS:
         return tuple(decisions)
     rest = decisions[MAX_DECISIONS - 1 :]
@@ -279,7 +284,7 @@ def listed(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
 
 
 def grouped(edits: Sequence[Edit], *, first_number: int) -> list[Decision]:
-    """One decision for each run of admitted edits of one policy, kind and reason."""
+    """One decision for each group of consecutive admitted edits with the same policy and kind."""
     decisions: list[Decision] = []
     start = 0
     for place in range(1, len(edits) + 1):

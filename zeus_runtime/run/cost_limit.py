@@ -1,4 +1,4 @@
-"""Keep the money limit of a turn: what it cost so far, over every resume, and what the next call may cost."""
+"""The cost limit of a turn: its cost so far, over every resume, and the possible cost of the next call."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _RESUME = (
 
 @dataclass(frozen=True)
 class Projection:
-    """What a model call may cost, before it is made.
+    """The possible cost of a model call, before it is made.
 
     Args:
         input_tokens: as counted.
         output_tokens: the most that the request asks for; 0 where it sets no limit.
-        cost_usd: of both; None where no price is known.
+        cost_usd: of both, in US dollars; None where no price is known.
     """
 
     input_tokens: int
@@ -38,17 +38,17 @@ class Projection:
 def projection(
     profile: ModelProfile, input_tokens: int, output_tokens: int, *, cached_tokens: int = 0
 ) -> Projection:
-    """What a call may cost by the profile's prices.
+    """The possible cost of a call at the profile's prices.
 
     Args:
-        cached_tokens: of ``input_tokens``, those that the provider has in its cache.
+        cached_tokens: those of ``input_tokens`` that the provider has in its cache.
     """
     usage = Usage(input_tokens, output_tokens, min(cached_tokens, input_tokens))
     return Projection(input_tokens, output_tokens, cost_usd(profile, usage))
 
 
 def cached_before(step: Step | None, model: str) -> int:
-    """The tokens of the last request that a provider which reports its cache has in it now."""
+    """The tokens of the last request that are still in the provider's cache; 0 if it does not report its cache."""
     usage = None if step is None or step.model != model else step.usage
     return (
         usage.input_tokens if usage is not None and usage.cache_read_tokens + usage.cache_write_tokens else 0
@@ -56,7 +56,7 @@ def cached_before(step: Step | None, model: str) -> int:
 
 
 def refuse_call(spent_usd: float, limit_usd: float, call: Projection, *, whose: str = "this turn") -> None:
-    """See to it that a call keeps the limit.
+    """Refuse a call that would break the cost limit.
 
     Raises:
         LimitError: the limit is reached, or the call may exceed it.
@@ -76,7 +76,7 @@ def refuse_call(spent_usd: float, limit_usd: float, call: Projection, *, whose: 
 
 
 async def spent_before(log: ThreadLog, thread: Thread, run_id: str) -> float:
-    """What a turn cost before it is resumed, in US dollars, its sub-agents and summaries included.
+    """The cost of a turn before it is resumed, in US dollars, including its sub-agents and summaries.
 
     Args:
         run_id: the turn's; a resumed turn keeps it.

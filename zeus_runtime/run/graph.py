@@ -1,4 +1,4 @@
-"""The LangGraph graph: model, one Send per tool call, and back; its state is a cursor into the thread log."""
+"""The LangGraph graph: model, one Send per tool call, and back; its state is a cursor into the session's log."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict
 
+# Before the first import of LangGraph, which reads it then: a checkpoint may only contain known types, so that a
+# database that was tampered with cannot execute code.
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
@@ -28,15 +30,16 @@ if TYPE_CHECKING:
     Graph: TypeAlias = CompiledStateGraph[Any, Any, Any, Any]
 
 PRUNE_EVERY_STEPS = 50
-"""How many model calls' checkpoints may pile up within a turn before the older ones go."""
+"""Model calls of a turn after which its older checkpoints are removed."""
 
 
 def _furthest(left: int, right: int) -> int:
+    # Parallel calls of one answer each return their own place; the state keeps the last one.
     return max(left, right)
 
 
 class State(TypedDict, total=False):
-    """All that a checkpoint holds: how far the log is part of this run, whose run it is, and along which line.
+    """The whole content of a checkpoint: how far the log belongs to this run, the run's id, and the branch.
 
     ``branch`` is the number of rollbacks that were made before the run.
     """
@@ -48,16 +51,16 @@ class State(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class RunContext:
-    """What the graph's nodes get besides the state: the run they work for."""
+    """The run that the graph's nodes work for; LangGraph passes it to them besides the state."""
 
     run: Run
 
 
 class StepFailedError(Exception):
-    """What a checkpointer may keep of a failed step: that it failed. A provider's words may hold a key or a prompt.
+    """Replaces a step's error, of which a checkpointer may keep only the fact: its text may hold a key or a prompt.
 
     Args:
-        failure: the error itself, for whoever drives the graph.
+        failure: the error itself, for the caller that drives the graph.
     """
 
     def __init__(self, failure: Exception) -> None:
@@ -69,6 +72,7 @@ class StepFailedError(Exception):
 def _unspoken() -> Iterator[None]:
     try:
         yield
+    # LangGraph's own control flow, such as an interrupt: not a failure.
     except GraphBubbleUp:
         raise
     except Exception as error:
@@ -76,7 +80,7 @@ def _unspoken() -> Iterator[None]:
 
 
 class Dispatch(TypedDict):
-    """What a Send carries: where the call stands in the log's last answer, and where its result goes."""
+    """The content of a Send: the ``seq`` of the answer in the log, the index of the call in it, and the run."""
 
     answer: int
     index: int
@@ -84,7 +88,7 @@ class Dispatch(TypedDict):
 
 
 def build_graph(saver: Saver) -> Graph:
-    """The compiled graph; one serves every run of an agent, which comes in as the runtime context."""
+    """The compiled graph; it serves every run of an agent, and gets the run as its runtime context."""
 
     async def model(state: State, runtime: Runtime[RunContext]) -> Command[Any]:
         run = runtime.context.run
@@ -108,7 +112,7 @@ def build_graph(saver: Saver) -> Graph:
             try:
                 await run.result(answer, index, seq, state["run_id"])
             except ApprovalPending as waits:
-                # The other calls of the answer finish, and the checkpoint keeps that this one is still to be made.
+                # The answer's other calls finish; the checkpoint records that this call still has to run.
                 run.waiting.extend(waits.pending)
                 raise GraphInterrupt([Interrupt([each.id for each in waits.pending])]) from None
         return {"cursor": seq}

@@ -1,4 +1,4 @@
-"""Asking the model: the sections, the plan, the call, another try when it did not fit, and the ledger's row of it."""
+"""Ask the model: sections, plan, call, another try after an overflow, and the ledger's entry."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from zeus_runtime.tools.gate import calling
 from zeus_runtime.tools.modes import has_connectors
 
 OVERFLOW_RETRIES = 2
-"""How often a request that did not fit is planned again, harder."""
+"""How often a request that did not fit is planned again, with every policy's trigger counted as reached."""
 
 
 @dataclass(frozen=True)
 class Answered:
-    """An answer, and what the ledger keeps of how it came.
+    """An answer, and the ledger's record of it.
 
     Args:
         response: the model's.
-        step: the ledger's row.
-        texts: the prompt's parts by digest, those the ledger does not have yet.
+        step: the ledger's entry.
+        texts: the parts of the prompt by digest.
     """
 
     response: ModelResponse
@@ -53,11 +53,11 @@ class Answered:
 
 @dataclass(frozen=True)
 class _Request:
-    """A request as planned, before it is sent.
+    """A planned request, before it is sent.
 
     Args:
         sent: the request.
-        fixed: what of it is not messages.
+        fixed: the cost of its parts other than messages.
         planned: its messages.
     """
 
@@ -67,13 +67,13 @@ class _Request:
 
 
 class ModelStep:
-    """One run's way to the model.
+    """The model calls of one run.
 
     Args:
-        turn: who and what.
-        resources: what the run works with.
-        conversation: the thread's messages.
-        emit: where events go.
+        turn: the session, the run and the prompt.
+        resources: the resources of the run.
+        transcript: the session's messages.
+        emit: receives the events.
     """
 
     def __init__(
@@ -108,13 +108,13 @@ class ModelStep:
         self._call = chain(resources.middlewares, "wrap_model_call", self._stream, ModelResponse)
 
     async def ask(self, cursor: int, run_id: str, steps: int) -> Answered:
-        """The model's answer to the messages up to ``cursor``, planned again when the request did not fit.
+        """The model's answer to the messages up to ``cursor``; a request that does not fit is planned again.
 
         Args:
             steps: how many steps the run has made.
 
         Raises:
-            ModelError: the provider's; the ledger has the step.
+            ModelError: the provider's; the ledger has an entry for it.
         """
         decisions: tuple[Decision, ...] = ()
         retries, failure, self._cost_usd, self._is_estimated = 0, None, None, False
@@ -124,6 +124,7 @@ class ModelStep:
             self._projected = self._projection(request.planned)
             started = time.monotonic()
             try:
+                # No policy could remove anything: the same request would fail in the same way.
                 if failure is not None and not request.planned.admitted:
                     raise failure
                 response = await self._call(request.sent)
@@ -143,7 +144,7 @@ class ModelStep:
             return Answered(response, self._answered(step, request.planned, response), request.fixed.texts)
 
     async def compact(self, cursor: int, steps: int) -> PlannedContext:
-        """Let every policy shed what it can, as if the request did not fit, and write the ledger's entry of it."""
+        """Let every policy remove what it can, as after an overflow, and write an entry of the ledger."""
         started = time.monotonic()
         request = await self._request(cursor, steps, forced=True)
         step = self._step(cursor, self._turn.run_id, request, request.planned.decisions, started)
@@ -194,14 +195,15 @@ class ModelStep:
         )
 
     def _projection(self, planned: PlannedContext) -> Projection:
-        """What the call may cost; tokens that the last request left in the provider's cache cost the cache price."""
+        """The possible cost of the call; tokens that the last request left in the cache cost the cache price."""
         last, budget = self._transcript.last_step, planned.budget
+        # An edit changes the prefix, so the provider's cache no longer matches.
         cached = 0 if planned.admitted else cached_before(last, self._resources.model.name)
         reserve = self._resources.output_reserve_tokens
         return projection(self._resources.profile, budget.used_tokens, reserve, cached_tokens=cached)
 
     def _refresh_tools(self) -> None:
-        """Take up what has changed about the tools: toolsets have others, the model has loaded a schema."""
+        """Apply changes of the tools: a toolset has other tools, or the model has loaded a schema."""
         toolbox = self._resources.toolbox
         given = toolbox.schemas(self._turn.mode, self._transcript.state.get)
         for problem in toolbox.refused:
@@ -220,7 +222,8 @@ class ModelStep:
         fixed = self._fixed.measure(prompt.parts, prompt.text, sources)
         planned = await self._planning.plan(cursor, fixed, forced=forced)
         if planned.admitted:
-            # The prefix is broken anyway: a section that follows what left the view changes now, not one step later.
+            # The edits changed the cached prefix anyway, so sections that depend on them change now, not one step
+            # later.
             sections, sources = await self._sections(steps)
             renewed = assemble(sections)
             if renewed.text != prompt.text:
@@ -268,7 +271,7 @@ class ModelStep:
         return {section: self._shown(section, text) for section, text in sections.items()}, sources
 
     def _shown(self, section: Section, text: str) -> str:
-        """A section's text with known secrets masked; one that has not changed is not looked through again."""
+        """A section's text with known secrets masked; an unchanged text is not searched again."""
         former = self._masked.get(section)
         if former is None or former[0] != text:
             former = self._masked[section] = (text, self._resources.secrets.text(text))
@@ -277,7 +280,8 @@ class ModelStep:
     async def _stream(self, request: ModelRequest) -> ModelResponse:
         shown = request.purpose == "turn"
         response: ModelResponse | None = None
-        # Here and not once per step: a middleware may ask the model twice, or for a summary, and each call is paid.
+        # Counted here and not once per step: a middleware may call the model twice, or for a summary, and each call
+        # costs.
         with self._resources.meter.admitted(self._projected):
             async for piece in self._resources.model.stream(request):
                 if isinstance(piece, ModelResponse):
@@ -297,7 +301,7 @@ class ModelStep:
 
 
 def too_large(error: ModelError, planned: PlannedContext, fixed: Fixed, limit_tokens: int) -> ModelError:
-    """``error`` with what of the request takes how much, after all that could be shed was."""
+    """``error`` with the sizes of the request's parts, after the policies have removed all they can."""
     view = planned.view
     pinned = sum(item.tokens for item in view.items() if item.survival == "pinned")
     sections = sorted(fixed.sections.items(), key=lambda entry: -entry[1].tokens)[:3]
@@ -322,7 +326,7 @@ def too_large(error: ModelError, planned: PlannedContext, fixed: Fixed, limit_to
 
 
 def _learned_limit(step: Step | None, resources: RunResources) -> int | None:
-    """What the provider stated in an earlier run; a limit that the user wrote wins over it."""
+    """The limit that the provider stated in an earlier run; a limit in the user's config takes precedence."""
     if step is None or step.model != resources.model.name or not step.limit_learned:
         return None
     written = resources.profile.sources.get("max_input_tokens", "").startswith("profiles.models")
@@ -332,6 +336,7 @@ def _learned_limit(step: Step | None, resources: RunResources) -> int | None:
 def _anchor(step: Step | None, model: str) -> Reported | None:
     if step is None or step.model != model or step.usage is None:
         return None
+    # As in `ContextPlanner.sent`: such a count is not believed.
     if 2 * step.usage.input_tokens <= step.estimate_tokens:
         return None
     return Reported(step.usage.input_tokens, step.estimate_tokens)

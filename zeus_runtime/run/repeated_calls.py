@@ -1,4 +1,4 @@
-"""Notice a model that goes in circles: the same calls, with the same results, again and again."""
+"""Detect a model that repeats itself: the same calls with the same results, again and again."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 LONGEST_CYCLE: Final = 4
-"""Answers in the longest cycle that is noticed."""
+"""Answers in the longest cycle that is detected."""
 
 WARN_AT: Final = 3
-"""The first repetition that the model gets a warning for."""
+"""The first repetition that gives the model a warning."""
 
 DIGEST: Final = "result_digest"
-"""Key of a result's artifact: the digest of the result as it was before a warning was added to it."""
+"""Key in a result's artifact: the digest of the result before a warning was added to it."""
 
 
 def repetitions(steps: Sequence[Any]) -> int:
-    """How often the same one to ``LONGEST_CYCLE`` steps stand one after the other at the end of ``steps``.
+    """How often the same cycle of one to ``LONGEST_CYCLE`` steps is repeated at the end of ``steps``.
 
     1 where nothing repeats, 0 for no steps.
     """
@@ -41,18 +41,18 @@ def _cycles(steps: Sequence[Any], period: int) -> int:
 
 @dataclass(frozen=True)
 class _Answer:
-    """One answer's calls: what was asked, and a digest of each result, in call order."""
+    """The calls of one answer: a digest of each call, and one of each result, in call order."""
 
     asked: tuple[str, ...]
     results: tuple[str, ...]
 
 
 class Repeats:
-    """A run's newest calls, as many as tell whether the limit is reached.
+    """A run's newest calls, as many as are needed to decide whether the limit is reached.
 
     Args:
         limit: repetitions that end the run.
-        messages: the thread's; those since the user's last message are remembered.
+        messages: the session's; those since the user's last message count.
     """
 
     def __init__(self, limit: int, messages: Sequence[BaseMessage] = ()) -> None:
@@ -61,17 +61,17 @@ class Repeats:
 
     @property
     def count(self) -> int:
-        """How often the newest answer's calls, or the cycle that they end, gave the same; 0 for no calls."""
+        """How often the newest answer's calls, or the cycle that they end, gave the same results; 0 for no calls."""
         return repetitions(self._answers)
 
     def add(self, answer: BaseMessage, results: Iterable[BaseMessage]) -> None:
-        """Remember an answer whose calls all have their results."""
+        """Add an answer whose calls all have results."""
         self._answers.append(_answer(answer, results))
 
     def expected(self, answer: BaseMessage, index: int, content: str) -> int:
-        """Which repetition it is when call ``index`` of ``answer`` gives ``content``; 1 where it is none.
+        """The number of the repetition if call ``index`` of ``answer`` gives ``content``; 1 for a first time.
 
-        The answer's other calls may not be finished: they count as repeated where the same is asked.
+        The answer's other calls may be unfinished: they count as repeated if name and arguments are the same.
         """
         asked, most = _asked(answer), 1
         for period in range(1, min(LONGEST_CYCLE, len(self._answers)) + 1):
@@ -82,7 +82,7 @@ class Repeats:
 
 
 def warning(count: int, limit: int) -> str:
-    """The note to the model above a result that it has had before."""
+    """The note to the model above a repeated result."""
     return (
         f"[Repetition {count}: this call gave the same result before. Do not make it again: try something else, or"
         f" say what blocks you. The run ends at {limit} repetitions.]\n\n"
@@ -90,19 +90,19 @@ def warning(count: int, limit: int) -> str:
 
 
 def digest_of(text: str) -> str:
-    """What tells results apart."""
+    """A digest that tells results apart."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def named(answer: BaseMessage) -> str:
-    """The calls of an answer for a sentence: names and arguments, cut."""
+    """The calls of an answer for a sentence: names and arguments, shortened."""
     said = [f"{call['name'] or '(no name)'} {_json(call['args'])}" for call in calls_of(answer)]
     text = ", ".join(each if len(each) <= 120 else f"{each[:119]}…" for each in said[:3])
     return text if len(said) <= 3 else f"{text} and {len(said) - 3} more"
 
 
 def _newest(messages: Sequence[BaseMessage], most: int) -> list[_Answer]:
-    """The newest answers whose calls have all their results, back to the user's last message, the newest first."""
+    """The newest answers whose calls have all results, back to the user's last message, newest first."""
     found: list[_Answer] = []
     results: list[BaseMessage] = []
     for message in reversed(messages):
@@ -126,6 +126,8 @@ def _asked(answer: BaseMessage) -> tuple[str, ...]:
 
 
 def _result(message: BaseMessage) -> str:
+    # The stored text of a warned result contains the repetition's number and so never repeats: use the digest from
+    # before.
     artifact = getattr(message, "artifact", None)
     kept = artifact.get(DIGEST) if isinstance(artifact, Mapping) else None
     return str(kept or digest_of(str(message.content)))

@@ -1,4 +1,4 @@
-"""What a run works with."""
+"""The resources of a run."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunResources:
-    """What a run works with; the same for every run of an agent, but for the middlewares, which are the run's own.
+    """The resources of a run, shared by every run of an agent except for the middlewares, which are new for each run.
 
     Args:
-        model: the model, with retry around it.
-        toolbox: all tools, also those that the mode hides.
+        model: the model, wrapped in retry.
+        toolbox: all tools, including those that the mode hides.
         middlewares: (name, instance) in YAML order.
-        stable: sections 1 to 6.
+        stable: the text of sections 1 to 6.
         clock_section: section 7's text, made once per run.
-        limits: when to stop.
+        limits: steps, seconds, cost and repetitions after which the run stops.
         profile: the model's limits and prices.
-        output_reserve_tokens: what of the window the answer needs.
-        meter: what the run uses.
+        output_reserve_tokens: tokens of the window reserved for the answer.
+        meter: counts the run's usage.
         counter: counts tokens as the model's provider does.
-        tool_counts: what the tools take, counted once for all runs.
-        archive: where originals go before an edit.
-        approvals: how the run's user is asked.
-        secrets: what is masked in what the model is sent and the log keeps.
-        delegate: gives work to the plan's agents; None in a simulation.
+        tool_counts: the tokens of the tools, counted once for all runs.
+        archive: receives the originals before an edit.
+        approvals: asks the run's user.
+        secrets: masked in everything that the model is sent and the log keeps.
+        delegate: gives tasks to the plan's agents; None in a simulation.
         project: the project's instructions, read once per run.
     """
 

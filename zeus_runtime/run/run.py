@@ -1,4 +1,4 @@
-"""One run: what the graph's two nodes do, the events they emit, and the limits they keep."""
+"""One run: the work of the graph's two nodes, their events, and the limits."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ if TYPE_CHECKING:
 
 
 _LONGEST_NAME: Final = 80
-"""Characters of a tool's name that does not exist, as the model is told of it."""
+"""Characters of an unknown tool's name that the model is shown."""
 
 
 class Run:
-    """One run of an agent on one thread: the state that its steps share.
+    """One run of an agent on one session: the state that its steps share.
 
     Args:
-        turn: who and what.
-        resources: what it works with.
-        transcript: the thread's messages.
-        emit: where events go.
+        turn: the session, the run and the prompt.
+        resources: the resources of the run.
+        transcript: the session's messages.
+        emit: receives the events.
         prune: drops the run's own intermediate checkpoints.
 
     Attributes:
-        waiting: what must be decided before the run can go on.
+        waiting: the requests that need a decision before the run can continue.
     """
 
     def __init__(
@@ -83,25 +83,27 @@ class Run:
 
     @property
     def totals(self) -> Totals:
-        """What the run has used so far."""
+        """The run's usage so far."""
         return self._resources.meter.totals
 
     @property
     def approvals(self) -> ApprovalBroker:
-        """How its user is asked."""
+        """Asks the run's user."""
         return self._resources.approvals
 
     @property
     def limits(self) -> Limits:
+        """Steps, seconds, cost and repetitions after which the run stops."""
         return self._resources.limits
 
     @property
     def middlewares(self) -> Sequence[tuple[str, Middleware]]:
+        """(name, instance) in YAML order."""
         return self._resources.middlewares
 
     @property
     def answer_text(self) -> str:
-        """The text of the thread's last message, the run's answer once it has ended; empty if no model was asked."""
+        """The text of the session's last message, the run's answer once it has ended; empty without a model call."""
         last = self.transcript[self.transcript.last]
         return text_of(last) if last.type == "ai" else ""
 
@@ -111,9 +113,10 @@ class Run:
         return ended_early(self.transcript[self.transcript.last])
 
     async def answer(self, seq: int, run_id: str) -> BaseMessage:
-        """The model's answer at ``seq``: from the log if this run already has it, else by a model call."""
+        """The model's answer at ``seq``: from the log if this run wrote it before a resume, else by a model call."""
         kept = self.transcript.kept(seq, run_id)
         if kept is not None:
+            # The reader of a resumed run has not seen this text.
             if text := text_of(kept):
                 self.emit(Text(text))
             return self._accepted(kept, ended_early(kept))
@@ -125,17 +128,18 @@ class Run:
         message = as_logged(_with_usage(asked.response), reason)
         failure = no_answer(message, reason)
         if failure is not None and not failure.text:
-            # A message without content is refused by providers when it is sent back; the ledger keeps the call.
+            # Providers refuse a message without content when it is sent back, so it is not logged; the ledger keeps the
+            # call.
             await self.transcript.append_step(asked.step.override(error=failure.code), asked.texts)
             raise failure
         await self.transcript.append(seq, run_id, message, step=asked.step, texts=asked.texts)
         return self._accepted(message, reason)
 
     def _accepted(self, message: BaseMessage, finish_reason: str) -> BaseMessage:
-        """The answer, told to be cut where it is.
+        """The answer, with a notice if it was cut.
 
         Raises:
-            AnswerError: it is none.
+            AnswerError: the message is not an answer.
         """
         failure = no_answer(message, finish_reason)
         if failure is not None:
@@ -151,7 +155,7 @@ class Run:
         return message
 
     def _refuse_circles(self, seq: int) -> None:
-        """See to it that the model does not repeat itself without end.
+        """Stop a model that repeats itself.
 
         Raises:
             LimitError: the same calls gave the same results ``limits.repeated_calls`` times.
@@ -180,18 +184,18 @@ class Run:
             )
 
     def _circles(self, limit: int, seq: int) -> Repeats:
-        """What the model did before ``seq``, read from the log once in a run."""
+        """The model's calls before ``seq``, read from the log once per run."""
         if self._repeats is None:
             self._repeats = Repeats(limit, self.transcript.said[: seq - 1])
             self._noted = seq - 1
         return self._repeats
 
     async def compact(self, cursor: int) -> PlannedContext:
-        """Let every policy shed what it can, as if the request did not fit, and write the ledger's entry of it."""
+        """Let every policy remove what it can, as after an overflow, and write an entry of the ledger."""
         return await self._asking.compact(cursor, self.steps)
 
     async def result(self, answer: int, index: int, seq: int, run_id: str) -> None:
-        """The result of one call of the answer at ``answer``, written at ``seq``."""
+        """Run call ``index`` of the answer at ``answer`` and write its result at ``seq``."""
         message = self.transcript[answer]
         call = calls_of(message)[index]
         kept = self.transcript.kept(seq, run_id)
@@ -223,7 +227,7 @@ class Run:
         self._emit_result(call, content, is_error=result.is_error)
 
     def _shown(self, result: ToolResult) -> list[Picture]:
-        """The pictures that go with a result; who watches is told of those that the model is not shown."""
+        """The pictures of a result that the model is shown; a notice names those that it is not shown."""
         shown = [each for each in result.pictures if too_large(each) is None][:MOST_PICTURES]
         for each in result.pictures:
             why = not_seen(each, self._resources.profile)
@@ -237,7 +241,7 @@ class Run:
         name, arguments = call["name"] or "", call["args"]
         is_whole = isinstance(arguments, dict)
         asked = ToolCall(str(call["id"]), name, arguments if is_whole else {}, self.turn.session, place)
-        # Before anybody is asked about the call: whether it would run, and what it would do, depends on it.
+        # Before the user is asked: whether the call would run, and its effect, depend on it.
         self._absent[name] = await self._resources.toolbox.awaited(name)
         made = self._loading(asked) or asked
         self.emit(
@@ -254,7 +258,7 @@ class Run:
         return result if made is asked or result.is_error else not_called(result)
 
     def _unusable(self, name: str, problem: str) -> str:
-        """What the model is told of a call that cannot be made."""
+        """The result for a call that cannot be made."""
         if not name:
             return f"This call was not run: it names no tool. {self._known_tools()}"
         if problem.startswith(CUT):
@@ -265,7 +269,7 @@ class Run:
         return f"The tools are: {', '.join(schema.name for schema in self._asking.schemas) or 'none'}."
 
     def _loading(self, call: ToolCall) -> ToolCall | None:
-        """The call that is made instead of one whose parameters the model has not seen: it asks for them."""
+        """The call of the loader that replaces a call of a tool whose parameters the model has not seen yet."""
         tool = self._resources.toolbox.find(call.name)
         if tool is None or permitted(tool, self.turn.mode) or is_loaded(tool, self.transcript.state.get):
             return None
@@ -297,12 +301,13 @@ class Run:
         result = await self._resources.approvals.signed(
             tool, request, lambda: self._invoked(tool, request, view, clock)
         )
+        # Raised here and not in the tool: the tool may be a foreign client that would swallow the exception.
         if view.waits is not None:
             raise view.waits
         return masked_result(result, self._resources.secrets)
 
     def _tool_run(self, call: ToolCall, clock: Clock) -> ToolRunView:
-        """What the tool may know of the run, and ask of it."""
+        """The tool's view of the run, and its ways to ask and delegate."""
         turn = self.turn
 
         def progress(message: str, done: float | None, total: float | None) -> None:
@@ -329,9 +334,9 @@ class Run:
     async def _invoked(
         self, tool: Tool, request: ApprovalRequest, view: ToolRunView, clock: Clock
     ) -> ToolResult:
-        """What the tool answers; where it reaches a file that needs an approval, it is asked for and called again.
+        """The tool's result; if it reaches a file that needs approval, ask the user and call it again.
 
-        Whoever approved this very call has approved what it reaches.
+        An approval of this very call covers the files that it reaches.
         """
         arguments = request.arguments
         try:
@@ -401,6 +406,6 @@ def _with_usage(response: ModelResponse) -> AIMessage:
 
 
 def _rejected(tool: str, reason: str) -> ToolResult:
-    """What the model is told of a call that a person rejected under another config, whose middleware is not here."""
+    """The result for a call that a person rejected under another config, whose middleware is not part of this one."""
     why = f": {reason}" if reason else ""
     return ToolResult(f"The user rejected this call of {tool}{why}. It was not run.", is_error=True)

@@ -1,4 +1,4 @@
-"""What is stored of a thread, as a run finds it: messages, edits, what rollbacks set aside, the ledger's last entry."""
+"""A session as stored, for a run to read: messages, edits, rollbacks, and the ledger's last entry."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from zeus_runtime.store.threads import Thread
 
 _MODE: Final = "mode"
-"""Under which a user's message has the mode of its run (``additional_kwargs``)."""
+"""Key of the run's mode in a user message's ``additional_kwargs``."""
 
 
 @dataclass(frozen=True)
 class StoredThread:
-    """What is stored of a thread; by default nothing.
+    """The stored content of a session; empty by default.
 
     Args:
-        entries: its messages, set aside or not.
+        entries: its messages, including those that a rollback set aside.
         edits: the payloads of its admitted edits, in order.
-        line: which of the entries are part of the conversation.
+        line: says which of the entries are part of the conversation.
         edits_aside: the numbers of the edits that a rollback set aside.
-        rollbacks: how many there were.
-        last_step: the ledger's last entry, where there is one.
+        rollbacks: the number of rollbacks.
+        last_step: the ledger's last entry, if any.
     """
 
     entries: Sequence[LogEntry] = ()
@@ -44,7 +44,7 @@ class StoredThread:
 
 
 async def read_thread(log: ThreadLog, thread: Thread) -> StoredThread:
-    """What is stored of a thread."""
+    """Read the stored content of a session."""
     from zeus_runtime.store.rollbacks import rollbacks
 
     steps = await log.steps(thread, last=True)
@@ -61,7 +61,7 @@ async def read_thread(log: ThreadLog, thread: Thread) -> StoredThread:
 
 
 def last_step(entries: Sequence[StepEntry]) -> Step | None:
-    """The last of the ledger's entries; one that cannot be read keeps its number and says nothing else."""
+    """The last of the ledger's entries; from an unreadable one only the number is known."""
     if not entries:
         return None
     try:
@@ -71,10 +71,10 @@ def last_step(entries: Sequence[StepEntry]) -> Step | None:
 
 
 async def history_of(log: ThreadLog, thread: Thread, *, whole: bool) -> Sequence[BaseMessage]:
-    """Every message of a thread's conversation, untouched by any context policy.
+    """Every message of a session's conversation, unchanged by any context policy.
 
     Args:
-        whole: those that a rollback set aside too.
+        whole: whether to include messages that a rollback set aside.
     """
     from zeus_runtime.store.rollbacks import rollbacks
 
@@ -87,12 +87,12 @@ async def history_of(log: ThreadLog, thread: Thread, *, whole: bool) -> Sequence
 
 
 def mode_note(mode: Mode, configured: Mode) -> Mapping[str, Mode]:
-    """What stands with a user's message for ``mode_of``; nothing where the run is in agent mode, as the config says."""
+    """The note for ``mode_of`` in a user's message; empty where both the run's mode and the config's are ``agent``."""
     return {} if mode == configured == "agent" else {_MODE: mode}
 
 
 def mode_of(messages: Sequence[BaseMessage]) -> Mode | None:
-    """The mode of the last run; None where that was agent mode, as the config says."""
+    """The mode of the last run; None where it was agent mode under a config with agent mode."""
     said = (message for message in reversed(messages) if message.type == "human")
     last = next(said, None)
     found: Mode | None = None if last is None else last.additional_kwargs.get(_MODE)

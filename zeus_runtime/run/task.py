@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DelegatedTask:
-    """What a call gives to do.
+    """A call's task for a sub-agent.
 
     Args:
-        agent: whom.
-        prompt: what.
-        description: in a few words.
-        handles: files whose text a slice is given.
-        call_id, place, run_id: the call.
-        view: what the parent's model was sent last.
-        meter: where what it uses counts too.
-        emit: where its events go.
-        clock: its time limit.
+        agent: the sub-agent's name.
+        prompt: the task.
+        description: the task in a few words.
+        handles: the files whose text a sub-agent with a slice of the context gets.
+        call_id, place, run_id: identify the call.
+        view: the messages that the parent's model was sent last.
+        meter: the parent's, which also counts the sub-agent's usage.
+        emit: receives the sub-agent's events.
+        clock: the call's time limit.
     """
 
     agent: str

@@ -1,4 +1,4 @@
-"""What a tool function may know and ask of the run it is called in."""
+"""A tool function's view of the run that calls it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class ToolRunView:
-    """The ``ToolRun`` that a tool function sees.
+    """The ``ToolRun`` that a tool function gets.
 
     Attributes:
-        person: whom its questions go to.
-        is_attended: whether somebody is there to answer.
-        waits: what the user was asked and has not answered; the call then waits too.
-        unanswered: questions that nobody answered in a call that does not wait.
+        person: the person who gets its questions.
+        is_attended: whether a user can answer now.
+        waits: the question that the user has not answered; the call then waits too.
+        unanswered: unanswered questions of calls that do not wait.
     """
 
     session: str
@@ -76,10 +76,10 @@ class ToolRunView:
             decision = await self.approvals.ask(request)
         except ApprovalPending as waits:
             if not may_wait:
-                await self.approvals.settled(request)  # withdraws it
+                await self.approvals.settled(request)  # withdraws the question
                 self.unanswered.append(question)
                 return None
-            # Whoever asks may not be one of ours: the call ends first, and then it waits.
+            # A foreign client may be asking, which must get a reply: the call ends first, and then it waits.
             self.waits = waits
             return None
         if decision.answer != "approve":

@@ -1,4 +1,4 @@
-"""The tools a run has at a moment: those of its plan, and what opened toolsets give just then."""
+"""The tools of a run at any moment: those of its plan, and the current ones of opened toolsets."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Toolbox:
-    """A run's tools, in the order the model sees them.
+    """A run's tools, in the order in which the model sees them.
 
     Args:
         parts: fixed tools and opened toolsets.
 
     Attributes:
-        refused: what of the toolsets' tools cannot be offered, and why.
+        refused: why some of the toolsets' tools cannot be offered, one text per problem.
     """
 
     def __init__(self, parts: Sequence[Sequence[Tool] | Toolset]) -> None:
@@ -33,10 +33,10 @@ class Toolbox:
         self.refused: Sequence[str] = ()
 
     async def awaited(self, name: str) -> str:
-        """Wait for a tool that is not there and that a toolset may still bring.
+        """Wait for a missing tool that a toolset may still provide.
 
         Returns:
-            why it is not there, for the model; empty if it is, or if nobody would bring it.
+            the reason why the tool is missing, for the model; empty if it is there, or if no toolset would provide it.
         """
         if self.find(name) is not None:
             return ""
@@ -44,12 +44,12 @@ class Toolbox:
         return "" if self.find(name) is not None else " ".join(why for why in whys if why)
 
     def add(self, tools: Sequence[Tool]) -> None:
-        """Further fixed tools, after the others."""
+        """Add fixed tools after the others."""
         self._parts.append(tools)
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """The tools now; the same object as long as nothing has changed."""
+        """The current tools; the same object as long as nothing has changed."""
         given = [part.tools() if isinstance(part, Toolset) else part for part in self._parts]
         if len(given) != len(self._given) or any(
             new is not old for new, old in zip(given, self._given, strict=True)
@@ -60,13 +60,14 @@ class Toolbox:
         return self._tools
 
     def find(self, name: str) -> Tool | None:
-        """The tool of this name, if it is there now."""
+        """The tool of this name, if it exists now."""
+        # Reading it refreshes `_by_name`.
         _ = self.tools
         return self._by_name.get(name)
 
     @property
     def by_name(self) -> Mapping[str, Tool]:
-        """The tools by name, as they are whenever it is looked at."""
+        """A live mapping of the tools by name: each access sees the current tools."""
         return _ByName(self)
 
     @property
@@ -75,10 +76,10 @@ class Toolbox:
         return [part for part in self._parts if isinstance(part, Toolset)]
 
     def schemas(self, mode: Mode, state: Callable[[str], JSON]) -> tuple[ToolSchema, ...]:
-        """What a request tells the provider of the tools: those that ``mode`` shows and whose schema is not deferred.
+        """The schemas of a request: the tools that ``mode`` shows and whose schema is not deferred.
 
         Args:
-            state: what tools keep with the thread, by name.
+            state: returns a tool's stored value in the session, by name.
         """
         return tuple(
             ToolSchema(shown.name, shown.description, shown.parameters)
@@ -87,7 +88,7 @@ class Toolbox:
         )
 
     def _joined(self, given: Sequence[Sequence[Tool]]) -> Sequence[Tool]:
-        """All tools; of a toolset's, none that is broken or has the name of a tool that the plan has."""
+        """All tools; a toolset's tool is left out if it is broken or has the name of another tool."""
         fixed = {self._loader.name} | {
             tool.name
             for part, tools in zip(self._parts, given, strict=True)
@@ -116,7 +117,7 @@ class Toolbox:
 
 
 class _ByName(Mapping[str, Tool]):
-    """A run's tools now: who rules on a call must know the tool that joined a moment ago."""
+    """A live mapping of a run's tools: approval rules must also find a tool that a toolset added a moment ago."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox

@@ -1,4 +1,4 @@
-"""One thread's messages while a run works on them: the log and its copy in memory, growing together."""
+"""One session's messages during a run: the log, and a copy in memory that grows with it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from zeus_runtime.store.threads import Thread
 
 _NOTHING = Pin("", "unreadable or set aside", 0)
-"""What stands for an edit that keeps its number and changes nothing."""
+"""Replaces an edit that keeps its number and changes nothing."""
 
 GIVEN: Final = "given."
 """How the ids of messages begin that a fork or slice has of the session above."""
@@ -37,20 +37,21 @@ INTERRUPTED = "This call was interrupted before it finished; whether it took eff
 
 
 class Transcript:
-    """The messages of one thread, the first at ``seq`` 1.
+    """The messages of one session, the first at ``seq`` 1.
 
-    After a rollback the log's own numbers have a gap, which nobody but ``line`` knows of: here, in edits and in the
-    ledger a ``seq`` is a place along the line.
+    Rollbacks leave gaps in the log's sequence numbers, and ``Line`` hides them: here, in edits and in the ledger a
+    ``seq`` is a place along the current branch, without gaps.
 
-    A message is written to the log before anything refers to it. What a crash left beyond the last checkpoint stays
-    in the log; ``kept`` finds it again, so that a resumed run repeats neither a paid answer nor a finished tool call.
+    A message is written to the log before anything refers to it. After a crash the log may be ahead of the last
+    checkpoint. ``kept`` finds those messages, so that a resumed run repeats neither a paid answer nor a finished tool
+    call.
 
     Args:
-        log, thread: where the messages are.
-        stored: those that are there.
+        log, thread: the stored session.
+        stored: its content at the beginning.
         counter: counts tokens.
         replayable: names of tools whose results can be fetched again.
-        secrets: what is masked in every message, new or stored; None masks nothing.
+        secrets: masked in every message, new or stored; None masks nothing.
 
     Attributes:
         kept_files: which files of the archive its tools read.
@@ -101,16 +102,17 @@ class Transcript:
 
     @property
     def thread(self) -> Thread:
+        """The session's key in the log, and its id."""
         return self._thread
 
     @property
     def last(self) -> int:
-        """The highest ``seq`` that is written; 0 for an empty thread."""
+        """The highest ``seq`` that is written; 0 for an empty session."""
         return max(len(self._line), max(self._ahead, default=0))
 
     @property
     def last_whole(self) -> int:
-        """The last ``seq`` up to which no call is without its result."""
+        """The last ``seq`` up to which every call has its result."""
         answer = self._last_answer()
         if answer is None or len(self._line) >= answer + len(calls_of(self[answer])):
             return len(self._line)
@@ -123,15 +125,15 @@ class Transcript:
 
     @property
     def run_of_last(self) -> str:
-        """The run that wrote the last message."""
+        """The id of the run that wrote the last message."""
         return self._ids[self.last].rpartition(".")[0]
 
     @property
     def unanswered(self) -> int | None:
-        """The ``seq`` after which the conversation waits for the model, or None where it has answered.
+        """The ``seq`` after which the conversation waits for the model, or None if the model has answered.
 
-        Before an answer whose calls are not all made this is what stood before it: whoever goes on from there finds
-        again what is written.
+        If calls of the last answer are unfinished, this is the ``seq`` before that answer. A run that continues from
+        there finds the written messages again (``kept``).
         """
         if self.last == 0:
             return None
@@ -142,7 +144,7 @@ class Transcript:
 
     @property
     def said(self) -> Sequence[BaseMessage]:
-        """Every message up to the first that is missing."""
+        """Every message before the first missing one."""
         return self._line
 
     @property
@@ -154,7 +156,7 @@ class Transcript:
 
     @property
     def references(self) -> list[Reference]:
-        """The files that the user's messages brought along, oldest first."""
+        """The files of the user's messages, oldest first."""
         return [
             replace(reference, picture=pictures.get(reference.copy))
             for message in self._line
@@ -165,14 +167,14 @@ class Transcript:
 
     @property
     def state(self) -> Mapping[str, Any]:
-        """What tools keep with the thread: the last value under each name."""
+        """The state that tools store in the session: the last value under each name."""
         return self._state
 
     def __getitem__(self, seq: int) -> BaseMessage:
         return self._line[seq - 1] if seq <= len(self._line) else self._ahead[seq]
 
     def _edit(self, number: int, text: str) -> Edit:
-        """The stored edit; one that cannot be read keeps its number and changes nothing."""
+        """The stored edit; an unreadable one keeps its number and changes nothing."""
         try:
             return edit_from_json(self._secrets.text(text))
         except (ValueError, KeyError, TypeError) as error:
@@ -180,7 +182,7 @@ class Transcript:
             return _NOTHING
 
     def view(self, seq: int) -> View:
-        """What the admitted edits leave of the messages 1 to ``seq``; it costs what is new since the last one."""
+        """The view of messages 1 to ``seq`` under the admitted edits; the cost grows only with the new messages."""
         if self._view is None or seq < self._view.upto:
             self._view = fold(
                 self._line,
@@ -195,10 +197,10 @@ class Transcript:
         return self._view
 
     async def admit(self, edits: Sequence[Edit], seq: int, view: View) -> None:
-        """Let ``edits`` change the view from the model call after ``seq`` on: first in the log, then here.
+        """Admit ``edits`` from the model call after ``seq`` on: written to the log first, then applied here.
 
         Args:
-            view: the one they make of ``view(seq)``.
+            view: the result of the edits on ``view(seq)``.
         """
         number = len(self._edits) + 1
         payloads = [edit_to_json(edit) for edit in edits]
@@ -209,10 +211,10 @@ class Transcript:
         self._view = view
 
     async def append_step(self, step: Step, texts: Mapping[str, str]) -> None:
-        """Write an entry of the ledger that no message goes with.
+        """Write an entry of the ledger without a message.
 
         Args:
-            texts: digest to text of what the entry refers to.
+            texts: the texts that the entry refers to, by digest.
         """
         await self._log.append_step(self._thread, self._entry(step, texts))
         self._taken(step, texts)
@@ -234,12 +236,13 @@ class Transcript:
     def answer_of(self, place: int) -> int:
         """The ``seq`` of the answer whose call has its result at ``place``."""
         seq = place - 1
+        # Results of parallel calls may be missing in between.
         while seq not in self._ids or self[seq].type == "tool":
             seq -= 1
         return seq
 
     def kept(self, seq: int, run_id: str) -> BaseMessage | None:
-        """What this same run already wrote at ``seq`` before it was cut off."""
+        """The message that this same run wrote at ``seq`` before it was interrupted, if any."""
         return self[seq] if self._ids.get(seq) == self._id(seq, run_id) else None
 
     def _id(self, seq: int, run_id: str) -> str:
@@ -255,18 +258,19 @@ class Transcript:
         texts: Mapping[str, str] | None = None,
         begins_turn: bool = False,
     ) -> None:
-        """Write ``message`` at ``seq``: first to the log, then here, with U+FFFD for what no UTF-8 can hold
-        and known secrets masked.
+        """Write ``message`` at ``seq``: first to the log, then here.
+
+        Characters that UTF-8 cannot encode become U+FFFD, and known secrets are masked.
 
         Args:
-            begins_turn: whether a turn of the user's begins with it.
-            step: the ledger's entry of the call that made it, written in the same transaction.
-            texts: digest to text of what the entry refers to.
+            step: the ledger's entry of the model call, written in the same transaction.
+            texts: the texts that the entry refers to, by digest.
+            begins_turn: whether a turn begins with this message.
         """
         message_id = self._id(seq, run_id)
         written = _written(message)
-        # One look at the whole text is cheaper than one at each of its parts; most messages hold no secret. Where JSON
-        # escapes a quote or a backslash, the secret in a part may be written in another way in the whole.
+        # One search of the whole text is cheaper than one for each part, and most messages hold no secret. Where JSON
+        # escapes a quote or a backslash, a secret may look different in the whole text, so its parts are searched.
         if "\\\\" in written or '\\"' in written or self._secrets.text(written) != written:
             message = masked_message(message, self._secrets)
             written = _written(message)
@@ -288,10 +292,10 @@ class Transcript:
             self._taken(step, texts or {})
 
     async def close_open_calls(self) -> int:
-        """Answer the calls that an interrupted run left open, so that no call is without its result.
+        """Give a result to each call that an interrupted run left open, since providers refuse calls without results.
 
         Returns:
-            how many there were.
+            the number of such calls.
         """
         closed = 0
         seq = self._last_answer()
@@ -316,7 +320,7 @@ class Transcript:
         self._ahead[seq] = message
         while (following := self._ahead.pop(len(self._line) + 1, None)) is not None:
             self._line.append(following)
-            # In the log's order, not in that of finishing: a resumed run must find the same values.
+            # In the log's order, not in the order of finishing: a resumed run must find the same values.
             if (
                 following.type == "tool"
                 and (kept := getattr(following, "artifact", None))
@@ -337,7 +341,7 @@ def tool_message(
     artifact: Mapping[str, Any] | None = None,
     pictures: Sequence[Picture] = (),
 ) -> ToolMessage:
-    """The result that answers ``call``."""
+    """The message with the result of ``call``."""
     from langchain_core.messages import ToolMessage
 
     return ToolMessage(

@@ -1,4 +1,4 @@
-"""One run on one session, from the user's words to the terminal event: begin or take up, drive, end."""
+"""One run on one session, from the user's prompt to the terminal event: begin or resume, drive, end."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def new_session_id() -> str:
 
 @dataclass(frozen=True)
 class Compaction:
-    """What a compaction did, in tokens and messages of the view."""
+    """The effect of a compaction: the view's tokens and messages before and after, and the decisions on edits."""
 
     tokens_before: int
     tokens_after: int
@@ -65,12 +65,12 @@ class Compaction:
 
 
 class Session:
-    """A thread that one run at a time works on.
+    """A stored session that one run at a time works on.
 
     Args:
-        thread: its place in the log.
-        connections: where messages and checkpoints are, and what steps.
-        upkeep: what is due in the database when a run has ended.
+        thread: its row in the log.
+        connections: hold its messages and checkpoints, and the graph that runs its steps.
+        maintenance: archives or deletes sessions that are due, after a run has ended.
     """
 
     def __init__(
@@ -98,15 +98,15 @@ class Session:
         references: Sequence[Reference] = (),
         noted: Mapping[str, Any] | None = None,
     ) -> None:
-        """Do one run and emit its events, the terminal one last and exactly once.
+        """Do one run and emit its events, of which exactly one is a terminal event, the last.
 
         Args:
-            prompt: what the user says; None takes up the run that was cut off.
+            prompt: the user's prompt; None resumes the interrupted run.
             mode: ``agent``, ``ask`` or ``plan``.
-            resources: what the run works with.
-            emit: where events go.
-            references: what the prompt brings along.
-            noted: what stands with the prompt for who takes the run up (``mode_note``).
+            resources: the resources of the run.
+            emit: receives the events.
+            references: the files of the prompt.
+            noted: what a resume needs to know, stored with the prompt (``mode_note``).
         """
         run: Run | None = None
         reason: Reason = "error"
@@ -160,11 +160,12 @@ class Session:
             )
         finally:
             if run is not None:
+                # To completion, even if the run is cancelled again: the cleanup must not be left half done.
                 await _to_its_end(self._tidy(cleanup, resources.archive, run.turn.run_id, reason))
         emit(ending)
 
     async def compact(self, mode: Mode, resources: RunResources, emit: Callable[[Event], None]) -> Compaction:
-        """Shed what the policies can shed now, through the same planner as before a model call.
+        """Remove from the view what the policies can remove now, with the same planner as before a model call.
 
         Raises:
             UsageError: the session has no messages yet.
@@ -228,7 +229,8 @@ class Session:
         from zeus_runtime.store.approvals import withdraw
 
         if transcript.last_whole < transcript.last:
-            # Before the calls are closed: whoever dies in between finds them open and comes here again.
+            # Withdrawn before the calls are closed: after a crash in between, the calls are still open and this runs
+            # again.
             await withdraw(self._log, self._thread)
         closed = await transcript.close_open_calls()
         if closed:
@@ -244,13 +246,15 @@ class Session:
         message = HumanMessage(prompt, additional_kwargs={**brought, **pictures, **(noted or {})})
         await transcript.append(seq, run_id, message, begins_turn=True)
         if self._branch:
+            # Checkpoints from before the rollback are removed, so that LangGraph does not merge them with the new
+            # start.
             await self._state(run_id)
         return self._start(seq, run_id), run_id
 
     async def _take_up(self, transcript: Transcript, mode: Mode) -> tuple[dict[str, Any] | None, str]:
         begun = mode_of(transcript.said)
         if begun not in (None, mode):
-            # What a mode keeps from happening must not happen because the run was interrupted.
+            # A mode's restrictions must also hold after an interruption.
             raise UsageError(
                 f"the run of {self._thread.session} was begun in {begun} mode, not in {mode} mode",
                 remedy=f"Take it up in {begun} mode, or give a prompt to go on in another.",
@@ -258,16 +262,18 @@ class Session:
         last = transcript.last
         run_id = transcript.run_of_last if last else ""
         if transcript.is_rolled_back:
-            # What was set aside is another run's: neither its approvals nor its sub-agents' answers are this one's.
+            # Messages set aside belong to another run: its approvals and its sub-agents' answers do not apply to this
+            # one.
             run_id = secrets.token_hex(4)
         state = await self._state(run_id)
-        # A prompt that no checkpoint knows yet is newer than whatever an earlier run left to do.
+        # A prompt that is not in any checkpoint yet is newer than the work that an earlier run left.
         if last > state.values.get("cursor", 0) and transcript[last].type == "human":
             return self._start(last, run_id), run_id
-        # `state.next` leaves out tasks whose writes are saved; after a kill between those and the checkpoint, all are.
+        # `state.next` omits tasks whose writes are saved; after a kill between those writes and the checkpoint it omits
+        # all.
         if state.tasks:
             return None, run_id
-        # Without checkpoints (the session was archived meanwhile) the log alone says what is left to do.
+        # Without checkpoints (the session was archived meanwhile) the log alone shows the remaining work.
         if not state.values and (unanswered := transcript.unanswered) is not None:
             return self._start(unanswered, run_id), run_id
         raise UsageError(
@@ -279,10 +285,11 @@ class Session:
         return {"cursor": cursor, "run_id": run_id, "branch": self._branch}
 
     async def _state(self, run_id: str) -> StateSnapshot:
-        """What the checkpoints say of a run; others are removed first: the log alone then says what is left to do.
+        """The checkpointed state of a run; checkpoints that do not belong to it are removed, so that the log decides.
 
-        Those from before a rollback count along another line. Those of another run than wrote last are of a process
-        that lost the session and woke up late, where the saver does not bind its writes to the claim as the log does.
+        Checkpoints from before a rollback count places along another branch. Checkpoints of a run other than the last
+        writer come from a process that lost its claim and continued late; the log refuses such writes, but some savers
+        do not.
         """
         state = await self._graph.aget_state(self._config)
         values = state.values
@@ -302,11 +309,14 @@ class Session:
                 )
             config: RunnableConfig = {
                 **self._config,
+                # Two graph steps for each model call, and some to spare: Zeus's own limit must be reached first.
                 "recursion_limit": 2 * limits.max_steps + 3,
                 "max_concurrency": limits.max_parallel_tools,
             }
             failure: Exception | None = None
             try:
+                # Durability "sync": each checkpoint is stored before the next step begins, so a killed run repeats at
+                # most one step. The stream stays empty, because Zeus emits its own events.
                 async for _ in self._graph.astream(
                     start, config, context=RunContext(run), durability="sync", stream_mode="custom"
                 ):
@@ -351,7 +361,7 @@ class Session:
 
 
 def interrupted(session: str, details: Mapping[str, Any]) -> RunFailed:
-    """How a run ends that was cancelled."""
+    """The terminal event of a cancelled run."""
     return _failure(
         CancelledRunError("the run was interrupted", remedy="Go on with --continue."), session, details
     )
@@ -363,7 +373,7 @@ def _failure(error: ZeusError, session: str, details: Mapping[str, Any]) -> RunF
 
 
 async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Await ``work`` whole: whoever cancels a second time waits for it too."""
+    """Run ``work`` to completion even if the caller is cancelled, however often."""
     task = asyncio.ensure_future(work)
     while not task.done():
         with suppress(asyncio.CancelledError):

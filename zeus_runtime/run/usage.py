@@ -1,4 +1,4 @@
-"""What a run uses: every model call counted once, the agent's own and its policies'."""
+"""A run's usage: every model call counted once, the agent's own and its policies'."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Totals:
-    """Used so far, in tokens and US dollars; ``cost_usd`` is None while no price was known."""
+    """The usage so far, in tokens and US dollars; ``cost_usd`` is None while no price was known."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = None
 
     def add(self, usage: Usage | None, cost: float | None) -> None:
+        """Add a call's usage, and its cost in US dollars; None where it is unknown."""
         if cost is not None:
             self.cost_usd = (self.cost_usd or 0.0) + cost
         if usage is not None:
@@ -37,10 +38,10 @@ class Totals:
 
 @dataclass(frozen=True)
 class Counted:
-    """A finished call.
+    """The usage of a finished call.
 
     Args:
-        reported: what the provider says it used; None where that is unknown or cannot be believed.
+        reported: the provider's report; None where it is missing or cannot be believed.
         cost_usd: US dollars, estimated where ``reported`` is None; None where no price is known.
         tokens: ``reported``, or an estimate.
     """
@@ -55,19 +56,19 @@ _UNKNOWN = "The provider reports no usage that can be read: tokens and cost of t
 
 @dataclass
 class UsageMeter:
-    """One run's use.
+    """Counts the usage of one run and keeps its cost limit.
 
     Args:
         profile: the prices of the running model.
         counter: counts the tokens of a call whose usage is unknown.
-        totals: all of the run.
-        policies: of ``totals``, what policies' own calls took since ``take_policies``.
-        emit: where usage events go.
-        unpriced: whether a call's price is unknown, so that no money limit can be kept.
-        asked: the run's last request that was answered, as it was sent.
-        above: where what is used counts too: a sub-agent's in its parent's.
-        limit_usd: what the turn may cost; None for any.
-        before_usd: what the turn cost before this run resumed it.
+        totals: the usage of the whole run.
+        policies: the part of ``totals`` that policies' own calls used since ``take_policies``.
+        emit: receives usage events.
+        unpriced: whether a call's price is unknown, so that no cost limit can be kept.
+        asked: the run's last answered request, as it was sent.
+        above: the parent run's meter, which also counts this run's usage.
+        limit_usd: the cost limit of the turn; None for no limit.
+        before_usd: the cost of the turn before this run resumed it.
     """
 
     profile: ModelProfile
@@ -85,15 +86,15 @@ class UsageMeter:
 
     @property
     def is_limited(self) -> bool:
-        """Whether a money limit holds for the run: its own, or one of a run that it works for."""
+        """Whether a cost limit applies to the run: its own, or one of a parent run."""
         return self.limit_usd is not None or (self.above is not None and self.above.is_limited)
 
     @contextmanager
     def admitted(self, call: Projection) -> Iterator[None]:
-        """Make a call within the money limits; what it may cost is held meanwhile, so that parallel calls count.
+        """Allow a call within the cost limits; its possible cost is reserved meanwhile, so that parallel calls count.
 
         Raises:
-            LimitError: a limit is reached, the call may exceed it, or it cannot be kept.
+            LimitError: a limit is reached, the call may exceed it, or a price is unknown.
         """
         self._refuse(call, "this turn")
         meters = self._line()
@@ -118,22 +119,23 @@ class UsageMeter:
         if self.above is not None:
             self.above._refuse(call, "the run that this agent works for")
 
+    # This meter and those of all parent runs.
     def _line(self) -> list[UsageMeter]:
         return [self, *([] if self.above is None else self.above._line())]
 
     def count(
         self, response: ModelResponse, input_tokens: Callable[[], int], profile: ModelProfile | None = None
     ) -> Counted:
-        """Add a finished call. Where the provider reports no usage that can be believed, it is counted here.
+        """Add a finished call; usage that the provider does not report credibly is estimated.
 
         Args:
-            input_tokens: counts the request.
-            profile: the prices of the model that answered, where it is not the running one.
+            input_tokens: counts the request's tokens; called only for an estimate.
+            profile: the prices of the model that answered, if it is not the running one.
         """
         usage, cost = believed(response.usage), response.cost_usd
         estimated = usage is None
         if usage is None:
-            cost = cost if response.usage is None else None  # a cost made from nonsense is nonsense
+            cost = cost if response.usage is None else None  # a cost computed from wrong usage is wrong too
             usage = Usage(input_tokens(), self.counter.message(response.message))
         if cost is None:
             cost = cost_usd(profile or self.profile, usage)
@@ -164,17 +166,17 @@ class UsageMeter:
         )
 
     def take_policies(self) -> Totals:
-        """What policies used since this was asked last."""
+        """The usage of policies since the last call of this method."""
         used, self.policies = self.policies, Totals()
         return used
 
 
 class Metered:
-    """A model whose calls are a policy's own: counted, and not in the user's stream.
+    """A model for a policy's own calls: counted, but not part of the user's stream.
 
     Args:
         model: the model.
-        meter: where its calls are counted.
+        meter: counts its calls.
         profile: its prices.
     """
 

@@ -1,4 +1,4 @@
-"""A claimed session removed with its sub-agents' sessions, and all that is kept for them alone."""
+"""Delete a claimed session with its sub-agents' sessions, and everything that is stored for them alone."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 async def delete(lifecycle: SessionLifecycle, thread: Thread) -> None:
-    """Remove a claimed session, its sub-agents' sessions, their memories, checkpoints and originals.
+    """Delete a claimed session, its sub-agents' sessions, and their memories, checkpoints and originals.
 
-    Memories and rows go in one transaction, in the claim's epoch or not at all: a process that lost the claim without
-    knowing takes nothing from the one that has it. Rows go before files: who is killed in between leaves files that
-    name no session any more.
+    Memories and rows are deleted in one transaction in the claim's epoch, or not at all: a process that unknowingly
+    lost the claim deletes nothing of its new holder. Rows go before files, so that a process that is killed in between
+    leaves only files that no session names.
 
     Raises:
-        LogConflictError: another process has taken the session.
+        LogConflictError: another process has claimed the session.
     """
     from zeus_runtime.run.kept_files import files_of, remove_files
     from zeus_runtime.store.session_tree import own_family, removal
@@ -37,6 +37,7 @@ async def delete(lifecycle: SessionLifecycle, thread: Thread) -> None:
 
     remove = await removal(log, thread, leave)
     sessions = [each.session for each in family]
+    # A database in memory has only one connection, so memory cannot join its transaction.
     if lifecycle.memory is not None and not log.database.is_own:
         await lifecycle.memory.forget_sessions(sessions, along=remove)
     else:
@@ -45,7 +46,7 @@ async def delete(lifecycle: SessionLifecycle, thread: Thread) -> None:
             await lifecycle.memory.forget_sessions(sessions)
     if files is not None:
         await asyncio.to_thread(remove_files, files, [path for each in paths.values() for path in each])
-    # The rows are gone, so nobody comes here again for this session: one that fails must not stop the others.
+    # The rows are gone, so no later attempt will find this session: one failure must not stop the other steps.
     ends = await asyncio.gather(
         *(forget(session) for session in sessions for forget in lifecycle.forget), return_exceptions=True
     )

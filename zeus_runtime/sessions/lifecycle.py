@@ -1,7 +1,7 @@
-"""What happens to whole sessions: rolled back, archived, restored, deleted. Each is claimed first.
+"""Operations on whole sessions: roll back, archive, restore, delete. Each session is claimed first.
 
-A session's checkpoints go before its rows are touched: whoever is killed in between leaves a session that is whole,
-for what checkpoints say of it can be had from the log (``Session``).
+A session's checkpoints are deleted before its rows change. A process that is killed in between leaves a complete
+session, because the log holds everything that the checkpoints say (``Session``).
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ class SessionLifecycle:
     """The sessions of one database.
 
     Args:
-        log: their messages.
-        saver: their checkpoints.
+        log: holds their messages.
+        saver: holds their checkpoints.
         running: whether this process runs a session.
-        files: where context policies archived originals, which go with their session; None leaves them.
-        forget: what else is to be done for a session that was deleted.
-        memory: where what belongs to one session alone goes with it; None without long-term memory.
+        files: holds the originals that context policies archived, which are deleted with their session; None keeps
+            them.
+        forget: further steps for a deleted session.
+        memory: deletes the memories of a deleted session; None without long-term memory.
     """
 
     log: ThreadLog
@@ -46,20 +47,20 @@ class SessionLifecycle:
     memory: MemoryService | None = None
 
     async def archive(self, session: str) -> bool:
-        """Pack a session away with its sub-agents' sessions; False if it was archived already.
+        """Archive a session with its sub-agents' sessions; False if it was already archived.
 
         Raises:
-            UsageError: there is no such session, it is running, or it works for another one.
+            UsageError: the session does not exist, is running, or is a sub-agent's.
         """
         async with self.claimed(session) as thread:
             await self._refuse_sub_agents(thread)
             return await self.archive_claimed(thread)
 
     async def restore(self, session: str) -> bool:
-        """Bring an archived session back as it was, with its sub-agents' sessions; False if it was not archived.
+        """Restore an archived session and its sub-agents' sessions completely; False if it was not archived.
 
         Raises:
-            UsageError: there is no such session, it is running, or it works for another one.
+            UsageError: the session does not exist, is running, or is a sub-agent's.
             RunError: its archive is damaged.
         """
         from zeus_runtime.store.archived import restore
@@ -69,27 +70,27 @@ class SessionLifecycle:
             return await restore(self.log, thread)
 
     async def delete(self, session: str) -> None:
-        """Remove a session with its sub-agents' sessions: messages, checkpoints and originals, archived or not.
+        """Delete a session, archived or not, with its sub-agents' sessions: messages, checkpoints and originals.
 
         Raises:
-            UsageError: there is no such session, it is running, or it works for another one.
+            UsageError: the session does not exist, is running, or is a sub-agent's.
         """
         async with self.claimed(session) as thread:
             await self._refuse_sub_agents(thread)
             await delete(self, thread)
 
     async def roll_back(self, session: str, to: int, *, before: bool = False) -> int:
-        """Go back to the user's message ``to``: what came after it is set aside, and stays readable.
+        """Go back to the user's message ``to``: later messages are set aside, and stay readable.
 
         Args:
             to: its number in the log.
-            before: set the message itself aside too.
+            before: whether to set the message itself aside too.
 
         Returns:
-            how many messages of the conversation were set aside.
+            the number of messages of the conversation that were set aside.
 
         Raises:
-            UsageError: there is no such session or message, or nothing after it, or the session is running.
+            UsageError: the session or message does not exist, nothing comes after it, or the session is running.
         """
         from zeus_runtime.store.branch import line_of
         from zeus_runtime.store.rollbacks import roll_back, rollbacks
@@ -110,7 +111,7 @@ class SessionLifecycle:
             return len(on_line) - len(kept)
 
     async def archive_claimed(self, thread: Thread) -> bool:
-        """Pack a claimed session away; the checkpoints of all its family go first."""
+        """Archive a claimed session; the checkpoints of its whole family are deleted first."""
         from zeus_runtime.store.archived import archive
         from zeus_runtime.store.session_tree import own_family
 
@@ -130,13 +131,13 @@ class SessionLifecycle:
 
     @asynccontextmanager
     async def claimed(self, session: str, *, archived: bool = True) -> AsyncIterator[Thread]:
-        """A session of which this process is sure that nobody runs it meanwhile.
+        """Claim a session: inside the block no other run can use it.
 
         Args:
-            archived: it may be archived.
+            archived: whether the session may be archived.
 
         Raises:
-            UsageError: there is no such session, or it is running.
+            UsageError: the session does not exist, or it is running.
         """
         thread = await self.log.find(session, archived=archived)
         give_back = await self.claim(thread)
@@ -146,7 +147,7 @@ class SessionLifecycle:
             give_back()
 
     async def claim(self, thread: Thread) -> Callable[[], None]:
-        """See that nobody runs a session until what this gives is called.
+        """Claim a session until the returned function is called; meanwhile no run can use it.
 
         Raises:
             UsageError: it is running.
@@ -163,7 +164,7 @@ def _user_message(session: str, seq: int, on_line: Sequence[LogEntry]) -> int:
     """The index of the user's message ``seq``.
 
     Raises:
-        UsageError: it is none.
+        UsageError: ``seq`` is not a message of the user in the conversation.
     """
     import json
 

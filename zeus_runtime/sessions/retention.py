@@ -1,4 +1,4 @@
-"""Sessions that a retention no longer keeps: archived or deleted, the longest unused first."""
+"""Archive or delete the sessions that exceed a retention, the longest unused first."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _log = logging.getLogger(__name__)
 
 DAY_MS: Final = 86_400_000
 AT_ONCE: Final = 50
-"""How many sessions the end of a run may archive or delete; the next run's end goes on."""
+"""The most sessions that the end of one run archives or deletes; the end of the next run continues."""
 _ALIKE: Final = 3
-"""So many sessions that fail for the same reason: it is the database's or the disk's, and the rest is not tried."""
+"""After this many failures for the same reason the database or the disk is at fault, and the rest is not tried."""
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """What a pruning did, or would do: session ids, the longest unused first.
+    """The result of a pruning, or of a dry run: session ids, the longest unused first.
 
     Args:
-        archived, deleted: those that went.
-        running: those that stayed because they run.
-        failed: those that could not be archived or deleted, each with the reason.
+        archived, deleted: the sessions that were archived or deleted.
+        running: sessions that stayed because they are running.
+        failed: sessions that could not be archived or deleted, each with the reason.
     """
 
     archived: Sequence[str] = ()
@@ -44,10 +44,10 @@ class Pruned:
 
 @dataclass
 class _Done:
-    """What one pruning has done so far; the fields are those of ``Pruned``.
+    """The progress of one pruning; the fields are those of ``Pruned``.
 
     Args:
-        at_most: how many sessions may go; None for any number.
+        at_most: the most sessions to archive or delete; None for no limit.
     """
 
     at_most: int | None
@@ -62,23 +62,23 @@ class _Done:
 
     @contextmanager
     def trying(self, session: str) -> Iterator[None]:
-        """While inside, an error is this session's and ends nothing else."""
+        """Inside the block, an error counts as this session's failure, and the pruning continues."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - a damaged session must not keep the others
+        except Exception as error:  # noqa: BLE001 - a damaged session must not stop the pruning of the others
             _log.debug("%s could not be put away", session, exc_info=True)
             self.failed.append((session, cause_of(error)))
 
 
 @dataclass(frozen=True)
 class Pruner:
-    """What is done, or would be, to keep to a retention.
+    """Applies a retention.
 
     Args:
-        lifecycle: of the sessions.
-        retention: what is kept.
-        agent: whose sessions; all of the database without one.
-        dry_run: only say what would go.
+        lifecycle: archives and deletes sessions.
+        retention: decides which sessions stay.
+        agent: prunes this agent's sessions only; None for all of the database.
+        dry_run: only find the sessions, and change nothing.
     """
 
     lifecycle: SessionLifecycle
@@ -87,10 +87,10 @@ class Pruner:
     dry_run: bool = False
 
     async def run(self, *, at_most: int | None = None, spare: Collection[str] = ()) -> Pruned:
-        """Archive or delete.
+        """Archive or delete the sessions that are due.
 
         Args:
-            at_most: how many go now.
+            at_most: the most sessions for this call.
             spare: sessions that stay.
         """
         done = _Done(at_most)
@@ -116,7 +116,7 @@ class Pruner:
                 continue
             try:
                 thread = await log.find(session)
-            except UsageError:  # somebody else deleted or archived it meanwhile
+            except UsageError:  # another process deleted or archived it meanwhile
                 continue
             try:
                 give_back = await self.lifecycle.claim(thread)
@@ -131,11 +131,12 @@ class Pruner:
                 give_back()
 
     async def _put_away(self, thread: Thread, used_ms: int) -> bool:
-        """Archive or delete a claimed session, unless somebody used it since."""
+        """Archive or delete a claimed session, unless it was used since it was found."""
         from zeus_runtime.store.fencing import reading
         from zeus_runtime.store.listing import last_used
         from zeus_runtime.store.session_lock import LogConflictError
 
+        # Read again under the claim: a run may have ended between the listing and the claim.
         try:
             now = await reading(
                 self.lifecycle.log.database,
@@ -149,12 +150,12 @@ class Pruner:
                 await self.lifecycle.archive_claimed(thread)
             else:
                 await delete(self.lifecycle, thread)
-        except LogConflictError:  # it is gone, or taken by a process that does not see this one's lock
+        except LogConflictError:  # it is deleted, or claimed by a process that does not see this one's lock
             return False
         return True
 
     async def _delete_expired(self, done: _Done) -> None:
-        """Delete the sessions that were archived for longer than the retention keeps them."""
+        """Delete the sessions that were archived longer ago than the retention allows."""
         from zeus_runtime.store.session_lock import LogConflictError
 
         if self.retention.archived_max_age_days is None:
@@ -167,7 +168,7 @@ class Pruner:
                 done.gone.append(session)
                 continue
             with done.trying(session), suppress(UsageError, LogConflictError):
-                # Somebody else may have restored, run or deleted it meanwhile.
+                # Another process may have restored, run or deleted it meanwhile.
                 async with self.lifecycle.claimed(session) as thread:
                     if await self._archived_before(before_ms, session=session):
                         await delete(self.lifecycle, thread)
@@ -183,7 +184,7 @@ class Pruner:
 
 
 async def prune_daily(lifecycle: SessionLifecycle, retention: Retention, *, agent: str, spare: str) -> None:
-    """Prune an agent's sessions if that is due: once a day for each agent of a database, so many at a time."""
+    """Prune an agent's sessions once a day for each agent of a database, at most ``AT_ONCE`` sessions at a time."""
     from zeus_runtime.store.maintenance import is_due, not_done
 
     if retention.keeps_all:
@@ -197,6 +198,7 @@ async def prune_daily(lifecycle: SessionLifecycle, retention: Retention, *, agen
         await not_done(lifecycle.log, task)
         raise
     went = len(pruned.archived) + len(pruned.deleted)
+    # Not finished: the next run's end continues without waiting for a day.
     if went >= AT_ONCE or pruned.failed:
         await not_done(lifecycle.log, task)
     if went:
@@ -207,11 +209,11 @@ async def prune_daily(lifecycle: SessionLifecycle, retention: Retention, *, agen
 
 
 def due(used: Sequence[tuple[str, int]], retention: Retention, now_ms: int) -> list[tuple[str, int]]:
-    """Which sessions ``retention`` no longer keeps, the longest unused first. Pure.
+    """The sessions that ``retention`` no longer keeps, the longest unused first. Pure.
 
     Args:
         used: sessions and when each was last used (UTC milliseconds), the last used first.
-        now_ms: the time.
+        now_ms: the current time (UTC milliseconds).
     """
     oldest = None if retention.max_age_days is None else now_ms - retention.max_age_days * DAY_MS
     most = len(used) if retention.max_sessions is None else retention.max_sessions

@@ -1,1 +1,1 @@
-"""Where threads live: the database, its tables and the append-only thread log."""
+"""Stored sessions: the database, its tables and the append-only log."""

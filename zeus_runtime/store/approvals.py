@@ -1,4 +1,4 @@
-"""What people were asked and what they decided, in the threads' database; and what a user always allows."""
+"""Approval requests, their decisions, and users' allowlists, stored in the sessions' database."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _MODE: Final = "approval_mode"
 async def put(
     log: ThreadLog, thread: Thread, run_id: str, request: ApprovalRequest, shown: Mapping[str, Any]
 ) -> PendingApproval:
-    """The stored question of ``request``, written first if it is new.
+    """Store ``request`` if it is new, and return the stored request.
 
-    A question that has the same digest as one that was rejected in this run is decided by that. What was asked before
-    at the same place about something else is withdrawn.
+    If a request with the same digest was rejected in this run, the new one is rejected too. An open request at the same
+    place about something else is withdrawn.
 
     Args:
-        run_id: whose question it is.
-        shown: the arguments, secrets masked.
+        run_id: the run that asks.
+        shown: the arguments, with secrets masked.
 
     Raises:
-        LogConflictError: another process has taken the session.
+        LogConflictError: another process has claimed the session.
     """
     now = log.now_ms()
     name = approval_id(thread.session, run_id, request.place, request.digest)
@@ -73,6 +73,7 @@ async def put(
             "digest": request.digest,
             "created_ms": now,
             "expires_ms": expires,
+            # Escaped, since PostgreSQL cannot store NUL or lone surrogates.
             "request": json.dumps(stored, ensure_ascii=True),
             "shown": change,
         }
@@ -88,19 +89,19 @@ async def put(
 
 
 async def note_shown(log: ThreadLog, pending: PendingApproval) -> None:
-    """Bind the decision to the change that is shown now, unless there is one already."""
+    """Bind the later decision to the change that is shown now, unless the request is already decided."""
     undecided = update(_approval).where(_of(pending), _approval.c.verdict.is_(None))
     await log.database.run(lambda connection: connection.execute(undecided.values(shown=pending.shown)))
 
 
 async def settle(log: ThreadLog, pending: PendingApproval, decision: Decision) -> PendingApproval:
-    """Write down ``decision`` on what ``pending`` showed, unless there is one already; what holds now."""
+    """Store ``decision`` on the change that ``pending`` showed, unless there is one; the request as it is now."""
     now = log.now_ms()
 
     def work(connection: Connection) -> PendingApproval:
         here = _of(pending)
         undecided = update(_approval).where(here, _approval.c.verdict.is_(None))
-        # Somebody else may have been shown a later change meanwhile, which this decision is not about.
+        # Another user may have been shown a later change meanwhile, which this decision is not about.
         connection.execute(undecided.values({**_decided(decision, now), "shown": pending.shown}))
         found = _one(connection, _rows().where(here))
         return found or pending
@@ -111,12 +112,12 @@ async def settle(log: ThreadLog, pending: PendingApproval, decision: Decision) -
 async def close(
     log: ThreadLog, thread: Thread, run_id: str, request: ApprovalRequest
 ) -> PendingApproval | None:
-    """What was decided in this run on a call that nobody needs to ask about now; None if nothing was.
+    """The decision in this run on a call that needs no approval now; None if there is none.
 
-    A question about it that is still open is withdrawn.
+    An open request about the call is withdrawn.
 
     Raises:
-        LogConflictError: another process has taken the session.
+        LogConflictError: another process has claimed the session.
     """
     name = approval_id(thread.session, run_id, request.place, request.digest)
     here = (_approval.c.thread == thread.key, _approval.c.run_id == run_id)
@@ -138,13 +139,13 @@ async def has_asked(log: ThreadLog, thread: Thread, run_id: str) -> bool:
 
 
 async def decide(log: ThreadLog, session: str, decisions: Mapping[str, Decision]) -> list[PendingApproval]:
-    """Decide questions of a session and of its sub-agents, all of them or none.
+    """Decide requests of a session and its sub-agents, all of them or none.
 
     Args:
-        decisions: a question's id to what is decided.
+        decisions: decisions by the request's id.
 
     Raises:
-        UsageError: an id is unknown, decided already, withdrawn or out of time, or changed arguments do not fit.
+        UsageError: an id is unknown, already decided, withdrawn or expired, or changed arguments do not fit.
     """
     now = log.now_ms()
 
@@ -166,7 +167,7 @@ async def decide(log: ThreadLog, session: str, decisions: Mapping[str, Decision]
 
 
 async def open_approvals(log: ThreadLog, session: str | None = None) -> list[PendingApproval]:
-    """The questions that nobody decided, the oldest first; of one session and its sub-agents, or of all."""
+    """The undecided requests, oldest first: of one session and its sub-agents, or of all sessions."""
 
     def work(connection: Connection) -> list[PendingApproval]:
         query = _rows().where(_approval.c.verdict.is_(None))
@@ -178,25 +179,25 @@ async def open_approvals(log: ThreadLog, session: str | None = None) -> list[Pen
 
 
 async def approvals_of(log: ThreadLog, thread: Thread) -> list[PendingApproval]:
-    """Every question of a session's own, the oldest first."""
+    """Every request of the session itself, oldest first."""
     query = _rows().where(_approval.c.thread == thread.key)
     return await reading(log.database, thread, lambda connection: _all(connection, query))
 
 
 async def withdraw(log: ThreadLog, thread: Thread) -> None:
-    """Close what nobody decided: the conversation goes on without it."""
+    """Withdraw the undecided requests of a session, whose conversation continues without them."""
     await owning(
         log.database, thread, "a withdrawal", lambda connection: withdraw_in(connection, thread.session)
     )
 
 
 def withdraw_in(connection: Connection, session: str) -> None:
-    """``withdraw``, in a transaction that does more: of a session and of its sub-agents."""
+    """``withdraw`` inside a larger transaction, for a session and its sub-agents."""
     _withdraw(connection, _approval.c.thread.in_(_family(connection, session)))
 
 
 async def allow(log: ThreadLog, user: str, tool: str) -> bool:
-    """Put a tool on a user's allowlist; False if it is there already."""
+    """Add a tool to a user's allowlist; False if it is already there."""
     row = {"user": user, "tool": tool, "created_ms": log.now_ms()}
     try:
         await log.database.run(lambda connection: connection.execute(insert(_allowed), row))
@@ -206,7 +207,7 @@ async def allow(log: ThreadLog, user: str, tool: str) -> bool:
 
 
 async def revoke(log: ThreadLog, user: str, tool: str) -> bool:
-    """Take a tool off a user's allowlist; False if it was not there."""
+    """Remove a tool from a user's allowlist; False if it was not there."""
     here = (_allowed.c.user == user, _allowed.c.tool == tool)
     return await log.database.run(
         lambda connection: connection.execute(delete(_allowed).where(*here)).rowcount == 1
@@ -214,7 +215,7 @@ async def revoke(log: ThreadLog, user: str, tool: str) -> bool:
 
 
 async def allowlist(log: ThreadLog, user: str) -> list[tuple[str, int]]:
-    """A user's allowlist: tool and since when (UTC milliseconds), by name."""
+    """A user's allowlist: tools and since when (UTC milliseconds), by name."""
     query = select(_allowed.c.tool, _allowed.c.created_ms).where(_allowed.c.user == user)
     return await log.database.run(
         lambda connection: [(row[0], row[1]) for row in connection.execute(query.order_by(_allowed.c.tool))]
@@ -229,28 +230,29 @@ async def stored_mode(log: ThreadLog, user: str) -> str | None:
     try:
         return str(json.loads(stored))
     except ValueError:
+        # A value that is not JSON: returned as it is, so that the caller can name the invalid choice.
         return stored
 
 
 async def store_mode(log: ThreadLog, user: str, mode: AskMode | None) -> None:
-    """Keep how often the user wants to be asked, or nothing any more."""
+    """Store how often the user wants to be asked; None removes the choice."""
     value = None if mode is None else json.dumps(mode)
     await log.database.run(lambda connection: put_setting(connection, user, _MODE, value, log.now_ms()))
 
 
 async def is_allowed(log: ThreadLog, user: str, tool: str) -> bool:
-    """Whether a user's allowlist has the tool."""
+    """Whether a tool is on a user's allowlist."""
     query = select(_allowed.c.tool).where(_allowed.c.user == user, _allowed.c.tool == tool)
     return await log.database.run(lambda connection: connection.execute(query).first() is not None)
 
 
 def approval_id(session: str, run_id: str, place: str, digest: str) -> str:
-    """What a question is named by: the same for the same call however often its run is taken up."""
+    """The id of a request: the same for the same call, however often its run is resumed."""
     return hashlib.sha256(f"{session}\n{run_id}\n{place}\n{digest}".encode()).hexdigest()[:8]
 
 
 def _rejected_before(request: ApprovalRequest) -> tuple[Any, ...]:
-    """The very same was rejected: the call, or the question in the middle of one."""
+    """The condition that exactly the same call, or the same question during a call, was rejected."""
     is_question = _approval.c.place.contains(".")
     return (
         _approval.c.digest == request.digest,

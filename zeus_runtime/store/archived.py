@@ -1,4 +1,4 @@
-"""Archived sessions: their rows packed into one, until they are restored."""
+"""Archived sessions: their rows packed into one row until they are restored."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _archive = ArchiveRow.__table__  # type: ignore[attr-defined]
 
 
 async def archive(log: ThreadLog, thread: Thread) -> bool:
-    """Pack the session's rows and its sub-agents' sessions' into the archive, all in one transaction.
+    """Pack the rows of the session and its sub-agents' sessions into the archive, in one transaction.
 
     Returns:
-        whether that was done: not if it is archived already.
+        False if the session is already archived.
 
     Raises:
-        LogConflictError: another process has taken the session.
+        LogConflictError: another process has claimed the session.
     """
 
     def work(connection: Connection) -> bool:
@@ -37,6 +37,7 @@ async def archive(log: ThreadLog, thread: Thread) -> bool:
         return True
 
     def pack(connection: Connection, each: Thread) -> None:
+        # Raises the epoch: a process that still runs a sub-agent's session can no longer write to it.
         if each != thread:
             take(connection, each)
         packed = pack_rows(connection, each.key)
@@ -58,14 +59,14 @@ async def archive(log: ThreadLog, thread: Thread) -> bool:
 
 
 async def restore(log: ThreadLog, thread: Thread) -> bool:
-    """Put an archived session's rows back as they were, and its sub-agents', all in one transaction; it counts as used.
+    """Restore the rows of an archived session and its sub-agents' sessions, in one transaction; this counts as use.
 
     Returns:
-        whether that was done: not if it is not archived.
+        False if the session is not archived.
 
     Raises:
         RunError: the archive is damaged; nothing is changed.
-        LogConflictError: another process has taken the session.
+        LogConflictError: another process has claimed the session.
     """
 
     def work(connection: Connection) -> bool:

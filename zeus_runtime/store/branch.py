@@ -1,8 +1,8 @@
-"""A thread's line: which messages the conversation goes on from, after rollbacks set others aside. Pure.
+"""The current branch of a session: the messages of the conversation, after rollbacks set others aside. Pure.
 
-The log counts messages by ``seq``, which no rollback gives out again. Whoever works on a conversation counts *places*
-along its line, from 1 without gaps; without a rollback the two are the same. A rollback keeps a beginning of the line,
-so a place that is still there means the same message as before.
+The log counts messages by ``seq``, and a rollback does not reuse the numbers. Code that works on a conversation counts
+*places* along the branch, from 1 without gaps; without a rollback the two are equal. A rollback keeps a beginning of
+the branch, so a place that still exists means the same message as before.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rollback:
-    """The messages after ``kept_seq`` that were there by then were set aside.
+    """A rollback: it set aside the messages after ``kept_seq`` that existed then.
 
     Args:
-        number: counts from 1 within the thread.
+        number: counts from 1 within the session.
         kept_seq: the last message that stayed; 0 if none did.
-        last_seq: the highest ``seq`` that was written by then.
-        edits, steps: the last edit's and the last ledger entry's number by then.
+        last_seq: the highest ``seq`` at that time.
+        edits, steps: the numbers of the last edit and the last ledger entry at that time.
         created_ms: when, in UTC milliseconds.
     """
 
@@ -36,7 +36,7 @@ class Line:
     """The messages of a conversation in order: those of ``spans``, then all from ``start`` on.
 
     Args:
-        spans: what former rollbacks left, as ranges of ``seq``.
+        spans: the ranges of ``seq`` that former rollbacks left.
         start: the first ``seq`` after the last rollback.
     """
 
@@ -44,7 +44,7 @@ class Line:
     start: int = 1
 
     def place(self, seq: int) -> int | None:
-        """Where the message ``seq`` stands, from 1; 0 for 0, None if it was set aside."""
+        """The place of the message ``seq``, from 1; 0 for 0, None if it was set aside."""
         if seq == 0:
             return 0
         before = 0
@@ -55,7 +55,7 @@ class Line:
         return before + seq - self.start + 1 if seq >= self.start else None
 
     def seq(self, place: int) -> int:
-        """The ``seq`` of the message that stands, or will stand, at ``place``."""
+        """The ``seq`` of the message that is, or will be, at ``place``."""
         rest = place
         for span in self.spans:
             if rest <= len(span):
@@ -75,10 +75,10 @@ def line_of(rollbacks: Iterable[Rollback]) -> Line:
 
 
 def edits_aside(rollbacks: Sequence[Rollback], edits: Iterable[tuple[int, int]]) -> frozenset[int]:
-    """The numbers of the edits that ``rollbacks`` set aside: those that knew more than what stayed.
+    """The numbers of the edits that ``rollbacks`` set aside: those made after messages that did not stay.
 
     Args:
-        edits: number, and the place of the last message it could know.
+        edits: (number, place of the last message before the edit).
     """
     kept = _kept(rollbacks)
     return frozenset(
@@ -90,7 +90,7 @@ def steps_aside(rollbacks: Sequence[Rollback], steps: Iterable[tuple[int, int]])
     """The numbers of the ledger's entries that ``rollbacks`` set aside: those whose answer did not stay.
 
     Args:
-        steps: number, and the place of the last message that the call knew of.
+        steps: (number, place of the last message before the call).
     """
     kept = _kept(rollbacks)
     return frozenset(
@@ -101,7 +101,7 @@ def steps_aside(rollbacks: Sequence[Rollback], steps: Iterable[tuple[int, int]])
 
 
 def _kept(rollbacks: Sequence[Rollback]) -> list[tuple[Rollback, int]]:
-    """Each rollback and the place of the last message that stayed."""
+    """Each rollback, and the place of the last message that stayed."""
     return [
         (each, line_of(rollbacks[:index]).place(each.kept_seq) or 0) for index, each in enumerate(rollbacks)
     ]

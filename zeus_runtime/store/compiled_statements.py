@@ -1,7 +1,7 @@
-"""Statements that are executed many times, compiled once.
+"""Frequent statements, compiled once.
 
-SQLAlchemy takes 100 to 250 microseconds around a statement, SQLite 10 to 30 for one of a row or a few, psycopg 60
-to 100. So what a search or an add executes goes to the driver as it is.
+SQLAlchemy takes 100 to 250 microseconds around a statement. SQLite takes 10 to 30 for one of a few rows, psycopg 60 to
+100. So the statements of a search or an insert go directly to the driver.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
 
     Statement: TypeAlias = Any
-    """A SQLAlchemy construct that can be compiled and executed; there is no public type for both."""
+    """A SQLAlchemy construct that can be compiled and executed; SQLAlchemy has no public type for both."""
 
 
 def sqlite_driver(connection: Connection) -> sqlite3.Connection | None:
@@ -35,7 +35,7 @@ class Prepared:
     """A statement whose columns and parameters are integers, floats, texts and bytes, which need no conversion.
 
     Args:
-        statement: a SQLAlchemy construct without parameters that expand.
+        statement: a SQLAlchemy construct without expanding parameters.
     """
 
     def __init__(self, statement: Statement) -> None:
@@ -45,20 +45,20 @@ class Prepared:
     def rows(
         self, connection: Connection, values: Mapping[str, object] | None = None
     ) -> Sequence[Sequence[Any]]:
-        """All rows that the statement finds.
+        """All rows that the statement returns.
 
         Args:
-            values: of the parameters that the statement does not hold itself.
+            values: the parameters that the statement does not contain itself.
         """
         found: Sequence[Sequence[Any]] = self._executed(connection, values or {}).fetchall()
         return found
 
     def run(self, connection: Connection, values: Mapping[str, object]) -> None:
-        """Execute a statement that finds nothing."""
+        """Execute a statement that returns no rows."""
         self._executed(connection, values)
 
     def inserted(self, connection: Connection, values: Mapping[str, object]) -> int:
-        """Execute an INSERT of one row (SQLite): a third quicker than RETURNING.
+        """Execute an INSERT of one row (SQLite): a third faster than RETURNING.
 
         Returns:
             the row's key.
@@ -69,13 +69,13 @@ class Prepared:
     def run_many(
         self, connection: Connection, names: tuple[str, ...], rows: Sequence[Sequence[object]]
     ) -> None:
-        """Execute a statement that finds nothing once for each row.
+        """Execute a statement that returns no rows, once for each row.
 
         Args:
-            names: of its parameters, in its order; what each row holds.
+            names: the statement's parameters, in order; each row has their values.
 
         Raises:
-            ValueError: the statement's parameters are others, or in another order (SQLite).
+            ValueError: the statement has other parameters, or in another order (SQLite).
         """
         raw = sqlite_driver(connection)
         if raw is None:
@@ -101,7 +101,7 @@ class Prepared:
 
 
 class _Compiled(NamedTuple):
-    """A statement in a database's own words; its parameters in their order where they have no names."""
+    """A statement in a database's dialect, with its parameters in order if they have no names."""
 
     text: str
     names: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Text columns that are packed: many short JSON rows that look alike take a third of their room."""
+"""Compressed text columns: many short JSON rows that look alike take a third of their space."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LIKELY: Final = (
     b'"messages":1,"estimate_tokens":,"expected_tokens":,"usage":{"input_tokens":,"output_tokens":,"cache_read_tokens":,'
     b'"cache_write_tokens":},"cost_usd":0.,"policy_tokens":,"decisions":[],"duration_ms":3.4,"finish_reason":"tool_calls"}'
 )
-"""What a row of the ledger looks like. Rows that were written cannot be read with another text: never change it."""
+"""A typical row of the ledger. Never change it: stored rows can only be read with the same text."""
 
 
 def pack(text: str) -> bytes:
-    """``text``, deflated with what a row is likely to hold."""
+    """``text``, deflated with a typical row as the dictionary."""
     deflate = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS, 9, zlib.Z_DEFAULT_STRATEGY, _LIKELY)
     return deflate.compress(text.encode()) + deflate.flush()
 
@@ -27,7 +27,7 @@ def unpack(data: bytes) -> str:
     """The text that ``pack`` packed.
 
     Raises:
-        ValueError: it did not.
+        ValueError: ``data`` was not made by ``pack``.
     """
     inflate = zlib.decompressobj(-zlib.MAX_WBITS, _LIKELY)
     try:
@@ -37,7 +37,7 @@ def unpack(data: bytes) -> str:
 
 
 class Packed(TypeDecorator[str]):
-    """A text column stored packed. What cannot be unpacked comes back as an empty text, for the reader to name."""
+    """A text column stored compressed. A damaged value is read as an empty text, for the reader to report."""
 
     impl = LargeBinary
     cache_ok = True

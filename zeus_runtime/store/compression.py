@@ -1,6 +1,6 @@
-"""A session's rows as one packed text, and back: JSON lines, each a table's name and one row's values.
+"""A session's rows as one compressed text, and back: JSON lines, each with a table's name and one row's values.
 
-Values go as they are stored, ledger entries still deflated, so that what comes back is the same to the byte.
+Values are copied as stored (ledger entries remain deflated), so that a restored session is byte-identical.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *("request", "verdict", "decided_ms", "decision", "shown"),
     ),
 }
-"""Table to its columns but ``thread``, the first one its order. Without types: values are not converted.
+"""Columns by table, without ``thread``; the first one gives the order. They have no types, so values stay unconverted.
 
 A session that was archived before a column was added names its own columns.
 """
@@ -45,10 +45,10 @@ _ROWS_AT_ONCE: Final = 500
 
 @dataclass(frozen=True)
 class Packing:
-    """A thread's rows.
+    """A session's packed rows.
 
     Args:
-        counts: table to its number of rows.
+        counts: the number of rows by table.
         digest: SHA-256 of the lines.
         data: the lines, deflated.
     """
@@ -59,7 +59,7 @@ class Packing:
 
 
 def pack_rows(connection: Connection, thread: int) -> Packing:
-    """Every row of ``thread``; nothing is removed."""
+    """Pack every row of ``thread``; nothing is removed."""
     counts: Counter[str] = Counter()
     digest, deflate, parts = hashlib.sha256(), zlib.compressobj(6), []
 
@@ -79,10 +79,10 @@ def pack_rows(connection: Connection, thread: int) -> Packing:
 
 
 def unpack_rows(connection: Connection, thread: int, data: bytes, digest: str) -> None:
-    """Write the rows of ``data`` as those of ``thread``.
+    """Write the rows of ``data`` as rows of ``thread``.
 
     Raises:
-        RunError: they are not what was packed.
+        RunError: the data is damaged.
     """
     waiting: list[dict[str, Any]] = []
     at = ""
@@ -101,16 +101,17 @@ def unpack_rows(connection: Connection, thread: int, data: bytes, digest: str) -
 
 
 def packed_rows(data: bytes, digest: str, name: str) -> list[Mapping[str, Any]]:
-    """The rows of the table ``name`` in ``data``, values as they were stored.
+    """The rows of the table ``name`` in ``data``, with values as stored.
 
     Raises:
-        RunError: they are not what was packed.
+        RunError: the data is damaged.
     """
     return [row for table_name, row in _lines(data, digest) if table_name == name]
 
 
 def drop_rows(connection: Connection, thread: int) -> None:
-    """Remove every row of ``thread`` but the thread's own."""
+    """Remove every row of ``thread``, except its row in the table ``thread``."""
+    # In reverse, so that rows go before the rows that they refer to.
     for source in reversed(_TABLES.values()):
         connection.execute(delete(source).where(source.c.thread == thread))
 

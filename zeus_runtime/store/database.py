@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 def sqlite_file(url: str, directory: Path) -> Path | None:
-    """The file that a SQLite URL names, a relative one under ``directory``; None for memory or another database.
+    """The file of a SQLite URL, relative to ``directory``; None for a database in memory or another database.
 
     Raises:
         MissingError: SQLite's URL names a host or no possible file.
@@ -47,12 +47,11 @@ class Database:
 
     Args:
         url: SQLAlchemy URL of a SQLite file or a PostgreSQL database.
-        directory: where a relative SQLite path starts.
-
-        is_scratch: nobody opens it again, so it is not recorded as the user's.
+        directory: the base of a relative SQLite path.
+        is_scratch: whether it is temporary, so that it is not recorded as the user's.
 
     Raises:
-        MissingError: the URL names no usable database.
+        MissingError: the URL does not name a usable database.
     """
 
     def __init__(self, url: str, *, directory: Path, is_scratch: bool = False) -> None:
@@ -75,7 +74,7 @@ class Database:
         def connect(timeout_seconds: float) -> Connection:
             options = {"timeout": timeout_seconds, "check_same_thread": False}
             engine = create_engine(target, connect_args=options, poolclass=NullPool)
-            # The event loop's connection waits for nobody: who finds the database locked asks the worker.
+            # The event loop's connection never waits: if the database is locked, the worker's connection does.
             tries = _TRIES if timeout_seconds else 0
             event.listen(engine, "connect", lambda raw, _record: _prepare_sqlite(raw, tries))
             connection = retry_while_locked(engine.connect, tries=tries)
@@ -101,22 +100,22 @@ class Database:
 
     @property
     def is_own(self) -> bool:
-        """Whether nobody else can open it, not even this process: a database in memory."""
+        """Whether it cannot be opened a second time, not even by this process: a database in memory."""
         return self.file is None and self._server is None
 
     async def claim(self, session: str) -> Callable[[], None]:
-        """Keep other processes, and other agents of this one, from running ``session`` until the claim is given back.
+        """Keep other processes, and other agents of this one, from running ``session`` until the claim is released.
 
-        A lock beside a SQLite file, a lock on a server; a database in memory has one process only. Should the lock be
-        lost while its holder lives on (a stopped process, a cut connection), whoever claims the session next raises
-        its epoch, and the former holder's writes are refused (``epochs``).
+        SQLite uses a lock file beside the database, a server a lock; a database in memory has only one process. A
+        holder may lose the lock without knowing (a stopped process, a cut connection). Then the next claim raises the
+        session's epoch, and the former holder's writes are refused (``fencing``).
 
         Returns:
-            a function that gives the claim back.
+            a function that releases the claim.
 
         Raises:
-            UsageError: somebody else runs it.
-            MissingError, RunError: the lock cannot be had.
+            UsageError: the session is running elsewhere.
+            MissingError, RunError: the lock cannot be obtained.
         """
         given_back = await self._lock(session)
         if given_back is None:
@@ -137,11 +136,11 @@ class Database:
         return session in self._held and self._held[session] is None
 
     def epoch(self, session: str) -> int | None:
-        """The epoch in which ``session`` is claimed here; None if it is not, or not raised yet."""
+        """The epoch in which ``session`` is claimed here; None if it is not claimed, or its epoch is not raised yet."""
         return self._held.get(session)
 
     def raised(self, session: str, epoch: int) -> None:
-        """Remember the epoch to which a claim raised its thread."""
+        """Remember the epoch to which a claim raised its session."""
         if session in self._held:
             self._held[session] = epoch
 
@@ -183,11 +182,11 @@ class Database:
         return file
 
     async def run(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` in one transaction on a worker thread and return what it returns.
+        """Run ``work`` in one transaction on a worker thread and return its result.
 
         Raises:
             RunError: the database cannot be reached, read or written.
-            IntegrityError: SQLAlchemy's, as it is.
+            IntegrityError: SQLAlchemy's, unchanged.
         """
         try:
             return await self._transactions.run(work)
@@ -195,37 +194,37 @@ class Database:
             raise self._explained(error) from error
 
     async def write(self, work: Callable[[Connection], T]) -> T:
-        """Like ``run``, for work of a few rows: without a thread where the database is a free SQLite file."""
+        """Like ``run``, for a few rows: without a thread if the database is a SQLite file that is not locked."""
         try:
             return await self._transactions.write(work)
         except DBAPIError as error:
             raise self._explained(error) from error
 
     async def compute(self, work: Callable[[Connection], T]) -> T:
-        """Like ``write``, for work that also uses what only one thread may: never beside what others run."""
+        """Like ``write``, for work that also uses data of one thread only: it never runs beside other work."""
         try:
             return await self._transactions.compute(work)
         except DBAPIError as error:
             raise self._explained(error) from error
 
     async def checkpoint(self) -> None:
-        """Move the write-ahead log into the database (SQLite; nothing elsewhere); the worker waits for the disk.
+        """Move the write-ahead log into the database (SQLite only); the worker thread waits for the disk.
 
-        A disk without room for that is said in the log alone: what was committed is committed, and is read from there.
+        A full disk is only logged: committed data is safe, and is read from the write-ahead log.
         """
         if self.file is not None:
             await self.outside(_move_log)
 
     async def compact(self) -> None:
-        """Give freed space back to the file system (SQLite; nothing elsewhere).
+        """Return freed space to the file system (SQLite only).
 
-        A disk without room for that is said in the log alone, as by ``checkpoint``: what was deleted is deleted.
+        A full disk is only logged, as in ``checkpoint``: deleted data is deleted.
         """
         if self.file is not None:
             await self.outside(_compact)
 
     async def outside(self, work: Callable[[Connection], None]) -> None:
-        """Run ``work`` on the worker thread in no transaction.
+        """Run ``work`` on the worker thread outside any transaction.
 
         Raises:
             RunError: the database cannot be reached, read or written.
@@ -242,10 +241,10 @@ class Database:
         await self._transactions.close()
 
     def _check_file(self) -> None:
-        """That the file is the one that was opened: to one that was deleted SQLite writes on, and all of it is lost.
+        """Check that the file is the one that was opened: SQLite writes on to a deleted file, and all of it is lost.
 
         Raises:
-            MissingError: it is not; the transaction is not committed.
+            MissingError: it is another file; the transaction is not committed.
         """
         if self.file is None:
             return
@@ -276,15 +275,15 @@ class Database:
 
 
 def make_private(file: Path) -> None:
-    """Make a new database, readable by its owner alone, and record it as this user's (docs/explanation/trust.md).
+    """Make a new database that only its owner can read, and record it as this user's (docs/explanation/trust.md).
 
-    One that is there is left as it is: the config's check says whether it may be used.
+    An existing one stays unchanged: the config's check decides whether it may be used.
     """
     from zeus_runtime.trust.databases import make
     from zeus_runtime.trust.decision import records_folder
 
     make_file(file)
-    # The process's own environment: another could be a project's.
+    # The process's own environment: another one could contain a project's values.
     if not file.stat().st_size and not make(records_folder(os.environ), file.resolve()):
         _log.warning(
             "the database %s is new and cannot be recorded as yours, so the next start asks for it: set XDG_STATE_HOME"
@@ -294,7 +293,7 @@ def make_private(file: Path) -> None:
 
 
 def make_file(file: Path) -> None:
-    """Make a file that is not there yet, for its owner alone: it holds whole conversations.
+    """Make a file that does not exist yet, for its owner alone: it holds whole conversations.
 
     SQLite gives the files beside it (WAL, shared memory) the same permissions.
     """
@@ -304,7 +303,7 @@ def make_file(file: Path) -> None:
 
 
 def _backend(url: str) -> str:
-    """``sqlite``, ``postgresql`` or another; PostgreSQL's other drivers are others."""
+    """``sqlite``, ``postgresql`` or another name; PostgreSQL with another driver counts as another."""
     name = make_url(url).drivername
     if name in ("postgresql", "postgres", "postgresql+psycopg"):
         return "postgresql"
@@ -312,7 +311,7 @@ def _backend(url: str) -> str:
 
 
 def _transact(connection: Connection, work: Callable[[Connection], T]) -> T:
-    """Run ``work``, whose errors are SQLAlchemy's also where it speaks to SQLite's driver itself."""
+    """Run ``work``; errors from SQLite's driver, which some statements use directly, become SQLAlchemy's."""
     try:
         with connection.begin():
             try:
@@ -327,23 +326,24 @@ def _transact(connection: Connection, work: Callable[[Connection], T]) -> T:
 
 
 def _end(connection: Connection) -> None:
-    """A commit that SQLite refuses leaves the transaction open, which SQLAlchemy takes for ended."""
+    """End a transaction that SQLite keeps open after a refused commit, and that SQLAlchemy believes ended."""
     raw = sqlite_driver(connection)
     if raw is not None and raw.in_transaction:
         raw.rollback()
 
 
 _TRIES: Final = 200
-"""Of a connection that may wait, a twentieth of a second apart: setting WAL heeds no busy timeout."""
+"""Tries of a connection that may wait, 0.05 seconds apart: setting WAL ignores the busy timeout."""
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, tries: int) -> None:
     def prepare() -> None:
         if not connection.execute("PRAGMA page_count").fetchone()[0]:
-            # Only where the database is made now: it takes the lock for writing, and later it changes nothing.
+            # Only for a new database: it takes the write lock, and has no effect on an existing one.
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
+        # A checkpoint waits for the disk, so it is made on the worker thread only (`checkpoint`, `compact`).
         connection.execute("PRAGMA wal_autocheckpoint=0")
         connection.execute("PRAGMA foreign_keys=ON")
 
@@ -374,5 +374,5 @@ def _execute_if_room(connection: Connection, statement: str) -> None:
 def _execute(connection: Connection, statement: str) -> None:
     raw = connection.connection.dbapi_connection
     assert raw is not None
-    # A script is stepped to its end; a single statement without columns is stepped once, which frees one page.
+    # `executescript` steps a statement to its end; `execute` steps one without columns once, which frees one page.
     raw.executescript(statement)

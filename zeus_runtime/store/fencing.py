@@ -1,8 +1,8 @@
-"""Transactions in the epoch of a session's claim: whoever lost the claim without knowing writes nothing any more.
+"""Transactions in the epoch of a session's claim: a process that unknowingly lost the claim can no longer write.
 
-While a session is claimed (``Database.claim``), the claim's first transaction raises the thread's epoch, before it
-reads anything, and what is written later is written in that epoch. So a process that was stopped, or whose connection
-was cut, can neither fork the thread nor its edits or ledger. Who claims nothing is kept from taken places alone.
+While a session is claimed (``Database.claim``), the claim's first transaction raises the session's epoch before it
+reads anything, and later writes happen in that epoch. So a process that was stopped, or whose connection was cut,
+cannot fork the session, its edits or its ledger. Without a claim, only the primary key prevents overwriting.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STEP: Table = StepRow.__table__  # type: ignore[attr-defined]
 
 
 class Fence(NamedTuple):
-    """In which epoch of which session something may be written."""
+    """The session and the epoch in which a write is allowed."""
 
     session: str
     epoch: int
@@ -36,7 +36,7 @@ class Fence(NamedTuple):
 async def reading(
     database: Database, thread: Thread, work: Callable[[Connection], T], *, archived: bool = False
 ) -> T:
-    """Run ``work`` in one transaction; the first one of a claim raises the thread's epoch.
+    """Run ``work`` in one transaction; the first transaction of a claim raises the session's epoch.
 
     Args:
         archived: whether the session may be archived when it is claimed.
@@ -62,14 +62,14 @@ async def reading(
 async def owning(
     database: Database, thread: Thread, what: str, work: Callable[[Connection], T], *, archived: bool = False
 ) -> T:
-    """Run ``work`` in one transaction that nobody else writes to the thread meanwhile, in the claim's epoch.
+    """Run ``work`` in one transaction in the claim's epoch; meanwhile no other transaction can write to the session.
 
     Args:
-        what: the words of an error.
+        what: the object that is written, for an error's message.
         archived: whether the session may be archived.
 
     Raises:
-        LogConflictError: the claim was lost, or the session is gone.
+        LogConflictError: the claim was lost, or the session was deleted.
         UsageError: it is archived.
     """
     if database.is_new_claim(thread.session):
@@ -86,13 +86,13 @@ async def owning(
 
 
 async def holding(database: Database, thread: Thread, what: str) -> Callable[[Connection], None]:
-    """What a transaction of another part of the same database begins with, to be in the claim's epoch or not at all.
+    """A function that begins another part's transaction, so that it is in the claim's epoch or not at all.
 
-    Called with its connection it raises LogConflictError if the claim was lost or the session is gone; else nobody
-    else can claim the session before the transaction ends.
+    Called with the connection, it raises LogConflictError if the claim was lost or the session was deleted. Otherwise
+    the session cannot be claimed again before the transaction ends.
 
     Args:
-        what: the words of that error.
+        what: the object that is written, for that error's message.
     """
     if database.is_new_claim(thread.session):
         await reading(database, thread, lambda _connection: None, archived=True)
@@ -105,7 +105,7 @@ def _holding(thread: Thread, epoch: int | None, what: str) -> Callable[[Connecti
         mine &= _thread.c.epoch == epoch
 
     def hold(connection: Connection) -> None:
-        # The row's lock comes with the first write, also where a transaction that reads first could not write.
+        # The first write takes the row's lock; a transaction that only read first might not get it.
         if connection.execute(update(_thread).where(mine).values(epoch=_thread.c.epoch)).rowcount != 1:
             raise claim_lost(what, thread.session)
 
@@ -115,10 +115,10 @@ def _holding(thread: Thread, epoch: int | None, what: str) -> Callable[[Connecti
 async def appending(
     database: Database, thread: Thread, what: str, work: Callable[[Connection, Fence | None], None]
 ) -> None:
-    """Run ``work``, which ``put``s a few rows, in one small transaction in the claim's epoch, if there is a claim.
+    """Run ``work``, which ``put``s a few rows, in one small transaction, in the claim's epoch if there is a claim.
 
     Raises:
-        LogConflictError: another process wrote there, or took the session.
+        LogConflictError: another process wrote there, or has claimed the session.
     """
     if database.is_new_claim(thread.session):
         await reading(database, thread, lambda _connection: None)
@@ -143,10 +143,10 @@ def put(connection: Connection, table: Table, row: Mapping[str, Any], fence: Fen
 
 
 def take(connection: Connection, thread: Thread) -> int:
-    """Raise the thread's epoch, in a transaction that does more: whoever had it before can write to it no more.
+    """Raise the session's epoch inside a larger transaction: its former holder can no longer write.
 
     Raises:
-        LogConflictError: the session is gone.
+        LogConflictError: the session was deleted.
     """
     raised = update(_thread).where(here(thread)).values(epoch=_thread.c.epoch + 1)
     if connection.execute(raised).rowcount != 1:
@@ -156,15 +156,15 @@ def take(connection: Connection, thread: Thread) -> int:
     return int(connection.execute(select(_thread.c.epoch).where(here(thread))).scalar_one())
 
 
-class _Taken(Exception):  # noqa: N818 - carries no message to anybody
-    """The thread is in another epoch, or gone."""
+class _Taken(Exception):  # noqa: N818 - internal, without a message
+    """The session is in another epoch, or deleted."""
 
 
 def _in_epoch(table: Table) -> Insert:
-    """An insert that inserts nothing unless the thread is in the given epoch, and keeps it there until it is committed.
+    """An INSERT that inserts only if the session is in the given epoch, and keeps that epoch until the commit.
 
-    SQLite has one writer at a time; on a server the row is locked against whoever would raise the epoch meanwhile.
-    The session counts too: SQLite gives a deleted thread's key to the next one.
+    SQLite has one writer at a time; a server locks the row against a transaction that would raise the epoch. The
+    session's id is compared too, because SQLite gives a deleted session's key to the next one.
     """
     names = [column.name for column in table.columns]
     values = {name: bindparam(name, type_=table.c[name].type) for name in names}
@@ -174,7 +174,7 @@ def _in_epoch(table: Table) -> Insert:
         _thread.c.epoch == bindparam("in_epoch"),
     )
     held = select(*values.values()).select_from(_thread).where(*fence).with_for_update(read=True, of=_thread)
-    # SQLAlchemy keeps the number of inserted rows only where it is asked to.
+    # SQLAlchemy counts inserted rows only on request.
     return insert(table).from_select(names, held).execution_options(preserve_rowcount=True)
 
 

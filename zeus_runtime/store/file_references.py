@@ -1,6 +1,6 @@
-"""Which files a session names, archived sessions included, and which of them others name too.
+"""The files that a session names, even if archived, and which of them other sessions name too.
 
-Its edits name archived originals; its messages name what they brought along and the pictures that they have.
+Edits name archived originals; messages name attachments and pictures.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOTE: Final = text(
 
 
 def edits_with_handles(connection: Connection, thread: int) -> list[Mapping[str, Any]]:
-    """The edits of the thread that name an original, as JSON.
+    """The session's edits that name an original, as JSON objects.
 
     Raises:
         RunError: the session's archive is damaged.
@@ -36,7 +36,7 @@ def edits_with_handles(connection: Connection, thread: int) -> list[Mapping[str,
 
 
 def named_elsewhere(connection: Connection, thread: int, handles: Collection[str]) -> set[str]:
-    """Those of ``handles`` that another session names: two may have archived the same text or attached one file."""
+    """Those of ``handles`` that another session names: two may archive the same text or attach the same file."""
     wanted, found = sorted(handles), set[str]()
     for start in range(0, len(wanted), _AT_ONCE):
         some = wanted[start : start + _AT_ONCE]
@@ -46,13 +46,14 @@ def named_elsewhere(connection: Connection, thread: int, handles: Collection[str
 
 
 def note_files(connection: Connection, thread: int, payloads: Iterable[str]) -> None:
-    """Note which files new edits or messages of the thread name, in the transaction that writes them."""
+    """Record the files that new edits or messages of the session name, in the transaction that writes them."""
     for handle in {each for payload in payloads for each in files_named(payload)}:
         connection.execute(_NOTE, {"handle": handle, "thread": thread})
 
 
 def files_named(payload: str) -> set[str]:
-    """What an edit or a message names: an archived original, a copy of what was attached, a picture."""
+    """The files in an edit or a message: an archived original, a copy of an attachment, a picture."""
+    # Most payloads name no file, and need not be parsed.
     if not any(sign in payload for sign in _SIGNS):
         return set()
     value = json.loads(payload)
@@ -69,7 +70,7 @@ _SIGNS: Final = ('"handle"', '"references"', '"pictures"')
 
 
 def noted(connection: Connection, thread: int) -> set[str]:
-    """The files that the thread's edits and messages name."""
+    """The files that the session's edits and messages name."""
     return set(connection.execute(select(_handle.c.handle).where(_handle.c.thread == thread)).scalars())
 
 

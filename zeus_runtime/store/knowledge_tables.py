@@ -1,7 +1,7 @@
 """The tables of knowledge bases, for SQLite and PostgreSQL alike. Times are UTC, in milliseconds since 1970.
 
-The chunks of a document are packed together, each with its vector and its words, so that both are there exactly when it
-is, on either database; what searches them is the same code.
+The chunks of a document are packed into rows with their vectors and words, so that vectors and words exist exactly as
+long as their chunks, on either database; the same code searches them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ BASE: Final = Table(
     *_longs("changes", "created_ms", "updated_ms"),
     Index("knowledge_base_of", "scope", "scope_id", "name", unique=True),
 )
-"""A knowledge base: whose it is, and how its texts are cut. ``changes`` counts what was written to it."""
+"""A knowledge base: its owner, and how its texts are cut. ``changes`` counts the writes to it."""
 
 SOURCE: Final = Table(
     "knowledge_source",
@@ -72,7 +72,7 @@ SOURCE: Final = Table(
     *_texts("path"),
     Index("knowledge_source_of", "base", "path", unique=True),
 )
-"""A file or folder that was added, looked at again when the base is brought up to date."""
+"""A file or folder that was added, and is read again when the base is updated."""
 
 DOCUMENT: Final = Table(
     "knowledge_document",
@@ -87,7 +87,7 @@ DOCUMENT: Final = Table(
     Index("knowledge_document_of", "base", "path", "ready", unique=True),
     sqlite_autoincrement=True,
 )
-"""A file as it was when it was read. One that is not ``ready`` is being written; only its vectors are of use."""
+"""A file as it was when it was read. If it is not ``ready``, it is being written, and only its vectors are used."""
 
 PART: Final = Table(
     "knowledge_part",
@@ -100,13 +100,13 @@ PART: Final = Table(
     *_blobs("texts"),
     Index("knowledge_part_of", "document", "number", unique=True),
 )
-"""Some chunks of a document: what ``knowledge.parts`` packs. What a search compares stands before what it shows."""
+"""Some chunks of a document, packed by ``knowledge.parts``. Columns that a search compares precede those it shows."""
 
 KNOWLEDGE_TABLES: Final = (BASE, SOURCE, DOCUMENT, PART)
 
 
 def create_knowledge_tables(connection: Connection) -> None:
-    """Make the tables and indexes that are not there yet, in the transaction of ``connection``."""
+    """Make the missing tables and indexes, in the transaction of ``connection``."""
     for table in KNOWLEDGE_TABLES:
         connection.execute(CreateTable(table, if_not_exists=True))
         for index in sorted(table.indexes, key=lambda each: str(each.name)):

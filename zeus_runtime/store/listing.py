@@ -1,4 +1,4 @@
-"""Sessions as a list shows them."""
+"""Sessions as lists show them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class SessionInfo:
     """A session as a list shows it; times in UTC milliseconds.
 
     Args:
-        messages: of its conversation; what a rollback set aside does not count, unless it is archived.
-        state: how its last turn went: ``complete``, ``error``, ``interrupted``, ``approval`` (it waits for a decision);
-            ``open`` while it runs or when it was killed, ``rolled-back`` after a return to an earlier message, empty
-            where that is not known.
-        archived_ms: since when it is archived; None if it is not.
-        parent: the session that it works for; empty for one of the user's own.
+        messages: the messages of its conversation; those that a rollback set aside count only in archived sessions.
+        state: the outcome of its last turn: ``complete``, ``error``, ``interrupted`` or ``approval`` (it waits for a
+            decision). ``open`` while it runs or after it was killed, ``rolled-back`` after a return to an earlier
+            message, empty if unknown.
+        archived_ms: when it was archived; None if it is not.
+        parent: the parent session of a sub-agent's; empty for one of the user's sessions.
     """
 
     session: str
@@ -45,7 +45,7 @@ class SessionInfo:
 def list_sessions(
     connection: Connection, *, agent: str | None, limit: int | None, archived: bool
 ) -> Sequence[SessionInfo]:
-    """The user's sessions, last used first; those that are archived instead of those that are not, if so asked."""
+    """The user's sessions, last used first; with ``archived``, the archived ones instead of the others."""
     query = _INFOS[archived].order_by(_thread.c.updated_ms.desc(), _thread.c.key.desc())
     query = query.where(_parent.c.thread.is_(None))
     if agent is not None:
@@ -56,7 +56,7 @@ def list_sessions(
 
 
 def count_of_others(connection: Connection, agent: str, *, archived: bool) -> int:
-    """How many sessions of users other agents have; those that are archived instead of those that are not."""
+    """The number of other agents' user sessions; with ``archived``, the archived ones instead of the others."""
     query = _INFOS[archived].where(_parent.c.thread.is_(None), _thread.c.agent != agent)
     found = query.with_only_columns(func.count(), maintain_column_froms=True)
     return int(connection.execute(found).scalar_one())
@@ -66,7 +66,7 @@ def children(connection: Connection, session: str, *, archived: bool = False) ->
     """The sessions of a session's sub-agents, in the order in which they began.
 
     Args:
-        archived: whether the session is, and they with it.
+        archived: whether the session and its sub-agents' sessions are archived.
     """
     query = _INFOS[archived].where(_above.c.session == session)
     return [_info(*row) for row in connection.execute(query.order_by(_thread.c.created_ms, _thread.c.key))]
@@ -120,7 +120,7 @@ _STATES: dict[str, str] = {"turn-start": "open", "manual": "rolled-back"}
 
 
 def _infos(*, archived: bool) -> Any:
-    """The rows of ``SessionInfo``, in its order."""
+    """The query for the fields of ``SessionInfo``, in order."""
     aside = exists().where(
         _rollback.c.thread == _message.c.thread,
         _message.c.seq > _rollback.c.kept_seq,

@@ -1,4 +1,4 @@
-"""Regular tasks of a database that many processes share: who does one, and when."""
+"""Regular tasks of a database that many processes share: who does a task, and when."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _upkeep = UpkeepRow.__table__  # type: ignore[attr-defined]
 
 
 async def is_due(log: ThreadLog, task: str, *, every_ms: int) -> bool:
-    """Take on a regular task, unless somebody did within the last ``every_ms``: of several who ask, one is told."""
+    """Take on a regular task; False if another process did within the last ``every_ms``."""
     now = log.now_ms()
 
     def work(connection: Connection) -> bool:
+        # The UPDATE decides: of several processes only one changes the row.
         taken = update(_upkeep).where(_upkeep.c.name == task, _upkeep.c.taken_ms <= now - every_ms)
         if connection.execute(taken.values(taken_ms=now)).rowcount == 1:
             return True
@@ -30,12 +31,12 @@ async def is_due(log: ThreadLog, task: str, *, every_ms: int) -> bool:
 
     try:
         return await log.database.run(work)
-    except IntegrityError:  # another process made the row meanwhile, and does it
+    except IntegrityError:  # another process inserted the row meanwhile, and does the task
         return False
 
 
 async def not_done(log: ThreadLog, task: str) -> None:
-    """Give a regular task that was taken on back: there is more to do, or it failed."""
+    """Return a regular task: there is more to do, or it failed."""
     await log.database.run(
         lambda connection: connection.execute(delete(_upkeep).where(_upkeep.c.name == task))
     )

@@ -1,4 +1,4 @@
-"""A thread log whose readers see no known secret, also not one that was stored before it was known."""
+"""A log whose readers see no known secret, not even one that was stored before it was known."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class MaskedLog(ThreadLog):
-    """``ThreadLog`` for what leaves the process.
+    """A ``ThreadLog`` for data that leaves the process.
 
     Args:
-        secrets: what is masked; what is stored stays as it is.
+        secrets: masked in everything that is read; the stored data stays unchanged.
     """
 
     def __init__(self, database: Database, secrets: Redactor) -> None:
@@ -67,7 +67,7 @@ class MaskedLog(ThreadLog):
 
 
 def masked_json(text: str, secrets: Redactor) -> str:
-    """JSON text, or any other, with known secrets masked in its strings."""
+    """JSON or other text with known secrets masked; in JSON, also inside its strings."""
     masked = secrets.text(text)
     if masked == text:
         return text

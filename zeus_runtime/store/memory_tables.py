@@ -1,8 +1,7 @@
 """The tables of long-term memory, for SQLite and PostgreSQL alike. Times are UTC, in milliseconds since 1970.
 
-``create_memory_tables`` makes what is not there, with the lexical index: on SQLite an FTS5 table over the column
-``words`` of ``memory_item``, which triggers keep to the rows; on PostgreSQL that column is a ``tsvector`` with a GIN
-index.
+``create_memory_tables`` makes the missing tables and the lexical index. On SQLite that is an FTS5 table over the column
+``words`` of ``memory_item``, kept up to date by triggers; on PostgreSQL the column is a ``tsvector`` with a GIN index.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from sqlmodel import Field, SQLModel
 from zeus_runtime.store.row_security import SECURED, secure_rows
 
 _KEY = BigInteger().with_variant(Integer(), "sqlite")
-"""SQLite counts up by itself only where the type is INTEGER, which has eight bytes there anyway."""
+"""SQLite increments a key by itself only if its type is INTEGER, which has eight bytes there anyway."""
 
 _WORDS = Text().with_variant(TSVECTOR(), "postgresql")
 
@@ -38,7 +37,7 @@ def _text(*, nullable: bool = False, unique: bool = False) -> Any:
 class MemoryPlaceRow(SQLModel, table=True):
     """A user, project or session that has memories. ``changes`` counts the changes of its items.
 
-    Whoever changes an item of a place changes this row first, so that two do it one after the other.
+    A transaction that changes an item of a place updates this row first, so that two of them run one after the other.
     """
 
     __tablename__ = "memory_place"
@@ -51,10 +50,10 @@ class MemoryPlaceRow(SQLModel, table=True):
 
 
 class MemoryItemRow(SQLModel, table=True):
-    """One memory as it is now. ``changed`` is its place's ``changes`` when it last changed.
+    """One memory in its current version. ``changed`` is its place's ``changes`` when it last changed.
 
-    ``digest`` is equal for texts that differ in nothing but case, spacing and closing punctuation; ``words`` is what
-    the lexical index has of it, empty for what is never searched, and ``word_count`` how many words those are.
+    ``digest`` is equal for texts that differ only in case, spacing and closing punctuation. ``words`` is the lexical
+    index's form of the text, empty for a text that is never searched, and ``word_count`` is the number of those words.
     """
 
     __tablename__ = "memory_item"
@@ -98,7 +97,7 @@ class MemoryItemRow(SQLModel, table=True):
 
 
 class MemoryGoneRow(SQLModel, table=True):
-    """That an item was removed, for those who hold a copy of the place in memory; the last few thousand per place."""
+    """A removed item, for processes that hold a copy of the place in memory; the last few thousand per place."""
 
     __tablename__ = "memory_gone"
 
@@ -108,7 +107,7 @@ class MemoryGoneRow(SQLModel, table=True):
 
 
 class MemoryHistoryRow(SQLModel, table=True):
-    """What happened to an item, in order; never changed, but that a delete blanks the contents of all its versions."""
+    """An item's changes, in order; never changed, except that a delete blanks the contents of all its versions."""
 
     __tablename__ = "memory_history"
     __table_args__ = (Index("memory_history_of", "item", "key"),)
@@ -123,7 +122,7 @@ class MemoryHistoryRow(SQLModel, table=True):
 
 
 class ExtractionRow(SQLModel, table=True):
-    """One memory that was saved of the agent's own accord, which is what the limit counts."""
+    """One memory that the agent saved on its own initiative, which the limit counts."""
 
     __tablename__ = "extraction_log"
     __table_args__ = (Index("extraction_log_of", "session", "at_ms"),)
@@ -134,7 +133,7 @@ class ExtractionRow(SQLModel, table=True):
 
 
 class UserProfileRow(SQLModel, table=True):
-    """What is known of a user (SPEC section 8); lists are JSON."""
+    """The facts about a user (SPEC section 8); lists are JSON."""
 
     __tablename__ = "user_profile"
 
@@ -151,7 +150,7 @@ class UserProfileRow(SQLModel, table=True):
     programming_languages: str = _text()
     frequently_used_tools: str = _text()
     lines: str = _text()
-    """JSON: what was aggregated, each line with the ids of the items it comes from."""
+    """JSON: the aggregated facts, each line with the ids of its items."""
     version: int = Field(sa_column=Column(Integer, nullable=False))
     updated_ms: int = _number()
 
@@ -167,7 +166,7 @@ class ProjectRow(SQLModel, table=True):
 
 
 class ProjectMemberRow(SQLModel, table=True):
-    """Who belongs to a project, and as what."""
+    """The members of a project, and their roles."""
 
     __tablename__ = "project_member"
     __table_args__ = (Index("project_member_user", "user_id"),)
@@ -179,7 +178,7 @@ class ProjectMemberRow(SQLModel, table=True):
 
 
 class ProjectProfileRow(SQLModel, table=True):
-    """What is known of a project (SPEC section 8); lists are JSON."""
+    """The facts about a project (SPEC section 8); lists are JSON."""
 
     __tablename__ = "project_profile"
 
@@ -196,7 +195,7 @@ class ProjectProfileRow(SQLModel, table=True):
 
 
 class UserSettingRow(SQLModel, table=True):
-    """A choice of a user's own, such as the embedding model; the value is JSON."""
+    """A user's choice, such as the embedding model; the value is JSON."""
 
     __tablename__ = "user_setting"
 
@@ -237,7 +236,7 @@ MEMORY_TABLES: Final = (
 )
 
 _SQLITE: Final = (
-    # `ascii` takes every other character as part of a word, so that a word is what search_tokens made it.
+    # `ascii` counts every non-ASCII character as part of a word, so words are split as by search_tokens.
     """CREATE VIRTUAL TABLE IF NOT EXISTS memory_words USING fts5(
       words, content='memory_item', content_rowid='key', tokenize="ascii tokenchars '_'")""",
     "CREATE VIRTUAL TABLE IF NOT EXISTS memory_word USING fts5vocab('memory_words', 'instance')",
@@ -254,7 +253,7 @@ _POSTGRES: Final = ("CREATE INDEX IF NOT EXISTS memory_item_words ON memory_item
 
 
 def create_memory_tables(connection: Connection) -> None:
-    """Make the tables, indexes and triggers that are not there yet, all in the transaction of ``connection``."""
+    """Make the missing tables, indexes and triggers, in the transaction of ``connection``."""
     for table in MEMORY_TABLES:
         connection.execute(CreateTable(table, if_not_exists=True))
         for index in sorted(table.indexes, key=lambda each: str(each.name)):
@@ -273,5 +272,5 @@ def create_memory_tables(connection: Connection) -> None:
 
 
 def secures_deletes() -> bool:
-    """Whether this SQLite's FTS5 can take a removed word out of its index at once; older ones keep it until a merge."""
+    """Whether this SQLite's FTS5 can remove a word from its index at once; older ones keep it until a merge."""
     return sqlite3.sqlite_version_info >= (3, 42)

@@ -1,4 +1,4 @@
-"""What only a PostgreSQL server asks for: its connections, which may drop, its locks, and what its errors mean."""
+"""The specifics of a PostgreSQL server: its connections, which may drop, its locks, and the meaning of its errors."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from zeus_runtime.errors import MissingError, RunError, ZeusError
 T = TypeVar("T")
 
 IDLE_SECONDS: Final = 30.0
-"""After so long without a word a connection is asked whether it is there: networks forget quiet ones silently."""
+"""A connection that was idle for longer is tested before use: networks drop idle connections silently."""
 
 DEFAULTS: Final[dict[str, Any]] = {
     "application_name": "zeus",
     "connect_timeout": 10,
     "keepalives_idle": 60,
     "tcp_user_timeout": 30_000,
-    # A statement that waits for ever would hold the run; a stopped process would hold its locks.
+    # A statement that waits for ever would block the run; a stopped process would hold its locks.
     "options": "-c statement_timeout=60s -c lock_timeout=30s -c idle_in_transaction_session_timeout=60s",
 }
-"""What a URL's query may say otherwise; ``options=none`` sends none, for a pgbouncer that refuses them."""
+"""Defaults that a URL's query may override; ``options=none`` sends none, for a pgbouncer that refuses them."""
 
 
 def driver_url(url: str) -> URL:
@@ -40,11 +40,11 @@ def driver_url(url: str) -> URL:
 def connection_arguments(url: str) -> dict[str, Any]:
     """The keyword arguments with which psycopg connects to ``url``.
 
-    No statement is prepared on the server: behind pgbouncer the next transaction may find another server process, and
-    a prepared plan does not see settings that come later.
+    No statement is prepared on the server: behind pgbouncer the next transaction may use another server process, and a
+    prepared plan does not see later settings.
 
     Raises:
-        MissingError: psycopg is not installed, or the URL's host is none.
+        MissingError: psycopg is not installed, or the URL's host is not valid.
     """
     parsed = driver_url(url)
     if "@" in (parsed.host or ""):
@@ -69,11 +69,11 @@ def connection_arguments(url: str) -> dict[str, Any]:
 
 
 class Server:
-    """One server, reached by connections that are opened when asked for and closed when given back.
+    """One server; its connections are opened on request and closed on release.
 
     Args:
-        url: as ``storage.url`` has it.
-        name: the URL as it may be shown.
+        url: as in ``storage.url``.
+        name: the URL in a form that may be shown.
 
     Raises:
         MissingError: psycopg is not installed.
@@ -84,7 +84,7 @@ class Server:
         self._password = driver_url(url).password
         self._heard_at = 0.0
         self._engine = create_engine(
-            # What the URL says of options is among the arguments; from the URL ``none`` would be sent as it is.
+            # The URL's options are among the arguments; in the URL, ``none`` would be sent to the server.
             driver_url(url).difference_update_query(["options"]),
             connect_args=connection_arguments(url),
             poolclass=NullPool,
@@ -93,16 +93,16 @@ class Server:
         )
 
     def connect(self) -> Connection:
-        """The connection for ``transact``."""
+        """Open the connection for ``transact``."""
         connection = self._engine.connect()
         self._heard_at = time.monotonic()
         return connection
 
     def transact(self, connection: Connection, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` in one transaction; on a new connection if the old one is gone.
+        """Run ``work`` in one transaction; on a new connection if the old one was lost.
 
-        A connection that goes while ``work`` runs takes the transaction with it, so ``work`` begins anew, once. One
-        that goes at the commit is another matter: it may have been done.
+        If the connection is lost while ``work`` runs, the transaction is lost too, and ``work`` runs again, once. A
+        connection that is lost during the commit is reported, because the commit may have succeeded.
         """
         if not self._is_there(connection):
             connection.invalidate()
@@ -123,11 +123,11 @@ class Server:
     def claim(self, session: str) -> Callable[[], None] | None:
         """Claim a session by a lock that ends with its connection, however that ends.
 
-        The lock belongs to a transaction that stays open: behind pgbouncer in transaction mode a lock of the connection
-        would stay with a server process that serves somebody else next.
+        The lock belongs to a transaction that stays open. Behind pgbouncer in transaction mode, a lock of the
+        connection would stay with a server process that then serves other clients.
 
         Returns:
-            a function that gives the claim back, or None if somebody else has it.
+            a function that releases the claim, or None if the session is claimed elsewhere.
         """
         connection = self._engine.connect()
         try:
@@ -147,7 +147,7 @@ class Server:
         return give_back
 
     def explained(self, error: DBAPIError) -> ZeusError:
-        """What an error means to who runs an agent."""
+        """An error in the user's terms: its cause and a remedy."""
         return explained_postgres_error(
             error.orig, self._name, self._password, is_lost=error.connection_invalidated
         )
@@ -169,7 +169,7 @@ class Server:
 
 
 def _as_sqlalchemy_has_it(connection: Connection, work: Callable[[Connection], T]) -> T:
-    """``work``, whose errors are SQLAlchemy's also where it speaks to psycopg's own connection."""
+    """Run ``work``; errors from psycopg's own connection, which some statements use directly, become SQLAlchemy's."""
     try:
         return work(connection)
     except _error_type() as error:
@@ -183,10 +183,10 @@ def _as_sqlalchemy_has_it(connection: Connection, work: Callable[[Connection], T
 
 
 def connection_may_be_gone(descriptor: int, heard_at: float) -> bool:
-    """Whether a connection that waits for nothing should be asked if it is there.
+    """Whether an idle connection should be tested before it is used.
 
     Args:
-        descriptor: of its socket. A server that ends a connection says so: there is something to read.
+        descriptor: its socket's. When a server ends a connection, there is something to read.
         heard_at: when it last answered, by the monotonic clock.
     """
     if time.monotonic() - heard_at > IDLE_SECONDS:
@@ -201,11 +201,11 @@ def connection_may_be_gone(descriptor: int, heard_at: float) -> bool:
 def explained_postgres_error(
     error: BaseException | None, name: str, password: str | None, *, is_lost: bool
 ) -> ZeusError:
-    """What psycopg's ``error`` means to who runs an agent: its cause and what to do; never the password.
+    """psycopg's ``error`` in the user's terms: its cause and a remedy, without the password.
 
     Args:
-        name: the URL as it may be shown.
-        is_lost: whether the connection went with it.
+        name: the URL in a form that may be shown.
+        is_lost: whether the connection was lost.
     """
     cause = " ".join(str(error).split())
     if password:
@@ -230,7 +230,7 @@ _UNREACHABLE: Final = (
     "|could not translate host name"
 )
 _MEANINGS: Final = (
-    # SQLSTATE (None where the connection was never made), what it says, what it means, what to do
+    # SQLSTATE (None if no connection was made), a pattern of its text, its meaning, the remedy
     (
         None,
         "password authentication failed|no password supplied",
@@ -282,6 +282,7 @@ _MEANINGS: Final = (
     ),
     ("3F000", "", "has no schema to make tables in", "Create the schema that search_path names."),
 )
+# Without a timeout, because the claim's transaction stays open and idle for the whole run.
 _CLAIM: Final = text(
     "SELECT set_config('idle_in_transaction_session_timeout', '0', true), pg_try_advisory_xact_lock(:key)"
 )

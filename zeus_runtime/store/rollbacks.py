@@ -1,4 +1,4 @@
-"""Returns to an earlier message; ``line`` says what they mean."""
+"""Returns to an earlier message; ``branch`` computes their effect."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ async def rollbacks(log: ThreadLog, thread: Thread) -> Sequence[Rollback]:
 
 
 async def roll_back(log: ThreadLog, thread: Thread, kept_seq: int) -> Rollback:
-    """Set aside every message after ``kept_seq`` that is written; none of them is touched.
+    """Set aside every message after ``kept_seq``; the messages themselves stay unchanged.
 
     Raises:
-        LogConflictError: another process has taken the session.
+        LogConflictError: another process has claimed the session.
     """
 
     def work(connection: Connection) -> Rollback:

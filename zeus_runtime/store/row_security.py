@@ -1,9 +1,9 @@
-"""Row-level security on PostgreSQL: a second wall behind the conditions of every query of memory and knowledge bases.
+"""Row-level security on PostgreSQL: a second barrier behind the conditions in all queries of memory and knowledge.
 
-Each transaction says on whose behalf it is (``act_for``), and the server shows and takes rows accordingly, whatever the
-query says. A transaction that says nothing sees nothing. The tables' owner and superusers are exempt: agents have to
-run as another role (docs/how-to/deployment.md). It catches a forgotten condition; a client that can send any SQL can
-also claim to be another user.
+Each transaction names its user (``act_for``), and the server shows and accepts rows accordingly, whatever the query
+says. A transaction that names no user sees nothing. The tables' owner and superusers are exempt, so agents have to use
+another role (docs/how-to/deployment.md). This catches a forgotten condition; a client that can send any SQL can also
+claim to be another user.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from zeus_runtime.store.compiled_statements import server_driver
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-# As a subquery a setting is read once, not for every row.
+# As a subquery, a setting is read once and not for every row.
 _EVERYTHING: Final = "(SELECT current_setting('zeus.upkeep', true)) = 'on'"
 _USER: Final = "(SELECT current_setting('zeus.user_id', true))"
 _PROJECT: Final = "(SELECT current_setting('zeus.project_id', true))"
@@ -47,7 +47,7 @@ _BASE_CHANGED: Final = (
 
 
 def _of_base(place: str) -> Mapping[str, str]:
-    """What is in a base is seen by whom the base is, and changed by who may change the base."""
+    """The rows of a base are visible to those who see the base, and may be changed by those who may change the base."""
     seen = f"EXISTS (SELECT FROM {place})"
     changed = f"EXISTS (SELECT FROM {place} AND ({_BASE_CHANGED}))"
     return {"SELECT": seen, "INSERT": changed, "UPDATE": changed, "DELETE": changed}
@@ -56,7 +56,7 @@ def _of_base(place: str) -> Mapping[str, str]:
 _Rules = Mapping[str, str]
 _RULES: Final[Mapping[str, _Rules]] = {
     "memory_item": {"SELECT": _SEEN, "INSERT": _MADE, "UPDATE": _EDITED, "DELETE": _REMOVED},
-    # A vector is put when its item was written, so what may be made or changed is the item's affair.
+    # A vector is stored with its item, and the item's own rules decide who may make or change it.
     "memory_vector_pg": {"SELECT": _SEEN, "INSERT": _SEEN, "UPDATE": _SEEN, "DELETE": _SEEN},
     "memory_history": {"SELECT": _TOLD, "INSERT": f"by = {_USER}", "UPDATE": _TOLD},
     "user_profile": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_USER),
@@ -65,7 +65,7 @@ _RULES: Final[Mapping[str, _Rules]] = {
         "SELECT": f"{_OF_PROJECT} AND {_MEMBER}",
         **dict.fromkeys(("INSERT", "UPDATE", "DELETE"), f"{_OF_PROJECT} AND {_WRITER}"),
     },
-    # Who has no row is no member, so a project's rows are read before it is known who may see what of it.
+    # A user without a row is not a member. So a project's rows must be readable before the user's role is known.
     "project_member": {
         "SELECT": _OF_PROJECT,
         "INSERT": f"{_OF_PROJECT} AND {_HEAD}",
@@ -92,15 +92,15 @@ SELECT set_config('zeus.user_id', %(user)s, true), set_config('zeus.project_id',
 
 
 def seen(table: str) -> str:
-    """What the policy lets be seen of one of the ``SECURED`` tables, as a condition on its columns.
+    """The condition under which the policy shows a row of one of the ``SECURED`` tables, on its columns.
 
-    For functions of the tables' owner, whom no policy holds back.
+    For functions that run with the rights of the tables' owner, who is exempt from policies.
     """
     return f"({_EVERYTHING} OR {_RULES[table]['SELECT']})"
 
 
 def policies(table: str) -> list[str]:
-    """The statements that secure a table; they replace what was there."""
+    """The statements that secure a table; they replace its former policies."""
     statements = [f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"]
     for command, rule in _RULES[table].items():
         name = f"zeus_{command.lower()}"
@@ -119,22 +119,22 @@ def policies(table: str) -> list[str]:
 
 
 SECURED: Final = tuple(_RULES)
-"""Tables with rows of their own for each user or project."""
+"""Tables with separate rows for each user or project."""
 
 
 def secure_rows(connection: Connection, table: str) -> None:
-    """Let each row of one of the ``SECURED`` tables be seen and changed by whom it concerns only."""
+    """Secure one of the ``SECURED`` tables: only the users concerned see and change a row."""
     for statement in policies(table):
         connection.exec_driver_sql(statement)
 
 
 def act_for(connection: Connection, user_id: str, project_id: str | None, role: str | None) -> None:
-    """Say on whose behalf this transaction is (PostgreSQL; nothing elsewhere)."""
+    """Set the user, project and role of this transaction (PostgreSQL only)."""
     _say(connection, user=user_id, project=project_id or "", role=role or "", upkeep="")
 
 
 def act_for_upkeep(connection: Connection) -> None:
-    """Say that this transaction concerns everybody's rows: embedding, comparing indexes, when an item was used."""
+    """Give this transaction access to all users' rows, for embedding, comparing indexes, and recording use."""
     _say(connection, user="", project="", role="", upkeep="on")
 
 

@@ -1,4 +1,4 @@
-"""The schema of a database: which revision it has, and how it comes to the one this program knows."""
+"""The schema of a database: its revision, and the upgrade to the revision that this program knows."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from zeus_runtime.store.database import Database
 
 HEAD: Final = "0012"
-"""The newest revision of ``migrations``. Revisions are four digits, so that they compare as texts do."""
+"""The newest revision of ``migrations``. Revisions have four digits, so that they can be compared as texts."""
 
 MIGRATIONS: Final = Path(__file__).with_name("migrations")
 
 _FIRST: Final = "0001"
 _OURS: Final = {"key", "session", "agent", "created_ms", "updated_ms"}
-"""What the table ``thread`` had before there were revisions; another program's has not."""
+"""The columns of the table ``thread`` before the first revision; another program's table does not have them."""
 _LOCK: Final = int.from_bytes(b"zeus", "big")
 _version = Table(
     "alembic_version",
@@ -45,7 +45,7 @@ _VERSION = select(_version.c.version_num)
 
 
 def state(found: str | None) -> Literal["no tables", "current", "older", "newer", "another program's"]:
-    """What a revision is to this program."""
+    """The meaning of a revision to this program."""
     if found is None:
         return "no tables"
     if found == HEAD:
@@ -56,23 +56,24 @@ def state(found: str | None) -> Literal["no tables", "current", "older", "newer"
 
 
 async def current(database: Database) -> str | None:
-    """The revision of a database; None for one without our tables, ``0001`` for one from before there were revisions.
+    """The revision of a database; None without Zeus's tables, ``0001`` for a database from before the first revision.
 
     Raises:
-        MissingError: it cannot be reached or used, or is not ours.
+        MissingError: it cannot be reached or used, or belongs to another program.
         RunError: it cannot be read.
     """
     return await database.run(lambda connection: _found(connection, database.name))
 
 
 async def ready(database: Database) -> None:
-    """See to it that a database has this program's schema; for one that has it, this is one small query.
+    """Ensure that a database has this program's schema; if it has, this is one small query.
 
-    A database without tables gets them. A SQLite file of an older schema is upgraded while other processes wait. A
-    server's is not: many programs may use it, and the role that runs agents need not own its tables.
+    A database without tables gets them. A SQLite file with an older schema is upgraded while other processes wait. A
+    server is not upgraded, because many programs may use it, and the role that runs agents need not own its tables.
 
     Raises:
-        MissingError: the database is not ours, or its schema is newer than this program knows, or a server's is older.
+        MissingError: the database belongs to another program, its schema is newer than this program knows, or a
+            server's schema is older.
         RunError: the database cannot be read or written.
     """
     if await database.run(_fast) != HEAD:
@@ -80,13 +81,13 @@ async def ready(database: Database) -> None:
 
 
 async def upgrade(database: Database) -> str | None:
-    """Bring a database to this program's schema, in one transaction.
+    """Upgrade a database to this program's schema, in one transaction.
 
     Returns:
         the revision it had; None if it had no tables.
 
     Raises:
-        MissingError: the database is not ours, or its schema is newer than this program knows.
+        MissingError: the database belongs to another program, or its schema is newer than this program knows.
         RunError: the database cannot be read or written.
     """
     return await _advance(database, upgrades=True)
@@ -95,6 +96,7 @@ async def upgrade(database: Database) -> str | None:
 async def _advance(database: Database, *, upgrades: bool) -> str | None:
     def work(connection: Connection) -> str | None:
         _lock(connection)
+        # Read again under the lock: another process may have upgraded it meanwhile.
         found = _found(connection, database.name)
         if found is None:
             _create(connection)
@@ -107,7 +109,7 @@ async def _advance(database: Database, *, upgrades: bool) -> str | None:
 
 
 def _fast(connection: Connection) -> str | None:
-    """The revision that is written there, asked without looking whether the table is there."""
+    """The stored revision, read without checking whether the table exists."""
     try:
         return connection.execute(_VERSION).scalar()
     except DatabaseError as error:
@@ -131,10 +133,11 @@ def _found(connection: Connection, name: str) -> str | None:
 
 
 def _lock(connection: Connection) -> None:
-    """Keep other processes from doing the same until the transaction ends."""
+    """Keep other processes from upgrading until the transaction ends."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         return
+    # An upgrade, or the wait for another process's, may take longer than the default timeout.
     connection.execute(text("SET LOCAL statement_timeout = 0"))
     connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
 
@@ -177,7 +180,7 @@ def _migrate(connection: Connection, found: str, file: Path | None) -> None:
 
     script = ScriptDirectory(str(MIGRATIONS))
     has_version = inspect(connection).has_table(_version.name)
-    # One from before revisions may have only the first of the tables: the first revision makes those that are missing.
+    # A database from before the first revision may lack some tables, which the first revision makes.
     base = found if has_version else "base"
     steps = [*script.iterate_revisions(HEAD, base)][::-1]
     for step in steps:
@@ -195,7 +198,7 @@ def _migrate(connection: Connection, found: str, file: Path | None) -> None:
 
 
 def _copy(file: Path, copy: Path) -> None:
-    """What was committed; the transaction that upgrades has written nothing yet."""
+    """Copy the committed content; the upgrading transaction has written nothing yet."""
     from zeus_runtime.store.database import make_file
 
     copy.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""A claim on a session: while one process runs it, no other may; the claim ends with the process, however it ends.
+"""A claim on a session: only one process at a time can run it; the claim ends with the process, however that ends.
 
-A claim can be lost while its holder lives on, so each one raises the session's epoch (``thread.epoch``), and what is
-written for a session is written in the epoch of its claim or not at all.
+A claim can be lost while its holder continues. So each claim raises the session's epoch (``thread.epoch``), and writes
+for a session happen in the epoch of its claim or not at all.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any, Final
 from zeus_runtime.errors import RunError
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-"""What a file system without locks answers (some network file systems): there, only the log's own order protects."""
+"""The errors of a file system without locks (some network file systems); there, only the log's order protects."""
 
 EPOCH: Final = "__zeus_epoch"
-"""Under which key of a graph's ``configurable`` a checkpointer finds the epoch of the session's claim."""
+"""Key in a graph's ``configurable`` under which a checkpointer finds the epoch of the session's claim."""
 
 _ONE_AT_A_TIME: Final = "One process at a time may run a session; continue it where the other one left it."
 
 
 class LogConflictError(RunError):
-    """Another process wrote to the same place of the same thread, or has taken its session since."""
+    """Another process wrote to the same place of the same session, or has claimed the session since."""
 
     code = "session_conflict"
 
@@ -34,37 +34,37 @@ class LogConflictError(RunError):
 
 
 def claim_lost(what: str, session: str) -> LogConflictError:
-    """What is said where a claim was lost."""
+    """The error for a write after a claim was lost."""
     return LogConflictError(f"{what} of {session} was not written: another process has taken the session")
 
 
 def epoch_of(configurable: Mapping[str, Any]) -> int | None:
-    """The epoch in which a checkpoint may be written; None where nothing is claimed."""
+    """The epoch in which a checkpoint may be written; None without a claim."""
     epoch: int | None = configurable.get(EPOCH)
     return epoch
 
 
 def claim(file: Path) -> Callable[[], None] | None:
-    """Claim what the lock file ``file`` stands for.
+    """Claim the session of the lock file ``file``.
 
-    The operating system's lock on an open file is what counts, not that the file is there: one that a killed process
-    left behind claims nothing.
+    The operating system's lock on the open file decides, not the existence of the file: a file that a killed process
+    left does not claim anything.
 
     Returns:
-        a function that gives the claim back, or None if somebody else has it.
+        a function that releases the claim, or None if the session is claimed elsewhere.
 
     Raises:
         OSError: the file cannot be made.
     """
     try:
         import fcntl
-    except ImportError:  # Windows: the thread log refuses the second of two writers
+    except ImportError:  # Windows: the log refuses the second of two writers
         return _nothing
     while True:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever had it before may have removed the file between our opening and our lock.
+            # Its former holder may have removed the file between opening and locking it here.
             current = file.stat().st_ino == os.fstat(descriptor).st_ino
         except FileNotFoundError:
             current = False
@@ -80,6 +80,7 @@ def claim(file: Path) -> Callable[[], None] | None:
         os.close(descriptor)
 
     def give_back() -> None:
+        # Removed while it is still locked: a process that has opened it meanwhile sees that it is another file.
         with suppress(OSError):
             file.unlink()
         os.close(descriptor)

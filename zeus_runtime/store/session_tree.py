@@ -1,4 +1,4 @@
-"""Sub-agents' sessions: made for one call of one run, and gone with the session that they work for."""
+"""Sub-agents' sessions: made for one call of one run, and deleted with their parent session."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _parent = ParentRow.__table__  # type: ignore[attr-defined]
 
 
 def child_session(parent: str, run_id: str, place: int) -> str:
-    """The id of the session that works for a call: the same whenever its run is taken up."""
+    """The id of the session that works for a call: the same whenever its run is resumed."""
     digest = hashlib.sha256(f"{parent}\n{run_id}\n{place}".encode()).hexdigest()
     return f"session_{digest[:12]}"
 
@@ -33,10 +33,10 @@ def child_session(parent: str, run_id: str, place: int) -> str:
 async def open_child(
     log: ThreadLog, parent: Thread, run_id: str, place: int, *, agent: str, title: str, at_most: int
 ) -> Thread | None:
-    """The thread of the session that works for a call, made if it is new; None if its run has ``at_most`` already.
+    """The session that works for a call, made if it is new; None if its run already has ``at_most`` of them.
 
     Raises:
-        LogConflictError: another process has taken the parent.
+        LogConflictError: another process has claimed the parent.
     """
     session = child_session(parent.session, run_id, place)
     now = log.now_ms()
@@ -60,7 +60,7 @@ async def open_child(
 
 
 async def helpers_of(log: ThreadLog, thread: Thread, run_id: str) -> list[Thread]:
-    """The sessions of the sub-agents of one run, and of theirs."""
+    """The sessions of one run's sub-agents, and of their sub-agents."""
 
     def work(connection: Connection) -> list[Thread]:
         query = (
@@ -75,7 +75,7 @@ async def helpers_of(log: ThreadLog, thread: Thread, run_id: str) -> list[Thread
 
 
 def descendants_in(connection: Connection, thread: Thread) -> list[Thread]:
-    """The sessions of a session's sub-agents, and of theirs, the youngest last."""
+    """The sessions of a session's sub-agents and of their sub-agents, parents before children."""
     found: list[Thread] = []
     young = [thread.key]
     while young:
@@ -95,10 +95,10 @@ async def own_family(log: ThreadLog, thread: Thread, what: str) -> list[Thread]:
     """A claimed session and its sub-agents' sessions, the session itself last.
 
     Args:
-        what: is to be done with them, in the words of an error.
+        what: the planned operation, for an error's message.
 
     Raises:
-        LogConflictError: another process has taken the session.
+        LogConflictError: another process has claimed the session.
     """
 
     def work(connection: Connection) -> list[Thread]:
@@ -110,12 +110,13 @@ async def own_family(log: ThreadLog, thread: Thread, what: str) -> list[Thread]:
 async def removal(
     log: ThreadLog, thread: Thread, leaving: Callable[[Connection, Thread], None] = lambda _, __: None
 ) -> Callable[[Connection], None]:
-    """What removes a session and its sub-agents' sessions with all their messages, archived or not, in one transaction.
+    """A function that deletes a session and its sub-agents' sessions with all messages, archived or not.
 
-    Called with a connection to the log's database it raises LogConflictError if the claim was lost.
+    Called with a connection to the log's database, it deletes in that connection's transaction, and raises
+    LogConflictError if the claim was lost.
 
     Args:
-        leaving: told of each session before its rows go.
+        leaving: called with each session before its rows are deleted.
     """
     hold = await holding(log.database, thread, "the end")
 
@@ -131,11 +132,12 @@ async def removal(
 
 
 def _family_in(connection: Connection, thread: Thread) -> list[Thread]:
+    # Children first, so that no row refers to a deleted parent.
     return [*descendants_in(connection, thread)[::-1], thread]
 
 
 async def parent_of(log: ThreadLog, thread: Thread) -> str | None:
-    """The session that a session works for; None for one of the user's own."""
+    """The parent session; None for one of the user's own sessions."""
     query = (
         select(_thread.c.session)
         .select_from(_thread.join(_parent, _parent.c.parent == _thread.c.key))

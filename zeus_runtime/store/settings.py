@@ -1,4 +1,4 @@
-"""What users chose for themselves, which the database keeps and no YAML: JSON by user and name."""
+"""Users' own choices, which are stored in the database and not in the YAML: JSON by user and name."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ _PUT: Final = text(
 
 
 def setting(connection: Connection, user: str, name: str) -> str | None:
-    """The JSON that is kept for the user under ``name``, inside a transaction; None without one."""
+    """The JSON that is stored for the user under ``name``, inside a transaction; None without one."""
     act_for(connection, user, None, None)
     found: str | None = connection.execute(_GET, {"user": user, "name": name}).scalar_one_or_none()
     return found
 
 
 def put_setting(connection: Connection, user: str, name: str, value: str | None, at_ms: int) -> None:
-    """Keep the JSON for the user, or nothing any more, inside a transaction that may write.
+    """Store the JSON for the user, or remove it, inside a transaction that may write.
 
     Args:
+        value: the JSON; None removes it.
         at_ms: UTC milliseconds.
     """
     act_for(connection, user, None, None)

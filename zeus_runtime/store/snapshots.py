@@ -1,4 +1,4 @@
-"""How a session stood when its turns began and ended, for whoever takes it up: cursors, not messages."""
+"""Snapshots of a session when its turns begin and end, for a resume: cursors, not messages."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Reason: TypeAlias = Literal["turn-start", "complete", "interrupted", "error", "a
 
 @dataclass(frozen=True)
 class Snapshot:
-    """How a session stood at one moment.
+    """The state of a session at one moment.
 
     Args:
-        number: counts from 1 within the thread.
+        number: counts from 1 within the session.
         at_seq: the last message that was written.
         edits: the last edit's number.
-        run_id: whose moment it was.
-        reason: why it was taken down: a turn began or ended (``approval``: until somebody decides), or (``manual``)
-            the user went back.
+        run_id: the run whose turn began or ended.
+        reason: why it was taken: a turn began or ended (``approval``: it waits for a decision), or (``manual``) the
+            user went back.
         created_ms: when, in UTC milliseconds.
     """
 
@@ -46,7 +46,7 @@ class Snapshot:
 
 
 def take_snapshot(connection: Connection, thread: Thread, run_id: str, reason: Reason, now_ms: int) -> None:
-    """Take down how the thread stands now, in a transaction that does more."""
+    """Record the session's current state, inside a larger transaction."""
 
     def last(table: Table, name: str) -> Any:
         highest = select(func.coalesce(func.max(table.c[name]), 0)).where(table.c.thread == thread.key)
@@ -65,13 +65,13 @@ def take_snapshot(connection: Connection, thread: Thread, run_id: str, reason: R
 
 
 async def end_turn(log: ThreadLog, thread: Thread, run_id: str, reason: Reason) -> None:
-    """Mark the thread as used now, and take a snapshot of how a run left it.
+    """Mark the session as used now, and take a snapshot of the run's result.
 
-    Questions that a completed run has left open are withdrawn, its sub-agents' too: their calls got results otherwise
-    (what they would have called is not there any more), so no decision could have an effect.
+    When a run completes, its open requests and its sub-agents' are withdrawn: their calls have got other results,
+    because the tools that asked no longer exist. So no decision could have an effect.
 
     Raises:
-        LogConflictError: another process has taken the session.
+        LogConflictError: another process has claimed the session.
     """
 
     def work(connection: Connection) -> None:
@@ -84,7 +84,7 @@ async def end_turn(log: ThreadLog, thread: Thread, run_id: str, reason: Reason) 
 
 
 async def snapshots(log: ThreadLog, thread: Thread) -> Sequence[Snapshot]:
-    """How the session stood at the beginning and end of each of its turns."""
+    """The session's snapshots, from the beginning and end of each of its turns."""
     names = ("number", "at_seq", "edits", "run_id", "reason", "created_ms")
     query = select(*(_snapshot.c[name] for name in names)).where(_snapshot.c.thread == thread.key)
     return await reading(

@@ -1,4 +1,4 @@
-"""What SQLite's errors mean to who runs an agent: the cause and what to do."""
+"""SQLite's errors in the user's terms: the cause and a remedy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from zeus_runtime.errors import MissingError, RunError, ZeusError
 
-# Primary result code, what it means, what to do. https://www.sqlite.org/rescode.html
+# Primary result code, its meaning, the remedy. https://www.sqlite.org/rescode.html
 _UNUSABLE: Final = {
     "SQLITE_NOTADB": ("is not a database", "Move the file away"),
     "SQLITE_CANTOPEN": ("cannot be opened", "Make its file and its folder readable and writable"),
@@ -36,15 +36,15 @@ _OTHERWISE: Final = (
 def explained_sqlite_error(
     error: BaseException | None, what: str, file: Path | None, *, key: str = "storage.url"
 ) -> ZeusError:
-    """What SQLite's ``error``, or that of its file, means to who runs an agent.
+    """SQLite's ``error``, or that of its file, in the user's terms.
 
     Args:
-        what: failed, such as ``the database 'sqlite:///a.db'``.
+        what: the object that failed, such as ``the database 'sqlite:///a.db'``.
         file: the database's; None for one in memory.
-        key: of the config that names it.
+        key: the config's key that names it.
 
     Returns:
-        ``MissingError`` where there is no database to be used, ``RunError`` where one failed.
+        ``MissingError`` if the database cannot be used, ``RunError`` if an operation on it failed.
     """
     if isinstance(error, OSError):
         message = f"{what} cannot be made: {error.strerror}: {error.filename}"

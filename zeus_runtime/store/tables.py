@@ -11,7 +11,7 @@ from zeus_runtime.store.compressed_columns import Packed
 
 
 class ThreadRow(SQLModel, table=True):
-    """A session: one thread of messages. ``epoch`` is raised each time a process that runs it takes it."""
+    """A session: one thread of messages. ``epoch`` is raised by each claim of a process that runs it."""
 
     __tablename__ = "thread"
 
@@ -25,7 +25,7 @@ class ThreadRow(SQLModel, table=True):
 
 
 class MessageRow(SQLModel, table=True):
-    """One message, written once and never changed. ``seq`` counts from 1 within its thread."""
+    """One message, written once and never changed. ``seq`` counts from 1 within its session."""
 
     __tablename__ = "message"
 
@@ -41,7 +41,7 @@ class MessageRow(SQLModel, table=True):
 
 
 class EditRow(SQLModel, table=True):
-    """One edit of what the model sees, in the order of admission; ``at_seq`` is the last message it could know."""
+    """One edit of the view, in the order of admission; ``at_seq`` is the last message before the edit."""
 
     __tablename__ = "context_edit"
 
@@ -56,7 +56,7 @@ class EditRow(SQLModel, table=True):
 
 
 class StepRow(SQLModel, table=True):
-    """The ledger's entry of one model call; ``number`` counts from 1 within its thread."""
+    """The ledger's entry of one model call; ``number`` counts from 1 within its session."""
 
     __tablename__ = "context_step"
 
@@ -72,7 +72,7 @@ class StepRow(SQLModel, table=True):
 
 
 class TextRow(SQLModel, table=True):
-    """A section's text or a tool's schema that the ledger refers to by its digest; once per thread."""
+    """A section's text or a tool's schema that the ledger refers to by its digest; stored once per session."""
 
     __tablename__ = "context_text"
 
@@ -86,7 +86,7 @@ class TextRow(SQLModel, table=True):
 
 
 class RollbackRow(SQLModel, table=True):
-    """A return to an earlier message: what was written after it stays, and is part of the conversation no more."""
+    """A return to an earlier message: later messages stay stored, and are no longer part of the conversation."""
 
     __tablename__ = "thread_rollback"
 
@@ -104,7 +104,7 @@ class RollbackRow(SQLModel, table=True):
 
 
 class SnapshotRow(SQLModel, table=True):
-    """How a session stood when a turn began or ended: cursors into the log, not messages."""
+    """The state of a session when a turn began or ended: cursors into the log, not messages."""
 
     __tablename__ = "session_state_snapshot"
 
@@ -122,7 +122,7 @@ class SnapshotRow(SQLModel, table=True):
 
 
 class ArchiveRow(SQLModel, table=True):
-    """A session that was archived: its rows, packed; they are nowhere else until it is restored."""
+    """An archived session: its packed rows, which are nowhere else until it is restored."""
 
     __tablename__ = "checkpoint_archive"
 
@@ -141,7 +141,7 @@ class ArchiveRow(SQLModel, table=True):
 
 
 class UpkeepRow(SQLModel, table=True):
-    """When a regular task was last taken on; ``name`` says which and whose."""
+    """When a regular task was last taken on; ``name`` says which task, and for which agent."""
 
     __tablename__ = "upkeep"
 
@@ -150,7 +150,7 @@ class UpkeepRow(SQLModel, table=True):
 
 
 class ParentRow(SQLModel, table=True):
-    """Which call of which run a sub-agent's session works for; ``place`` is where that call's result goes."""
+    """The call and the run that a sub-agent's session works for; ``place`` is the place of that call's result."""
 
     __tablename__ = "thread_parent"
 
@@ -169,10 +169,10 @@ class ParentRow(SQLModel, table=True):
 
 
 class ApprovalRow(SQLModel, table=True):
-    """What a person is asked, written before anybody is; ``verdict`` is null until it is decided.
+    """An approval request, stored before the user sees it; ``verdict`` is null until it is decided.
 
     ``request`` and ``decision`` are JSON. ``digest`` binds the decision to the tool and the arguments that were shown,
-    ``shown`` to the change that was; it is null in rows from before revision 0012.
+    and ``shown`` binds it to the change that was shown; it is null in rows from before revision 0012.
     """
 
     __tablename__ = "pending_approval"
@@ -196,7 +196,7 @@ class ApprovalRow(SQLModel, table=True):
 
 
 class AllowedRow(SQLModel, table=True):
-    """A tool that a user never wants to be asked about again."""
+    """A tool that a user does not want to be asked about again."""
 
     __tablename__ = "allowlist"
 
@@ -206,7 +206,7 @@ class AllowedRow(SQLModel, table=True):
 
 
 class HandleRow(SQLModel, table=True):
-    """A file that a session names, archived or not: an original that an edit kept, what a message brought along."""
+    """A file that a session names, archived or not: an original of an edit, or an attachment of a message."""
 
     __tablename__ = "original_handle"
 
@@ -240,4 +240,4 @@ TABLES: Final[tuple[Table, ...]] = tuple(
         HandleRow,
     )
 )
-"""Every table of the schema, each after those it refers to. What is new here needs a revision in ``migrations``."""
+"""Every table of the schema, each after those it refers to. A new table needs a revision in ``migrations``."""

@@ -1,4 +1,4 @@
-"""The append-only thread log: every message of every session, once, in order, with the view's edits and the ledger."""
+"""The append-only log: every message of every session, once, in order, with the view's edits and the ledger."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TITLE_CHARACTERS = 80
 
 @dataclass(frozen=True)
 class LogEntry:
-    """One message as it is stored; ``payload`` is JSON text."""
+    """One stored message; ``payload`` is JSON text."""
 
     seq: int
     id: str
@@ -38,13 +38,14 @@ class LogEntry:
 
 @dataclass(frozen=True)
 class StepEntry:
-    """One entry of the ledger as it is stored.
+    """One stored entry of the ledger.
 
     Args:
-        number: counts from 1 within the thread.
-        seq: the last message the call knew of.
+        number: counts from 1 within the session.
+        seq: the last message before the call.
         payload: JSON text.
-        texts: digest to text of what the entry refers to and the store may not have yet; empty when read.
+        created_ms: when it was written, in UTC milliseconds; not set in a new entry.
+        texts: the texts that the entry refers to and that may not be stored yet, by digest; empty when read.
     """
 
     number: int
@@ -59,12 +60,12 @@ def _now_ms() -> int:
 
 
 class ThreadLog:
-    """Reads and appends; nothing here changes or removes a message but deleting its whole session.
+    """Reads and appends; no method changes or removes a message, except by deleting its whole session.
 
-    What is appended to a session that is claimed is appended in the claim's epoch (``epochs``).
+    If the session is claimed, entries are appended in the claim's epoch (``fencing``).
 
     Args:
-        database: where the tables are.
+        database: has the tables.
         now_ms: the clock, UTC milliseconds.
     """
 
@@ -73,7 +74,7 @@ class ThreadLog:
         self.now_ms = now_ms
 
     async def create_tables(self) -> None:
-        """See to it that the database has the tables of this program; ``schema.ready`` says how and what it raises."""
+        """Ensure that the database has this program's tables; ``schema.ready`` has the details and the errors."""
         await schema.ready(self.database)
 
     async def open(self, session: str, *, agent: str, title: str = "") -> Thread:
@@ -110,7 +111,7 @@ class ThreadLog:
             archived: whether it may be archived.
 
         Raises:
-            UsageError: there is no such session, or it is archived.
+            UsageError: the session does not exist, or it is archived.
         """
 
         key = await self._key(session, archived=archived)
@@ -121,10 +122,11 @@ class ThreadLog:
         return Thread(key, session)
 
     async def has(self, session: str) -> bool:
-        """Whether there is such a session, archived or not."""
+        """Whether the session exists, archived or not."""
         return await self._key(session, archived=True) is not None
 
     async def _key(self, session: str, *, archived: bool) -> int | None:
+        # No session has such an id, and PostgreSQL refuses NUL in a parameter.
         if not session.isprintable():
             return None
         return await self.database.run(lambda connection: key_of(connection, session, archived=archived))
@@ -146,10 +148,10 @@ class ThreadLog:
             begins: the run whose turn begins with the message: a snapshot is taken.
 
         Returns:
-            when, in UTC milliseconds.
+            when it was written, in UTC milliseconds.
 
         Raises:
-            LogConflictError: the place is taken, or the session is.
+            LogConflictError: another process has written at ``seq``, or claimed the session.
         """
         now = self.now_ms()
         row = {"thread": thread.key, "seq": seq, "id": message_id, "created_ms": now, "payload": payload}
@@ -166,7 +168,7 @@ class ThreadLog:
         return now
 
     async def read(self, thread: Thread, *, after: int = 0) -> Sequence[LogEntry]:
-        """The messages with ``seq`` greater than ``after``, in order."""
+        """The messages with a ``seq`` greater than ``after``, in order."""
         query = (
             select(MESSAGE.c.seq, MESSAGE.c.id, MESSAGE.c.payload, MESSAGE.c.created_ms)
             .where(MESSAGE.c.thread == thread.key, MESSAGE.c.seq > after)
@@ -184,7 +186,7 @@ class ThreadLog:
         )
 
     async def append_edits(self, thread: Thread, number: int, at_seq: int, payloads: Sequence[str]) -> None:
-        """Write edits of the thread's view, the first as the ``number``-th, all or none.
+        """Write edits of the view, the first with number ``number``, all or none.
 
         Raises:
             LogConflictError: another process wrote one of them.
@@ -202,7 +204,7 @@ class ThreadLog:
         await appending(self.database, thread, f"edit {number}", work)
 
     async def edit_entries(self, thread: Thread) -> Sequence[tuple[int, int, str]]:
-        """The edits as (number, the last message it could know, payload), in the order of admission."""
+        """The edits as (number, ``seq`` of the last message before it, payload), in the order of admission."""
         query = (
             select(EDIT.c.number, EDIT.c.at_seq, EDIT.c.payload)
             .where(EDIT.c.thread == thread.key)
@@ -215,7 +217,7 @@ class ThreadLog:
         )
 
     async def append_step(self, thread: Thread, step: StepEntry) -> None:
-        """Write an entry of the ledger that no message goes with.
+        """Write an entry of the ledger without a message.
 
         Raises:
             LogConflictError: another process wrote it.
@@ -228,7 +230,7 @@ class ThreadLog:
         )
 
     async def steps(self, thread: Thread, *, last: bool = False) -> Sequence[StepEntry]:
-        """The ledger's entries in order, or the last one alone."""
+        """The ledger's entries in order, or only the last one."""
         query = select(STEP.c.number, STEP.c.seq, STEP.c.payload, STEP.c.created_ms).where(
             STEP.c.thread == thread.key
         )
@@ -238,7 +240,7 @@ class ThreadLog:
         )
 
     async def texts(self, thread: Thread, digests: Sequence[str] | None = None) -> Mapping[str, str]:
-        """Digest to text of all that the thread's ledger refers to, or of these."""
+        """All texts that the session's ledger refers to, or those of ``digests``, by digest."""
         query = select(_text.c.digest, _text.c.text).where(_text.c.thread == thread.key)
         if digests is not None:
             query = query.where(_text.c.digest.in_(digests))
@@ -266,23 +268,23 @@ class ThreadLog:
         put(connection, STEP, entry, fence)
 
     async def touch(self, thread: Thread) -> None:
-        """Mark the thread as used now."""
+        """Mark the session as used now."""
         await self.database.run(lambda connection: self.touch_in(connection, thread))
 
     def touch_in(self, connection: Connection, thread: Thread) -> None:
-        """Mark the thread as used now, in a transaction that does more."""
+        """Mark the session as used now, inside a larger transaction."""
         connection.execute(update(_thread).where(here(thread)).values(updated_ms=self.now_ms()))
 
     async def sessions(
         self, *, agent: str | None = None, limit: int | None = None, archived: bool = False
     ) -> Sequence[SessionInfo]:
-        """The user's sessions, last used first; those that are archived instead of those that are not, if so asked."""
+        """The user's sessions, last used first; with ``archived``, the archived ones instead of the others."""
         return await self.database.run(
             lambda connection: list_sessions(connection, agent=agent, limit=limit, archived=archived)
         )
 
     async def count_of_others(self, agent: str, *, archived: bool = False) -> int:
-        """How many sessions ``sessions`` has of other agents."""
+        """The number of other agents' sessions that ``sessions`` would return."""
         return await self.database.run(
             lambda connection: count_of_others(connection, agent, archived=archived)
         )
@@ -297,5 +299,5 @@ class ThreadLog:
 
 
 def _storable(text: str) -> str:
-    """``text`` without NUL, which PostgreSQL cannot store; shown as the symbol for it."""
+    """``text`` without NUL, which PostgreSQL cannot store; the symbol for NUL replaces it."""
     return text.replace("\0", "\u2400")

@@ -1,4 +1,4 @@
-"""A session's thread: its row, and whether it may be worked on."""
+"""A session's row, and whether it may be used."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _archive = ArchiveRow.__table__  # type: ignore[attr-defined]
 
 @dataclass(frozen=True)
 class Thread:
-    """A session's place in the log."""
+    """A session's key in the log, and its id."""
 
     key: int
     session: str
 
 
 def first_epoch() -> int:
-    """Of a new thread: one that no thread of before had, which may have had its session's name and key."""
+    """The epoch of a new session: random, because an earlier session may have had the same id and key."""
     return secrets.randbelow(2**30)
 
 
 def here(thread: Thread) -> ColumnElement[bool]:
-    """The thread's own row: SQLite gives a deleted one's key to the next."""
+    """The condition for the session's own row; it compares the id too, because SQLite reuses a deleted row's key."""
     return and_(_thread.c.key == thread.key, _thread.c.session == thread.session)
 
 
 def key_of(connection: Connection, session: str, *, archived: bool = False) -> int | None:
-    """The key of a session's thread; None if there is none.
+    """The key of a session; None if it does not exist.
 
     Args:
         archived: whether it may be archived.
@@ -53,10 +53,10 @@ def key_of(connection: Connection, session: str, *, archived: bool = False) -> i
 
 
 def refuse_archived(connection: Connection, thread: Thread) -> None:
-    """See to it that the session is not archived.
+    """Check that the session is not archived.
 
     Raises:
-        UsageError: it is.
+        UsageError: it is archived.
     """
     packed = select(_archive.c.thread).where(_archive.c.thread == thread.key)
     if connection.execute(packed).first() is not None:

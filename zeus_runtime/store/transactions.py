@@ -1,12 +1,13 @@
-"""Transactions without blocking the event loop: large ones on a worker thread, small ones where they are.
+"""Transactions that do not block the event loop: large ones on a worker thread, small ones in place.
 
 Handing a 40-microsecond insert to a thread and back costs more than twice the insert itself, and a loop makes six of
-them per step. So a small write is tried at once on a connection that never waits; if another process holds the lock,
-it goes to the worker thread, whose connection does wait. Checkpoints of the write-ahead log, which do wait for the
-disk, happen on the worker only.
+them per step. So a small write is tried at once on a connection that never waits. If another process holds the lock,
+the write goes to the worker thread, whose connection does wait. Checkpoints of the write-ahead log, which wait for the
+disk, happen only on the worker.
 
-What mostly computes, on what is in memory, is slower on the worker by a seventh: the other processor's caches hold
-nothing of it. Nor is the event loop freer meanwhile, as one thread runs Python at a time. So it is done at once too.
+Work that mostly computes on data in memory is slower on the worker by a seventh, because the other processor's caches
+do not hold the data. The event loop would not be freer either, since only one thread at a time runs Python. So such
+work runs in place too.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ BUSY_TIMEOUT_SECONDS = 30.0
 
 
 class Transactions(Generic[C]):
-    """One database reached by two connections: the worker's, which waits, and the event loop's, which does not.
+    """One database with two connections: the worker's, which waits, and the event loop's, which does not.
 
     Args:
-        connect: opens a connection that waits so many seconds for a lock.
+        connect: opens a connection that waits up to the given seconds for a lock.
         transact: runs a function in one transaction of a connection.
         close: closes a connection.
         inline: whether small writes may be tried on the event loop (SQLite).
@@ -68,7 +69,7 @@ class Transactions(Generic[C]):
         return await self._on_worker(lambda: self._transact(self._worker_connection(), work))
 
     async def write(self, work: Callable[[C], T]) -> T:
-        """Run a small ``work`` in one transaction: at once if nobody holds the lock, else on the worker thread."""
+        """Run a small ``work`` in one transaction: at once if the database is not locked, else on the worker thread."""
         if self._can_inline and self._waiting is not None:
             try:
                 return self._at_once(work)
@@ -78,9 +79,9 @@ class Transactions(Generic[C]):
         return await self.run(work)
 
     async def compute(self, work: Callable[[C], T]) -> T:
-        """Run a ``work`` of a few milliseconds that needs no other thread beside it.
+        """Run a ``work`` of a few milliseconds that must not run beside other work.
 
-        At once if nobody holds the lock and the worker has nothing to do, else on the worker thread.
+        It runs at once if the database is not locked and the worker is idle, else on the worker thread.
         """
         return await (self.run(work) if self._handed else self.write(work))
 
@@ -107,7 +108,7 @@ class Transactions(Generic[C]):
     async def _on_worker(self, work: Callable[[], T]) -> T:
         handed = self._worker.submit(work)
         self._handed.add(handed)
-        # The worker says when it is done: who waits for it may be cancelled before.
+        # The worker itself reports the end: the caller that waits for it may be cancelled before.
         handed.add_done_callback(self._handed.discard)
         return await asyncio.wrap_future(handed)
 
@@ -126,14 +127,16 @@ class Transactions(Generic[C]):
 
 
 def is_locked(error: BaseException) -> bool:
-    """Whether another connection's lock is in the way (the texts of SQLite's SQLITE_BUSY and SQLITE_LOCKED)."""
+    """Whether another connection's lock caused the error (the texts of SQLite's SQLITE_BUSY and SQLITE_LOCKED)."""
     return "database is locked" in str(error) or "database table is locked" in str(error)
 
 
 def retry_while_locked(action: Callable[[], T], *, tries: int = 200, wait_seconds: float = 0.05) -> T:
-    """Setting WAL and creating tables raise "locked" despite the busy timeout when two processes start together.
+    """Call ``action`` again while the database is locked.
 
-    No longer than so many waits take: where ``action`` itself waited for the lock that long, it is not tried again.
+    Setting WAL and creating tables raise "locked" despite the busy timeout when two processes start together. The
+    retries
+    end after ``tries * wait_seconds``: an ``action`` that itself waited that long for the lock is not repeated.
     """
     end = time.monotonic() + tries * wait_seconds
     for _ in range(tries):

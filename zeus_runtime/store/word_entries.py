@@ -1,8 +1,8 @@
-"""The lexical index of the memories on PostgreSQL: which items of a place have a word, and how often.
+"""The lexical index of memories on PostgreSQL: which items of a place contain a word, and how often.
 
-Behind row-level security PostgreSQL asks an index only by operators that it trusts to tell nothing of other rows, and
-``@@`` is not one of them: each question would read all rows of the place. So a function of the tables' owner asks the
-index, and gives those items alone whose rows the one it is asked for may see.
+Under row-level security, PostgreSQL uses an index only for operators that it trusts not to reveal other rows. ``@@`` is
+not one of them, so each search would read all rows of the place. Therefore a function of the tables' owner uses the
+index, and returns only items whose rows the caller may see.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _ENTRIES_OF: Final = """
       WHERE {within}words @@ quote_literal(asked)::tsquery OFFSET 0
     ) AS item WHERE item.place = {place}{rule}
   ) AS found WHERE found.keys IS NOT NULL"""
-"""OFFSET 0 keeps the planner from asking the place's own index too, which takes longer the larger the place is.
+"""OFFSET 0 keeps the planner from using the place's own index too, which is slower the larger the place is.
 
-Packed, since a row for each entry of a common word would take longer than to find them, and in no order: to sort them
-takes the server as long again.
+The entries are packed, because a row for each entry of a common word would take longer than the search. They are not
+sorted, because sorting would take the server as long again.
 """
 _OF_ALL: Final = {"terms": "%(terms)s::text[]", "place": "%(place)s", "within": "", "rule": ""}
 _SEEN: Final = {"terms": "terms", "place": "wanted", "within": "", "rule": f" AND {seen('memory_item')}"}
@@ -46,15 +46,15 @@ CREATE OR REPLACE FUNCTION memory_words_seen(wanted bigint, terms text[])
 RETURNS TABLE (term text, keys bytea, repeated bytea) LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, {{schema}}, pg_temp
 AS $${_ENTRIES_OF.format_map(_SEEN)}$$"""
-"""With the rights of the tables' owner, so it reads no table but theirs: temporary ones of its caller come last."""
+"""It runs with the rights of the tables' owner, so it reads only that owner's tables: temporary ones come last."""
 _VERSION: Final = hashlib.sha256(_FUNCTION.encode()).hexdigest()[:16]
-"""Noted beside the function: one that another version of Zeus made, with another policy in it, is made anew."""
+"""Recorded with the function: one from another version of Zeus, with another policy, is replaced."""
 _MAKING: Final = (
     _FUNCTION,
     f"COMMENT ON FUNCTION {_NAME} IS 'zeus {_VERSION}'",
     f"ALTER FUNCTION {_NAME} OWNER TO {{owner}}",
     f"REVOKE ALL ON FUNCTION {_NAME} FROM PUBLIC",
-    # An older version's, which told everybody's keys.
+    # An older version's function, which revealed all users' keys.
     "DROP FUNCTION IF EXISTS memory_items_with(bigint, text[])",
 )
 _WITHOUT: Final = f"""
@@ -63,11 +63,11 @@ FROM pg_class, aclexplode(relacl) AS given
 WHERE oid = to_regclass('memory_item') AND given.privilege_type = 'SELECT'
   AND CASE WHEN given.grantee = 0 THEN NOT has_function_privilege('public', '{_NAME}', 'EXECUTE')
     ELSE NOT has_function_privilege(given.grantee, '{_NAME}', 'EXECUTE') END"""
-"""Who may read the table and not ask the function."""
+"""The roles that may read the table but not call the function."""
 
-# New words are found in the index at once: before, each search went through all that were not sorted into it yet.
+# Makes new words searchable in the index at once: with fastupdate, each search reads all that are not merged yet.
 _AT_ONCE: Final = "ALTER INDEX memory_item_words SET (fastupdate = off)"
-# To note that a memory was used changes its row and no index, if the new version finds room beside the old one.
+# Recording a use then changes only the row and no index, if the new version fits beside the old one.
 _ROOM: Final = "ALTER TABLE memory_item SET (fillfactor = 85)"
 _STATE: Final = f"""
 SELECT pg_has_role(words.relowner, 'USAGE'), coalesce('fastupdate=off' = ANY (words.reloptions), false),
@@ -79,7 +79,7 @@ FROM pg_class AS words, pg_class AS item
 WHERE words.oid = to_regclass('memory_item_words') AND item.oid = to_regclass('memory_item')"""
 
 Way: TypeAlias = Literal["of the place", "by the index", "behind the wall"]
-"""How entries are asked for: among the place's rows, by the index of words alone, or by the function."""
+"""How entries are searched: among the place's rows, by the index of words alone, or by the function."""
 _ENTRIES: Final[Mapping[Way, str]] = {
     "of the place": _ENTRIES_OF.format_map({**_OF_ALL, "within": "place = %(place)s AND "}),
     "by the index": _ENTRIES_OF.format_map(_OF_ALL),
@@ -88,11 +88,11 @@ _ENTRIES: Final[Mapping[Way, str]] = {
 
 
 def prepare_words(connection: Connection) -> Way:
-    """Make what searches by words ask (PostgreSQL; nothing elsewhere), as far as this role owns the tables.
+    """Prepare searches by words (PostgreSQL only), as far as this role owns the tables.
 
     Returns:
-        how ``entries`` had better ask. Where rows are secured and the owner has not made the function yet, it takes
-        longer where much is in reach.
+        the fastest way for ``entries``. If rows are secured and the owner has not made the function yet, searches take
+        longer where many rows are visible.
     """
     state = None
     if connection.dialect.name == "postgresql":
@@ -114,7 +114,7 @@ def prepare_words(connection: Connection) -> Way:
 
 
 def _provide(connection: Connection, schema: str, owner: str, *, is_made: bool) -> None:
-    """Have the function as this version makes it, for those who may read the table."""
+    """Make this version's function, and let every role that may read the table call it."""
     for each in () if is_made else _MAKING:
         connection.exec_driver_sql(each.replace("{schema}", schema).replace("{owner}", owner))
     for role in connection.exec_driver_sql(_WITHOUT).scalars().all():
@@ -122,7 +122,7 @@ def _provide(connection: Connection, schema: str, owner: str, *, is_made: bool) 
 
 
 def _set(connection: Connection, settings: Sequence[str]) -> None:
-    """Where somebody writes all the while, the next one who opens memory will do it."""
+    """Apply the settings, unless constant writes lock the table; then the next opening of memory tries again."""
     try:
         with connection.begin_nested():
             before = connection.exec_driver_sql("SELECT current_setting('lock_timeout')").scalar_one()
@@ -144,9 +144,9 @@ _LOCKED: Final = "55P03"
 def entries(
     connection: Connection, place: int, terms: Sequence[str], way: Way
 ) -> dict[str, tuple[bytes, bytes]]:
-    """Term to the keys of the place's items that have it, in no order, and how often each has it that repeats a word.
+    """By term: the keys of the place's items that contain it, unordered, and counts for items that repeat a word.
 
-    The first are big-endian int8, the others pairs of such a key and an int4. A term that stands nowhere is left out.
+    The keys are big-endian int8, the counts pairs of such a key and an int4. Terms without items are left out.
     """
     rows = server_driver(connection).execute(
         _ENTRIES[way], {"place": place, "terms": list(terms)}, binary=True

@@ -1,4 +1,4 @@
-"""What a recorded context held and why, from the log, the edits and the ledger alone."""
+"""What a recorded context contained and why, from the log, the edits and the ledger alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one step sent, by section and source, and what policies saved by then."""
+"""The content of one step's request, by section and source, and the savings of policies up to that step."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Row:
     """One line of a composition.
 
     Args:
-        part: ``section``, ``tool schema``, ``messages`` or ``pictures`` (of messages, whose own row is without them).
+        part: ``section``, ``tool schema``, ``messages`` or ``pictures`` (of messages, whose row excludes them).
         name: the section, the tool, or the messages' source.
         survival: ``pinned``, ``replayable`` or ``normal``.
-        count: how many messages or pictures; 1 for the others.
-        tokens: of all of them.
-        share: of the whole request.
+        count: the number of messages or pictures; 1 for the others.
+        tokens: the tokens of all of them.
+        share: their share of the whole request.
     """
 
     part: str
@@ -39,7 +39,7 @@ class Row:
 
 @dataclass(frozen=True)
 class PolicyTotals:
-    """What one policy did up to a step: edits admitted and refused, and by how many tokens views became shorter."""
+    """One policy's edits up to a step: how many were admitted and refused, and the tokens that views lost by them."""
 
     policy: str
     admitted: int
@@ -49,7 +49,7 @@ class PolicyTotals:
 
 @dataclass(frozen=True)
 class SessionTotals:
-    """All steps up to one: tokens as the providers reported them, policies' own calls, money where prices are known."""
+    """Totals of all steps up to one: reported tokens, policies' own calls, cost where prices are known."""
 
     steps: int
     input_tokens: int
@@ -62,14 +62,14 @@ class SessionTotals:
 
 @dataclass(frozen=True)
 class Composition:
-    """What one step sent.
+    """The content of one step's request.
 
     Args:
         step: the ledger's entry.
-        rows: what took how many tokens, sections first; as counted, before anchoring on the provider's report.
-        policies: what each policy did up to here.
-        totals: what the session used up to here.
-        files: section to the files that it was made from.
+        rows: tokens by part, sections first; as counted, before anchoring to the provider's report.
+        policies: each policy's totals up to here.
+        totals: the session's totals up to here.
+        files: the files that each section was made from, by section.
     """
 
     step: Step
@@ -80,10 +80,10 @@ class Composition:
 
 
 def composition(trace: Trace, number: int | None = None) -> Composition:
-    """What step ``number`` sent; the last one by default.
+    """The content of the request of step ``number``; of the last one by default.
 
     Raises:
-        UsageError: there is no such step, or it cannot be rebuilt.
+        UsageError: the step does not exist, or it cannot be rebuilt.
     """
     step = trace.step(number)
     parts: list[tuple[str, str, str, int, int]] = []
@@ -128,7 +128,7 @@ def _files(trace: Trace, step: Step) -> Mapping[str, Sequence[str]]:
 
 
 def _picture_tokens(item: Item, counter: Counter | None) -> int:
-    """What the pictures of a message take of its tokens."""
+    """The tokens of a message's pictures."""
     if counter is None:
         return 0
     kept = {name: value for name, value in item.message.additional_kwargs.items() if name != PICTURES}
@@ -136,9 +136,10 @@ def _picture_tokens(item: Item, counter: Counter | None) -> int:
 
 
 def policy_totals(steps: Sequence[Step]) -> Sequence[PolicyTotals]:
-    """What each policy did in ``steps``, in the order of its first decision."""
+    """The totals of each policy in ``steps``, in the order of its first decision."""
     found: dict[str, list[int]] = {}
     for decision in (each for step in steps for each in step.decisions):
+        # The runtime's entry for an overflow, not an edit of a policy.
         if decision.kind == "overflow":
             continue
         totals = found.setdefault(decision.policy, [0, 0, 0])
@@ -151,7 +152,7 @@ def policy_totals(steps: Sequence[Step]) -> Sequence[PolicyTotals]:
 
 
 def session_totals(steps: Sequence[Step]) -> SessionTotals:
-    """What ``steps`` used."""
+    """The totals of ``steps``."""
     usages = [step.usage for step in steps if step.usage is not None]
     costs = [cost for step in steps for cost in (step.cost_usd, step.policy_cost_usd) if cost is not None]
     return SessionTotals(
@@ -166,5 +167,5 @@ def session_totals(steps: Sequence[Step]) -> SessionTotals:
 
 
 def decisions_of(step: Step) -> Sequence[Decision]:
-    """What was decided in ``step``, admitted edits first."""
+    """The decisions of ``step``, admitted edits first."""
     return sorted(step.decisions, key=lambda decision: not decision.admitted)

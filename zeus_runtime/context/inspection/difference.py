@@ -1,4 +1,4 @@
-"""What changed between two steps, and which edit did it."""
+"""The changes between two steps, and the edits that made them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that two steps do not have in common.
+    """One difference between two steps.
 
     Args:
-        change: ``entered``, ``left`` or ``replaced`` (shown otherwise).
+        change: ``entered``, ``left`` or ``replaced`` (shown differently).
         what: ``message``, ``summary``, ``section`` or ``tool schema``.
         name: the ``seq`` or the name.
         source: where it came from.
-        tokens: by how much the request grew; negative if it shrank.
-        by: the policy and kind of the edit; empty where none did it.
-        edit: its number; None where there is none.
-        handle: where the original can be read.
-        excerpt: how it begins.
+        tokens: how much the request grew; negative if it shrank.
+        by: the policy and kind of the edit; empty if no edit caused it.
+        edit: the edit's number; None if no edit caused it.
+        handle: the path of the original.
+        excerpt: the beginning of its text.
     """
 
     change: str
@@ -44,7 +44,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two steps compared: what the second sent that the first did not, and the other way round."""
+    """Two steps compared: the differences between their requests, in both directions."""
 
     before: Step
     after: Step
@@ -52,10 +52,10 @@ class Difference:
 
 
 def difference(trace: Trace, first: int, second: int) -> Difference:
-    """What changed from step ``first`` to step ``second``, which may come earlier.
+    """The changes from step ``first`` to step ``second``, which may be the earlier one.
 
     Raises:
-        UsageError: there is no such step, or it cannot be rebuilt.
+        UsageError: a step does not exist, or it cannot be rebuilt.
     """
     before, after = trace.step(first), trace.step(second)
     old, new = trace.view(before), trace.view(after)

@@ -9,15 +9,15 @@ EXCERPT_CHARACTERS: Final = 80
 
 
 def excerpt(text: str) -> str:
-    """How ``text`` begins, in one line."""
+    """The beginning of ``text``, in one line."""
     line = " ".join(text[: 4 * EXCERPT_CHARACTERS].split())
     return line if len(line) <= EXCERPT_CHARACTERS else line[: EXCERPT_CHARACTERS - 1] + "…"
 
 
 def around(text: str, wanted: str) -> str:
-    """The place of ``wanted``, which is case-folded, in ``text``, in one line."""
+    """The surroundings of ``wanted``, which is case-folded, in ``text``, in one line."""
     at = max(0, text.casefold().find(wanted))
-    # Folding makes two letters of some (ß), so a place in the folded text is not one in the text.
+    # Case folding turns some letters into two (ß), so a place in the folded text is not the place in the text.
     ends = accumulate(len(letter.casefold()) for letter in text)
     place = next((place for place, end in enumerate(ends) if end > at), 0)
     start = max(0, place - EXCERPT_CHARACTERS // 3)

@@ -1,4 +1,4 @@
-"""Where one item of the context came from, and what happened to it."""
+"""The origin of one item of the context, and its changes."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class Explanation:
     """One item of the context.
 
     Args:
-        item: as it was asked for.
+        item: the name that was asked for.
         what: ``message``, ``section``, ``tool schema`` or ``summary``.
         source: where it came from.
-        tokens: as the step shows it; 0 if it does not.
-        original_tokens: as it came.
-        survival: its class; empty for what left.
+        tokens: as the step shows it; 0 if the step does not.
+        original_tokens: before any edit.
+        survival: its class; empty if it left the view.
         status: ``shown``, ``replaced``, ``left`` or ``later`` (it came after the step).
-        fates: what happened to it until the step.
+        fates: its changes up to the step.
         first_step: the first step that sent it.
-        excerpt: how it begins.
-        sources: what it was made from, as the ledger says it: for a memory its scores, for one that was shown and no
-            longer holds why.
+        excerpt: the beginning of its text.
+        sources: the ledger's record of what it was made from: a memory's scores, or the reason why a memory that was
+            shown is no longer valid.
     """
 
     item: str
@@ -49,11 +49,11 @@ class Explanation:
 
 
 def explanation(trace: Trace, item: str, number: int | None = None) -> Explanation:
-    """Where an item came from and what happened to it up to step ``number``.
+    """The origin of an item, and its changes up to step ``number``.
 
     Args:
         item: a message's ``seq``, the name of a section or of a tool, ``summary``, or the id of a memory that the
-            prompt had.
+            prompt contained.
 
     Raises:
         UsageError: there is no such item.
@@ -138,7 +138,7 @@ def _explained_part(trace: Trace, name: str, what: str, step: Step) -> Explanati
             first = each.number
             break
     text = excerpt(trace.texts.get(part.digest, ""))
-    # What stands in section 12 is asked for as ``memory`` as well, which is section 5's name.
+    # Users ask for section 12 as ``memory`` too, which is the name of section 5.
     sources = (
         trace.sources(step, Section.MEMORIES if name == Section.MEMORY else name) if what == "section" else ()
     )

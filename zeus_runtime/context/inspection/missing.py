@@ -1,4 +1,4 @@
-"""Why a text is not, or is, in what a step sent."""
+"""Why a text is, or is not, part of a step's request."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from zeus_runtime.models.content import whole_text
 
 @dataclass(frozen=True)
 class Finding:
-    """One place where a text stands or stood.
+    """One place where a text is or was.
 
     Args:
         what: ``message``, ``summary``, ``section`` or ``tool schema``.
         name: the ``seq`` or the name.
         source: where it came from.
         status: ``shown``, ``left``, ``replaced``, ``later``, or ``set aside`` by a return to an earlier message.
-        excerpt: the text with what stands around it.
+        excerpt: the text with its surroundings.
         fate: the edit that removed it.
-        note: what else there is to say.
+        note: a further explanation.
     """
 
     what: str
@@ -37,10 +37,10 @@ class Finding:
 
 
 def why_missing(trace: Trace, text: str, number: int | None = None) -> Sequence[Finding]:
-    """Where ``text`` stands in the history, the prompt and the tools, and what removed it from step ``number``.
+    """The places of ``text`` in history, prompt and tools, and the edit that removed it from step ``number``.
 
-    What was set aside before that step, when the user went back to an earlier message, is looked into as well. Upper
-    and lower case count as equal.
+    Messages that were set aside before that step, when the user went back to an earlier message, are searched too. The
+    search ignores case.
     """
     step = trace.step(number)
     former = [each for each in trace.branches if each.until_step < step.number]

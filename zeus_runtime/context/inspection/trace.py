@@ -1,4 +1,4 @@
-"""One session as it is stored, and what happened to each of its messages."""
+"""One stored session, and the changes of each of its messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context.tokens import Counter
 
 REMOVING: Final = ("drop_before", "summarize")
-"""The kinds of edits that take messages out of the view."""
+"""The kinds of edits that remove messages from the view."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Branch:
     """A session as it was until the user went back to an earlier message.
 
     Args:
-        until_step: the last step that was made before.
-        history, edits: as they were, like the trace's.
-        aside: the numbers of the steps that were set aside by then.
+        until_step: the last step before that.
+        history, edits: as they were then, like the trace's.
+        aside: the numbers of the steps that were already set aside.
     """
 
     until_step: int
@@ -42,18 +42,18 @@ class Branch:
 
 @dataclass(frozen=True)
 class Trace:
-    """One session as it is stored.
+    """One stored session.
 
     Args:
         session: its id.
         history: every message of the conversation, ``seq`` 1 first.
-        edits: the admitted edits in order, each with the last message it could know.
+        edits: the admitted edits in order, each with the ``seq`` of the last message before it.
         steps: the ledger.
-        texts: digest to text of what the ledger refers to.
+        texts: the texts that the ledger refers to, by digest.
         counter: counts the messages' tokens as the model does.
         replayable: names of tools whose results can be fetched again.
-        problems: what could not be read; views that need it cannot be shown.
-        branches: what it was before each return to an earlier message, in order.
+        problems: the entries that could not be read; views that need them cannot be shown.
+        branches: the session before each return to an earlier message, in order.
         aside: the numbers of the steps that no longer belong to the conversation.
     """
 
@@ -69,7 +69,7 @@ class Trace:
     aside: frozenset[int] = frozenset()
 
     def line_of(self, step: Step) -> Trace:
-        """The session along the line that ``step`` was made on, without the steps of others."""
+        """The session along the branch of ``step``, without the steps of other branches."""
         own = next((each for each in self.branches if step.number <= each.until_step), None)
         aside = self.aside if own is None else own.aside
         last = self.steps[-1].number if own is None else own.until_step
@@ -106,7 +106,7 @@ class Trace:
         """The messages that ``step`` sent.
 
         Raises:
-            UsageError: an edit that made it, or a message, cannot be read.
+            UsageError: one of its edits or messages cannot be read.
         """
         if self.branches:
             return self.line_of(step).view(step)
@@ -118,7 +118,7 @@ class Trace:
         return fold(self.history, edits, step.cursor, counter=self.counter, replayable=self.replayable)
 
     def fixed(self, step: Step) -> Fixed | None:
-        """What ``step`` sent besides messages; None where the ledger lost it."""
+        """The parts of the request of ``step`` other than messages; None where the ledger has lost them."""
         text = self.texts.get(step.fixed)
         try:
             return None if text is None else fixed_from_json(step.fixed, text)
@@ -126,19 +126,19 @@ class Trace:
             return None
 
     def sources(self, step: Step, section: str) -> Sequence[Mapping[str, Any]]:
-        """What a section of ``step`` was made from, as its middleware said it."""
+        """The sources of a section of ``step``, as its middleware recorded them."""
         fixed = self.fixed(step)
         text = None if fixed is None else self.texts.get(fixed.sources.get(section, ""))
         return () if text is None else tuple(json.loads(text))
 
     def step_of(self, edit: int) -> int | None:
-        """The first step that sent what edit number ``edit`` made; None if none did."""
+        """The first step that sent the result of edit number ``edit``; None if none did."""
         place = bisect_left(self.steps, edit, key=lambda step: step.edits)
         return self.steps[place].number if place < len(self.steps) else None
 
     @cached_property
     def fates(self) -> Mapping[int, tuple[Fate, ...]]:
-        """Message ``seq`` to what happened to it, in order."""
+        """The edits that changed each message, by ``seq``, in order."""
         found: dict[int, list[Fate]] = {}
         view = fold(self.history, (), 0, counter=self.counter, replayable=self.replayable)
         for number, (at_seq, edit) in enumerate(self.edits, start=1):
@@ -158,14 +158,14 @@ class Trace:
 
 @dataclass(frozen=True)
 class Fate:
-    """What one edit did to a message.
+    """One edit's effect on a message.
 
     Args:
         number: the edit's, from 1.
-        step: the first step that was sent so; None if none was.
-        at_seq: the last message the edit could know.
-        policy, kind, reason: who did what and why.
-        handle: where the original can be read.
+        step: the first step that sent the message so; None if none did.
+        at_seq: the last message before the edit.
+        policy, kind, reason: the edit's policy, kind and reason.
+        handle: the path of the original.
     """
 
     number: int
@@ -178,6 +178,6 @@ class Fate:
 
 
 def decisive(fates: Sequence[Fate]) -> Fate | None:
-    """The edit that took a message out of the view, or else the last that shortened it."""
+    """The edit that removed a message from the view, or else the last one that shortened it."""
     shed = [fate for fate in fates if fate.kind != "pin"]
     return next((fate for fate in shed if fate.kind in REMOVING), shed[-1] if shed else None)

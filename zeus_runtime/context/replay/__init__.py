@@ -1,1 +1,1 @@
-"""Stored requests played again: the provider simulator and recordings, for backtests."""
+"""Replay stored requests in backtests: the provider simulator and recordings."""

@@ -1,4 +1,4 @@
-"""A provider that is not there: it answers from a recording, counts exactly, keeps its window, caches and charges."""
+"""A simulated provider: it answers from a recording, counts exactly, enforces its window, caches and charges."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from zeus_runtime.context.tokens import Counter
 
 SUMMARY_TOKENS: Final = 600
-"""How long the summaries of the simulated provider are, by default."""
+"""Tokens of the simulated provider's summaries, by default."""
 
 _LIFETIMES: Final[Mapping[str, float]] = {"5m": 300.0, "1h": 3600.0}
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call the simulated provider answered or refused.
+    """One call that the simulated provider answered or refused.
 
     Args:
-        purpose: ``turn``, or what a policy called for.
-        answer: the place of the recorded answer it was made for.
-        input_tokens: by the provider's own count, cached ones included.
-        read_tokens, written_tokens: of them, what the cache read and wrote.
+        purpose: ``turn``, or the purpose of a policy's call.
+        answer: the place of the recorded answer that it was made for.
+        input_tokens: by the provider's own count, including cached ones.
+        read_tokens, written_tokens: those of them that the cache read and wrote.
         output_tokens: the answer's.
         shared_tokens: leading tokens equal to the former turn's request.
         former_tokens: the former turn's request; 0 for the first.
-        cost_usd: None where no price is known.
-        overflow: it was refused because it does not fit the window.
+        cost_usd: in US dollars; None where no price is known.
+        overflow: whether it was refused because it does not fit the window.
         sources: tokens by source: ``system``, ``tools``, ``user``, ``assistant``, ``tool:NAME``.
     """
 
@@ -57,14 +57,13 @@ class Call:
 
 
 class SimulatedProvider:
-    """A Model without a network: it gives the recorded answers, and a summary of stated length to policies.
+    """A Model without a network: it returns the recorded answers, and to policies a summary of a given length.
 
     Args:
         profile: its name, window and prices.
-        counter: what it counts with.
+        counter: counts tokens.
         summary_tokens: the length of a summary.
-        needles: texts to look for in what is sent, besides those an answer needs.
-        marked: whether a provider that caches at breakpoints is told so without the request's own cache points.
+        marked: whether requests without cache points get breakpoints, for a provider that caches at breakpoints.
     """
 
     def __init__(
@@ -101,18 +100,18 @@ class SimulatedProvider:
     def expect(
         self, answer: AIMessage, *, place: int, at_seconds: float, needles: tuple[str, ...] = ()
     ) -> None:
-        """What to answer to the next turn.
+        """Set the answer to the next turn.
 
         Args:
             answer: the recorded one.
-            place: where it stands in the recording.
+            place: its place in the recording.
             at_seconds: when it was given.
-            needles: what the model needed to give it.
+            needles: the values that the model needed for it.
         """
         self._answer, self._place, self._at_seconds, self._needles = answer, place, at_seconds, needles
 
     def holds(self, text: str) -> bool:
-        """Whether the last turn's request shows ``text`` among its messages."""
+        """Whether the last turn's request contains ``text`` in its messages."""
         return self._shows(self._last, text)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
@@ -122,7 +121,7 @@ class SimulatedProvider:
         """The answer to one request.
 
         Raises:
-            ModelError: the request does not fit the window (context_overflow), or nothing is recorded for it.
+            ModelError: the request does not fit the window (context_overflow), or no answer is recorded for it.
         """
         turn = request.purpose == "turn"
         segments = self._segments(request)
@@ -163,7 +162,7 @@ class SimulatedProvider:
             places = [1] * points.tools + [2] * points.system + [index + 4 for index in points.messages]
             marks = [mark for mark in places if mark <= len(segments)]
         else:
-            # Whoever marks its turns does not mark a summary: nothing would read that prefix again.
+            # A caller that marks its turns does not mark a summary: no later request would read that prefix.
             marks = [2, len(segments)] if self._marked and request.purpose == "turn" else ()
         lifetime = points.lifetime if points is not None else "5m"
         marked = self._rules is not None and self._rules.marked
@@ -217,7 +216,7 @@ class SimulatedProvider:
             labels = [picture.label for picture in pictures_of(message)]
             wire = json.dumps([to_chat(message, portable=True), labels], ensure_ascii=False)
             segment = Segment(hash(wire), self._counter.message(message))
-            # The message is kept with its id, so that the id is not given to another one.
+            # The message is kept with its id, so that Python does not give the id to another one.
             known = self._messages[id(message)] = (message, segment, whole_text(message))
         return known
 
@@ -251,20 +250,21 @@ _SOURCES: Final = {"human": "user", "ai": "assistant"}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one session cost under one policy.
+    """The cost of one session under one policy.
 
     Args:
-        session, policy: which.
+        session, policy: their names.
         steps: turns that were answered.
-        sent_tokens, read_tokens, written_tokens, output_tokens: of all calls, the policies' own included.
-        cost_usd: None where no price is known.
+        sent_tokens, read_tokens, written_tokens, output_tokens: of all calls, including the policies' own.
+        cost_usd: in US dollars; None where no price is known.
         summaries: calls that policies made.
         compactions: steps at which an edit was admitted.
         overflows: requests that the provider refused.
-        needles_kept, needles_needed: values a recorded call needed that its request still showed.
-        reusable_share: of the tokens sent outside compaction steps, the share equal to the former request's beginning.
+        needles_kept, needles_needed: values that a recorded call needed: in its request, and in total.
+        reusable_share: the share of the tokens sent outside compaction steps that equals the former request's
+            beginning.
+        largest_tokens: the largest request of a turn.
         failure: why it ended early; empty if it did not.
-        cpu_seconds: what planning and sending took, and of that the first and last tenth of the steps.
     """
 
     session: str
@@ -294,13 +294,13 @@ def outcome(
     needles: tuple[int, int] = (0, 0),
     failure: str = "",
 ) -> Outcome:
-    """Add up what ``provider`` saw.
+    """Add up the calls of ``provider``.
 
     Args:
-        session, policy: which.
+        session, policy: their names.
         provider: after the last call.
         compacted: places of the recorded answers before which an edit was admitted.
-        needles: how many needles of the user's are kept, of how many.
+        needles: how many of the user's needles are still shown, and how many there are.
         failure: why the session ended early.
     """
     answered = [call for call in provider.calls if not call.overflow]

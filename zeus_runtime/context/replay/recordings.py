@@ -1,4 +1,4 @@
-"""Recorded conversations: a stored session or a file of trajectories, in the order in which they are played again."""
+"""Recorded conversations for replay: a stored session, or a file of trajectories."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.interface import ToolSchema
 
 SECONDS_BETWEEN_MESSAGES: Final = 10.0
-"""How far apart the messages of a trajectory are taken to be; it states no times."""
+"""Assumed time between the messages of a trajectory, which has no times."""
 
 _SHORTEST_NEEDLE: Final = 6
 _LONGEST_NEEDLE: Final = 80
@@ -33,8 +33,8 @@ class Recording:
     Args:
         name: a session id, or a trajectory's source and id.
         messages: LangChain messages; the first is the user's.
-        at_seconds: when each was written, from the first on.
-        tools: what the last request told the provider of tools; empty where that is not known.
+        at_seconds: when each was written, counted from the first.
+        tools: the tools of the last request; empty where they are not known.
     """
 
     name: str
@@ -51,10 +51,10 @@ class Recording:
 
     @cached_property
     def needles(self) -> Mapping[int, tuple[str, ...]]:
-        """What later calls need: place of an answer to the argument values in it that were said before.
+        """The needles of each answer, by its place: argument values in its calls that earlier messages contain.
 
-        A value of 6 to 80 characters which the recorded model took from an earlier message was needed at that
-        moment; a context that no longer shows it would have made the call impossible.
+        The recorded model took such a value, of 6 to 80 characters, from an earlier message. Without it in the context
+        the call would have been impossible.
         """
         texts: list[str] = []
         absent_until: dict[str, int] = {}
@@ -74,14 +74,14 @@ class Recording:
 
 
 def recording(name: str, messages: Iterable[BaseMessage], at_seconds: Iterable[float] = ()) -> Recording:
-    """A recording from messages as they come.
+    """A recording from messages, made regular.
 
-    System messages are left out, since a candidate config brings its own prompt; user messages in a row become one;
-    a repeated call id gets a number; a call without result, a result without call, and what the user said last without
-    an answer are left out.
+    System messages are left out, since a candidate config has its own prompt. Consecutive user messages become one, and
+    a repeated call id gets a number. Calls without results, results without calls, and final user messages without an
+    answer are left out.
 
     Args:
-        name: what reports call it.
+        name: the name in reports.
         messages: in order.
         at_seconds: when each was written; ten seconds apart by default.
     """
@@ -113,14 +113,14 @@ def _joined(earlier: BaseMessage, later: BaseMessage) -> BaseMessage:
 
 
 def read_trajectories(text: str, source: str = "") -> tuple[Recording, ...]:
-    """The recordings of a JSONL text: one line is one conversation of OpenAI-style ``messages``.
+    """The recordings of a JSONL text, in which each line is one conversation of OpenAI-style ``messages``.
 
     Args:
         text: the file's text.
         source: the file's name, for errors.
 
     Raises:
-        UsageError: a line is no such conversation; the error names its line.
+        UsageError: a line is not such a conversation; the error names the line.
     """
     found = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -141,14 +141,14 @@ def read_trajectories(text: str, source: str = "") -> tuple[Recording, ...]:
 
 
 def chained(name: str, recordings: Sequence[Recording], length: int) -> Recording:
-    """One long conversation: the recordings played one after the other, again and again, up to ``length`` messages.
+    """One long conversation: the recordings one after the other, repeated, up to ``length`` messages.
 
-    A recording that ends with tool results gets a closing answer, so that the next user speaks after the model.
+    A recording that ends with tool results gets a closing answer, so that the next user message follows the model.
 
     Args:
-        name: what reports call it.
+        name: the name in reports.
         recordings: at least one that is not empty.
-        length: how many messages; a few fewer, so that it ends with an answer.
+        length: how many messages; the result may have a few fewer, so that it ends with an answer.
     """
     stream = (message for each in cycle(recordings) for message in _closed(each.messages))
     found = recording(name, islice(stream, length))

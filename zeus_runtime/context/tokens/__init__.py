@@ -1,4 +1,4 @@
-"""Counting tokens: exactly where the tokenizer is public, by class of text elsewhere, framed as each provider does."""
+"""Token counts: exact where the tokenizer is public, else estimated by class of text; framed as each provider does."""
 
 from zeus_runtime.context.tokens.choice import counter_for, counter_with
 from zeus_runtime.context.tokens.counter import Counter, FramedCounter, request_tokens

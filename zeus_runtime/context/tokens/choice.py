@@ -1,4 +1,4 @@
-"""Which counter a model gets."""
+"""Choose the counter of a model."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def counter_for(profile: ModelProfile) -> Counter:
-    """What counts the tokens of the model ``profile``: exact if it has a public tokenizer, else an estimate.
+    """The counter of the model ``profile``: exact if it has a public tokenizer, else an estimate.
 
-    ``profiles.models.NAME.tokenizer`` in the YAML chooses otherwise.
+    ``profiles.models.NAME.tokenizer`` in the YAML overrides the choice.
 
     Raises:
         EncodingMissingError: the profile names an encoding that is not on this machine.
@@ -29,11 +29,11 @@ def counter_for(profile: ModelProfile) -> Counter:
 
 
 def counter_with(count: Callable[[str], float], profile: ModelProfile, *, exact: bool = True) -> Counter:
-    """A counter from a tokenizer: ``count`` for the texts, and what the model's provider writes around them.
+    """A counter from a tokenizer: ``count`` for the texts, plus the framing of the model's provider.
 
     Args:
-        count: the tokens of a text; pure and quick.
+        count: the tokens of a text; pure and fast.
         profile: the model's.
-        exact: whether ``count`` is the model's own tokenizer; else its figure is scaled as the family needs.
+        exact: whether ``count`` is the model's own tokenizer; else its result is scaled as the family needs.
     """
     return FramedCounter(count, framing_for(profile), exact=exact, picture=picture_tokens(profile))

@@ -1,4 +1,4 @@
-"""The Counter protocol, and the one implementation: texts counted by a function, framed by a provider's overheads."""
+"""The Counter protocol, and its one implementation: texts counted by a function, plus a provider's overheads."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Counter(Protocol):
     """Counts tokens as one model's provider would. Pure: the same argument always gives the same count.
 
-    A request takes ``fixed`` for its system prompt and tools, and ``message`` for each message; nothing depends on
-    what else is sent, so a caller counts each message once. Third parties satisfy this.
+    A request costs ``fixed`` for its system prompt and tools, and ``message`` for each message. Neither depends on the
+    rest of the request, so a caller counts each message once. Third parties may implement this.
     """
 
     @property
@@ -33,11 +33,11 @@ class Counter(Protocol):
         ...
 
     def message(self, message: BaseMessage) -> int:
-        """The tokens a message adds to a request, with its framing, calls, kept reasoning and pictures."""
+        """The tokens that a message adds to a request, with its framing, calls, stored reasoning and pictures."""
         ...
 
     def tools(self, schemas: Sequence[ToolSchema]) -> int:
-        """The tokens tool schemas add to a request, with what the provider writes around them; 0 for none."""
+        """The tokens that tool schemas add to a request, with the provider's framing; 0 for none."""
         ...
 
     def fixed(
@@ -49,19 +49,19 @@ class Counter(Protocol):
             system: the system prompt.
             schemas: the tools.
             settings: per-call settings; ``tool_choice``, ``response_format``, ``thinking`` and
-                ``reasoning_effort`` take tokens.
+                ``reasoning_effort`` cost tokens.
         """
         ...
 
 
 class FramedCounter:
-    """Texts counted by ``count``, framed as ``framing`` says.
+    """Texts counted by ``count``, with the overheads of ``framing``.
 
     Args:
         count: the tokens of a text.
         framing: a provider's overheads.
         exact: whether ``count`` is the model's own tokenizer.
-        picture: the tokens of a picture; nothing where the model does not see.
+        picture: the tokens of a picture; 0 for a model without vision.
     """
 
     def __init__(
@@ -104,6 +104,6 @@ class FramedCounter:
 
 
 def request_tokens(counter: Counter, request: ModelRequest) -> int:
-    """The tokens of a whole request, every message counted afresh."""
+    """The tokens of a whole request, with every message counted again."""
     fixed = counter.fixed(request.system, request.tools, request.settings)
     return fixed + sum(map(counter.message, request.messages))

@@ -1,4 +1,4 @@
-"""Exact counts by tiktoken, offline: the encodings are the ones that litellm carries."""
+"""Exact counts with tiktoken, offline, from the encodings that litellm contains."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ _FILES: Final = {
     "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
     "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
 }
-"""Encoding to the name of its file in a tiktoken cache: the SHA-1 of the address it comes from."""
+"""The file name of each encoding in a tiktoken cache: the SHA-1 of its address."""
 
 _PIECE_CHARACTERS: Final = 20_000
-"""Longer texts are counted in pieces: one run of a single character of some 100 KB takes tiktoken seconds or panics."""
+"""Longer texts are counted in pieces: tiktoken takes seconds or panics on about 100 KB of one repeated character."""
 
 _SEAM_CHARACTERS: Final = 200
 
 
 class EncodingMissingError(ZeusError):
-    """The encoding's file is nowhere on this machine (exit 4); it is never fetched from the network."""
+    """The encoding's file is not on this machine (exit 4); it is never fetched from the network."""
 
     exit_code = 4
     code = "encoding-missing"
 
 
 def exact(encoding: str) -> Callable[[str], int]:
-    """What counts a text's tokens exactly. The first count loads the encoding, about 0.4 s, once per process.
+    """A function that counts a text's tokens exactly. Its first call loads the encoding, about 0.4 s, once per process.
 
     Args:
         encoding: ``o200k_base`` or ``cl100k_base``.
 
     Raises:
-        EncodingMissingError: neither litellm's folder nor ``TIKTOKEN_CACHE_DIR`` holds it.
+        EncodingMissingError: neither litellm's folder nor ``TIKTOKEN_CACHE_DIR`` has it.
     """
     _folder(encoding)
 
@@ -55,7 +55,7 @@ def exact(encoding: str) -> Callable[[str], int]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """``text`` cut where a line or a word begins: there the encodings mostly cut too, so the sum is nearly exact."""
+    """``text`` cut where a line or a word begins; the encodings mostly cut there too, so the sum is nearly exact."""
     start = 0
     while len(text) - start > _PIECE_CHARACTERS:
         end = start + _PIECE_CHARACTERS
@@ -98,7 +98,7 @@ def _folders() -> Iterator[Path]:
 
 @contextmanager
 def _environment(name: str, value: str) -> Iterator[None]:
-    """The variable holds ``value`` inside, and what it held before afterwards."""
+    """Inside the block the variable has ``value``; afterwards its former value is restored."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:

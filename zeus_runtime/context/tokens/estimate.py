@@ -1,7 +1,7 @@
-"""An estimate of a text's tokens for models whose tokenizer is not public: how much it has of each class of text.
+"""Estimate a text's tokens for models without a public tokenizer, by how much it has of each class of text.
 
-A handful of counts over the UTF-8 bytes (words by length, digits, signs, indentation, letters of other scripts, ...),
-each with what it costs in tokens; the costs are fitted (``fitted.json``).
+It takes a handful of counts over the UTF-8 bytes (words by length, digits, signs, indentation, letters of other
+scripts, ...) and a cost in tokens for each; the costs are fitted (``fitted.json``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FEATURES: Final = (
     "three_byte_letters",
     "four_byte_letters",
 )
-"""What ``features`` counts, in its order."""
+"""The quantities that ``features`` counts, in its order."""
 
 _LONG: Final = 14
 
@@ -52,13 +52,13 @@ def _is_sign(byte: int) -> bool:
 _LEADS: Final = (
     ("x", 0xBF), ("l", 0xCB), ("2", 0xD5), ("r", 0xDF), ("3", 0xE2), ("c", 0xE9), ("k", 0xED), ("3", 0xEF), ("4", 0xFF),
 )  # fmt: skip
-"""Class of a non-ASCII byte by its upper bound: a continuation, or the lead of an accented Latin letter, another
-two-byte letter (Greek, Cyrillic), one of a script that runs to the left, an ideograph (with kana), a hangul syllable,
-another three-byte letter or sign, a four-byte one."""
+"""Class of a non-ASCII byte by its upper bound: a continuation byte, or the first byte of an accented Latin letter,
+another two-byte letter (Greek, Cyrillic), a letter of a right-to-left script, an ideograph (with kana), a hangul
+syllable, another three-byte letter or sign, or a four-byte one."""
 
 
 def _class(byte: int) -> int:
-    """The byte's class: ``a A 0 .``, blank, line, and for the rest those of ``_LEADS``."""
+    """The byte's class: ``a A 0 .``, blank, line, or one of ``_LEADS``."""
     if _is_letter(byte):
         return ord("a") if byte >= 97 else ord("A")
     if _is_digit(byte):
@@ -113,7 +113,7 @@ def _lengths(words: Sequence[bytes]) -> Sequence[int]:
 
 
 def estimator(costs: Sequence[float]) -> Callable[[str], float]:
-    """What estimates a text's tokens: at least 1 for any text, 0 for none.
+    """A function that estimates a text's tokens: at least 1 for any text, 0 for an empty one.
 
     Args:
         costs: tokens for one of each of ``FEATURES``.

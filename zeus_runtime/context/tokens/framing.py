@@ -1,4 +1,4 @@
-"""What each provider writes around texts, in tokens: data, fitted from what providers reported (``fitted.json``)."""
+"""The overhead that each provider adds to texts, in tokens: data fitted to providers' reports (``fitted.json``)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Framing:
     """One family's overheads.
 
     Args:
-        name: of the family: models whose provider frames requests alike.
-        models: what a model's name, without its provider, must match.
-        providers: whose models these are; empty for anyone's.
+        name: of the family: models whose provider frames requests in the same way.
+        models: a pattern that a model's name, without its provider, must match.
+        providers: the providers of these models; empty for any.
         mode: ``responses`` or ``chat`` where the endpoint matters; empty for both.
-        notation: how the family is shown tool schemas: ``typescript``, ``json`` or ``declaration``.
-        vocabulary: whose costs its texts are estimated by, where they are estimated: a key of ``texts``.
-        costs: tokens for one of each of ``terms.TERMS``; what is not named costs nothing.
+        notation: how the family sees tool schemas: ``typescript``, ``json`` or ``declaration``.
+        vocabulary: the key of ``texts`` whose costs estimate its texts, if they are estimated.
+        costs: tokens for one of each of ``terms.TERMS``; a missing name costs nothing.
     """
 
     name: str
@@ -60,7 +60,7 @@ def text_costs(vocabulary: str = "o200k") -> tuple[float, ...]:
 
 @cache
 def framings() -> tuple[Framing, ...]:
-    """Every family, the most particular first; the last takes every model."""
+    """Every family, the most specific first; the last one matches every model."""
     return tuple(Framing(**row) for row in _fitted()["families"])
 
 

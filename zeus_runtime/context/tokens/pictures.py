@@ -1,4 +1,4 @@
-"""What a picture takes in tokens, by the size in pixels that it is sent with, as each provider's manual says."""
+"""The tokens of a picture, by its size in pixels as sent, according to each provider's manual."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _PATCHED: Final = (
 """OpenAI's small models: a price for each patch of 32 pixels, at most 1,536 patches ("Images and vision")."""
 
 _TILED: Final = ((r"gpt-4o-mini", 2833, 5667), (r"gpt-5", 70, 140), (r"o[13]", 75, 150), (r"", 85, 170))
-"""OpenAI's others: a base, and a price for each tile of 512 pixels."""
+"""OpenAI's other models: a base, and a price for each tile of 512 pixels."""
 
 
 def picture_tokens(profile: ModelProfile) -> Callable[[Picture], int]:
-    """What counts the tokens of a picture for the model ``profile``; nothing where it does not see.
+    """A function that counts the tokens of a picture for the model ``profile``; 0 for a model without vision.
 
     - Claude: width × height / 750, scaled to at most 1,568 pixels on a side and about 1,600 tokens ("Vision").
     - OpenAI: tiles of 512 pixels after scaling to 2,048 and then to 768 on the short side; small models patches of 32.

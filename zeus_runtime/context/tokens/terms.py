@@ -1,6 +1,6 @@
-"""What a request consists of, as quantities that each cost a provider's own number of tokens.
+"""The quantities of a request, each of which costs a provider's own number of tokens.
 
-The counter multiplies them with the costs of ``fitted.json``; ``scripts/fit_tokens.py`` finds those costs from the same
+The counter multiplies them by the costs of ``fitted.json``; ``scripts/fit_tokens.py`` fits those costs from the same
 quantities, so the two cannot disagree.
 """
 
@@ -42,7 +42,7 @@ TERMS: Final = {
     "output": "an answer in the form of a JSON schema, around it",
     "output_text": "each token of that schema as JSON",
 }
-"""The quantities, and what one of each is."""
+"""The quantities, with a description of one unit of each."""
 
 
 def message_terms(message: BaseMessage, count: Count) -> Terms:
@@ -79,7 +79,7 @@ def _add_calls(terms: Terms, message: Any, count: Count) -> None:
 
 
 def _add_signatures(terms: Terms, message: Any, characters: int) -> None:
-    """What was reported for the answer, less what can be read of it, is what its signatures stand for."""
+    """The reported tokens of an answer, without those of its readable text, are the cost of its signatures."""
     if not characters:
         return
     if usage := message.usage_metadata:
@@ -89,7 +89,7 @@ def _add_signatures(terms: Terms, message: Any, characters: int) -> None:
 
 
 def _reasoning(extra: Mapping[str, Any]) -> str:
-    """Readable reasoning; the blocks, where there are some, say it all."""
+    """Readable reasoning; blocks, where there are any, contain all of it."""
     blocks = extra.get("thinking_blocks")
     if blocks:
         return "".join(str(block.get("thinking") or "") for block in blocks)
@@ -130,11 +130,11 @@ def tools_terms(schemas: Sequence[ToolSchema], count: Count, notation: str) -> T
 
 
 def fixed_terms(system: str, settings: Mapping[str, Any], count: Count, *, tools: bool) -> Terms:
-    """The quantities of a request besides its tools and messages.
+    """The quantities of a request other than its tools and messages.
 
     Args:
         system: the system prompt.
-        settings: per-call settings; ``tool_choice``, ``response_format``, ``thinking`` and ``reasoning_effort`` take
+        settings: per-call settings; ``tool_choice``, ``response_format``, ``thinking`` and ``reasoning_effort`` cost
             tokens.
         count: the tokens of a text.
         tools: whether the request has tools.
@@ -169,7 +169,8 @@ def _is_attachment(block: str | Mapping[str, Any]) -> bool:
 def content_text(content: str | Sequence[str | Mapping[str, Any]]) -> str:
     """The texts of a message's content, joined.
 
-    Attachments and reasoning are left out: they have costs of their own. Other blocks are written as JSON.
+    Attachments and reasoning are left out, because their costs are counted separately. Other blocks are written as
+    JSON.
     """
     if isinstance(content, str):
         return content
@@ -191,7 +192,7 @@ def json_schema(schema: ToolSchema) -> str:
 
 
 def declaration(schema: ToolSchema) -> str:
-    """A tool as Google declares it: JSON, references written out, without what its declarations have no field for."""
+    """A tool as Google declares it: JSON with references replaced, without keys that its declarations lack."""
     written = written_out(schema.parameters, _UNROLLED)
     parameters = {"parameters": written} if written.get("properties") else {}
     return compact({"name": schema.name, "description": schema.description, **parameters})
@@ -201,20 +202,20 @@ _UNDECLARED: Final = ("additionalProperties", "title", "$schema", "$defs", "defi
 
 _UNROLLED: Final = 7
 """How often Google writes a schema that refers to itself inside itself. Its reference says "to a limited degree"; this
-is what a recorded request took."""
+number comes from a recorded request."""
 
 _MOST_REFERENCES: Final = 300
-"""Written out per tool: schemas that refer to themselves in several places would grow without end."""
+"""The limit per tool: schemas that refer to themselves in several places would grow without end."""
 
 _DEEPEST: Final = 12
 
 
 def written_out(schema: Mapping[str, Any], unrolled: int) -> dict[str, Any]:
-    """``schema`` with each reference replaced by what it refers to, and without what no provider shows.
+    """``schema`` with each reference replaced by its target, and without keys that no provider shows.
 
     Args:
         schema: the JSON schema of a tool's parameters.
-        unrolled: how often one and the same reference is written inside itself.
+        unrolled: how often the same reference is written inside itself.
     """
     left = _MOST_REFERENCES
 
@@ -259,7 +260,7 @@ def _has_properties(schema: Mapping[str, Any]) -> bool:
 
 
 def typescript(schema: ToolSchema) -> str:
-    """A tool as a TypeScript type, which is how OpenAI's models are shown it."""
+    """A tool as a TypeScript type, which is the form that OpenAI's models see."""
     parameters = written_out(schema.parameters, 1)
     comment, inner = _comment(schema.description), _comment(parameters.get("description"))
     if not parameters.get("properties"):

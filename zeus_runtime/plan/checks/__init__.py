@@ -1,1 +1,1 @@
-"""Checks of a plan as a whole: the order of middlewares, conflicts, what does not fit the model."""
+"""Checks of a plan as a whole: the order of middlewares, conflicts, and options that do not fit the model."""

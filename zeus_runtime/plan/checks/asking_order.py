@@ -1,7 +1,7 @@
-"""Which middlewares ask the user before tools run, and whether what they ask about is what runs.
+"""Find the middlewares that ask the user before tools run, and check that the approved call is the one that runs.
 
-A middleware's options say so by methods: ``asks_user() -> bool``. Where how often is a choice, ``ask_modes() ->
-AskModes`` says what the user may choose, and ``with_mode(AskMode)`` gives the same options with the config's
+A middleware's options declare this by methods: ``asks_user() -> bool``. If the user may choose how often to be asked,
+``ask_modes() -> AskModes`` lists the choices, and ``with_mode(AskMode)`` returns the same options with the config's
 ``approvals``.
 """
 
@@ -24,7 +24,7 @@ def asks_user(middlewares: Sequence[PlannedComponent]) -> bool:
 
 
 def ask_modes(middlewares: Sequence[PlannedComponent]) -> AskModes | None:
-    """How often the first of them that leaves it to the user asks; None where none does."""
+    """The choices of the first middleware that lets the user choose how often to be asked; None if there is none."""
     for each in middlewares:
         modes = getattr(each.value, "ask_modes", None)
         if modes is not None:
@@ -34,14 +34,14 @@ def ask_modes(middlewares: Sequence[PlannedComponent]) -> AskModes | None:
 
 
 def with_approvals(checked: Checked, middlewares: Sequence[PlannedComponent]) -> tuple[PlannedComponent, ...]:
-    """The middlewares with the mode that the config's ``approvals`` says, where it says one."""
+    """The middlewares with the mode of the config's ``approvals``, if it has one."""
     if checked.config.approvals is None:
         return tuple(middlewares)
     return tuple(_with_mode(checked, each, checked.config.approvals) for each in middlewares)
 
 
 def approvals_unused(checked: Checked, middlewares: Sequence[PlannedComponent]) -> Iterator[Diagnostic]:
-    """A problem if ``approvals`` is written and no middleware asks by it."""
+    """A problem if ``approvals`` is set and no middleware uses it."""
     if checked.config.approvals is not None and not any(
         hasattr(each.value, "with_mode") for each in middlewares
     ):
@@ -56,7 +56,7 @@ def approvals_unused(checked: Checked, middlewares: Sequence[PlannedComponent]) 
 def changed_after_asking(
     checked: Checked, middlewares: Sequence[tuple[PlannedComponent, Middleware]]
 ) -> Iterator[Diagnostic]:
-    """A problem for each that could change a call after the user approved it: one that stands below who asks."""
+    """A problem for each middleware below an asking one that could change a call after the user approved it."""
     if not asks_user([planned for planned, _ in middlewares]):
         return
     from zeus_runtime.middleware.chain import overrides

@@ -1,4 +1,4 @@
-"""What a schema cannot say of a config as a whole: parts that are valid each and do not go together."""
+"""Conflicts that a schema cannot express: parts that are valid by themselves but do not fit together."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def refuse_conflicts(
     *,
     is_part: bool = False,
 ) -> None:
-    """See to it that the parts of a plan go together.
+    """Check that the parts of a plan fit together.
 
     Args:
         checked: the config.
-        build: what the components are created with.
+        build: the context that the components are created with.
         components: all of them.
-        given: what they give.
-        is_part: it is a sub-agent's plan, whose config may be one that it shares and does not use all of.
+        given: their tools and middlewares.
+        is_part: whether this is a sub-agent's plan, which may share its parent's config and not use all of it.
 
     Raises:
-        ConfigError: with every problem, not the first.
+        ConfigError: with every problem, not only the first.
     """
     problems = [
         *_tools_twice(checked, given),
@@ -71,7 +71,7 @@ def _middlewares_twice(checked: Checked) -> Iterator[Diagnostic]:
 
 
 def _again(names: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Each name that stands before already, and where it stands again."""
+    """Each repeated name, with the index of the repetition."""
     for index, name in enumerate(names):
         if name in names[:index]:
             yield index, name

@@ -1,4 +1,4 @@
-"""Orders of middlewares that work and cost something: a warning each, with the reason. The YAML still decides."""
+"""Warn about orders of middlewares that work but cost money or context. The YAML still decides."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 def harmful_orders(
     checked: Checked, middlewares: Sequence[tuple[PlannedComponent, Middleware]]
 ) -> Iterator[Diagnostic]:
-    """A warning for each pair of middlewares that stand in an order which costs money or context.
+    """A warning for each pair of middlewares whose order costs money or context.
 
-    Policies propose in the order of the YAML, and each sees what the ones above it left. ``Middleware.proposes`` and
-    ``Middleware.finishes_request`` say what a middleware does; one that says nothing is never in a wrong place.
+    Policies propose in the order of the YAML, and each sees the view after the ones above it. ``Middleware.proposes``
+    and ``Middleware.finishes_request`` declare what a middleware does; one that declares nothing is never in a wrong
+    place.
     """
     for (upper, above), (lower, below) in combinations(middlewares, 2):
         for harm in _harms(above, below):

@@ -1,4 +1,4 @@
-"""What a schema cannot say of a component's options: whether they fit the model, the tools and each other."""
+"""Checks of a component's options that a schema cannot express: against the model, the tools and each other."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Misfit:
-    """One thing that is wrong with a component's options.
+    """A problem with a component's options.
 
     Args:
-        path: where in the options: ``("exclude", 2)``.
+        path: its path in the options: ``("exclude", 2)``.
         message: what is wrong.
         hint: what to do.
         code: the diagnostic's code.
@@ -40,17 +40,17 @@ class Misfit:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What options are checked against.
+    """The facts that options are checked against.
 
     Args:
         profile: the model's limits and prices.
         tools: every tool of the agent, by name.
         written: the options as the YAML has them, without defaults.
-        directory: the working directory, which relative paths start at.
+        directory: the working directory, where relative paths start.
         memory: whether the agent has long-term memory (the key ``memory``).
-        sandbox: whether any tool component works with a sandbox, be it one that is not available here.
-        may_have: whether a tool of a name may join when the agent runs.
-        may_have_like: whether a tool may join then whose name fits a glob pattern.
+        sandbox: whether any tool component uses a sandbox, even one that is not available here.
+        may_have: whether a tool of a given name may join at run time.
+        may_have_like: whether a tool that matches a glob pattern may join at run time.
     """
 
     profile: ModelProfile
@@ -73,7 +73,7 @@ class Surroundings:
             )
 
     def without_sandbox(self) -> Iterator[Misfit]:
-        """A misfit if no tool of the agent works with a sandbox."""
+        """A misfit if no tool of the agent uses a sandbox."""
         if not self.sandbox:
             yield Misfit(
                 (), "this agent has no sandbox", "add `- sandbox` to tools, or remove this line", "no-sandbox"
@@ -82,7 +82,7 @@ class Surroundings:
     def missing_file(
         self, file: str, path: tuple[str | int, ...], hint: str = "A relative path starts at this YAML file"
     ) -> Iterator[Misfit]:
-        """A misfit if the option at ``path`` names a ``file`` that is none."""
+        """A misfit if the option at ``path`` names a ``file`` that is missing or not a file."""
         found = self.directory / file
         if not found.is_file():
             what = "is no file" if found.exists() else "does not exist"
@@ -91,12 +91,12 @@ class Surroundings:
     def unknown_tools(
         self, names: Iterable[str], path: tuple[str | int, ...], *, also: Sequence[str] = ()
     ) -> Iterator[Misfit]:
-        """A misfit for each of ``names`` that is no tool of the agent.
+        """A misfit for each of ``names`` that is not a tool of the agent.
 
         Args:
             names: a list of tools, or a mapping's keys.
-            path: where in the options they stand.
-            also: names that are right even when the agent has no such tool, since a default lists them.
+            path: the path of the names in the options.
+            also: names that are valid even if the agent has no such tool, because a default lists them.
         """
         known = [*self.tools, *also]
         is_mapping = isinstance(names, Mapping)
@@ -115,7 +115,7 @@ class Surroundings:
     def above_window(self, tokens: int | None, path: tuple[str | int, ...]) -> Iterator[Misfit]:
         """A misfit if the YAML itself sets the option at ``path`` to more tokens than the input limit.
 
-        A default is never one: with a small window it just never applies.
+        A default is never a misfit: with a small window it simply never applies.
         """
         if tokens is None or path[0] not in self.written or tokens <= self.profile.max_input_tokens:
             return
@@ -143,8 +143,10 @@ def misfits(
     build: Build,
     given: PlannedTools,
 ) -> Iterator[Diagnostic]:
-    """What the options of ``components`` say of themselves: those with a method ``misfits(surroundings)`` give one
-    Misfit for each thing that is wrong."""
+    """The problems that the options of ``components`` report themselves.
+
+    Options with a method ``misfits(surroundings)`` return one Misfit for each problem.
+    """
     by_name = {tool.name: tool for tool in given.bare}
     for planned in components:
         find = getattr(planned.value, "misfits", None)

@@ -1,6 +1,6 @@
-"""Threads, their messages, the edits of what the model sees, and the ledger.
+"""Sessions, their messages, the edits of the view, and the ledger.
 
-Databases from before there were revisions have these tables, or the first of them.
+Databases from before the first revision have these tables, or the first of them.
 """
 
 from __future__ import annotations

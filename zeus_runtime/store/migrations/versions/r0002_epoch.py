@@ -1,4 +1,4 @@
-"""The epoch of a thread: whoever takes the session raises it, and whoever had it before can write no more."""
+"""The epoch of a session: each claim raises it, and the former holder can no longer write."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Long-term memory: places, items with their words, history, extractions, profiles, projects and users' settings.
 
-What stands here is what this revision did, whatever the tables and the rules of row-level security have become since.
+This revision must not change, even when the tables and the rules of row-level security do.
 """
 
 from __future__ import annotations

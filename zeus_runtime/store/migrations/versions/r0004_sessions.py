@@ -1,4 +1,4 @@
-"""Sessions that go back, rest and come again: rollbacks, snapshots, archived sessions, regular upkeep."""
+"""Sessions that can be rolled back, archived and restored: rollbacks, snapshots, archives, regular tasks."""
 
 from __future__ import annotations
 

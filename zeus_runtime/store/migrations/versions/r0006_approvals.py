@@ -1,4 +1,4 @@
-"""Calls that wait for a person, tools that a user always allows, and whose call a sub-agent works for."""
+"""Approval requests, tools on users' allowlists, and the calls that sub-agents work for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Knowledge bases: rows that only those see whom they concern (PostgreSQL)."""
+"""Knowledge bases: row-level security, so that users see only their rows (PostgreSQL)."""
 
 from __future__ import annotations
 

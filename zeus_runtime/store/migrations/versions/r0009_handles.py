@@ -1,4 +1,4 @@
-"""Which sessions name which files: what deleting one asks, without reading all the others."""
+"""The files that each session names, so that deleting a session need not read all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Knowledge bases: many chunks to a row, their vectors, words and texts packed one after the other."""
+"""Knowledge bases: many chunks per row, with vectors, words and texts packed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def upgrade() -> None:
     connection = op.get_bind()
     is_server = connection.dialect.name == "postgresql"
     if is_server:
-        # An owner that is behind the wall itself would see no chunk and drop them all.
+        # An owner to whom row-level security applies would see no chunks, and the old table would be dropped with them.
         op.execute("SELECT set_config('zeus.upkeep', 'on', true)")
     documents = sa.select(_chunk.c.document).distinct().order_by(_chunk.c.document)
     for document in connection.execute(documents).scalars().all():
@@ -71,7 +71,7 @@ def upgrade() -> None:
 
 
 def _runs(connection: sa.Connection, document: int) -> Iterator[Sequence[Any]]:
-    """A document's chunks, so many at once as one row takes."""
+    """A document's chunks, in groups that fill one row."""
     columns = sa.select(*(_chunk.c[name] for name in _OLD))
     query = columns.where(_chunk.c.document == document).order_by(_chunk.c.number).limit(_CHUNKS)
     last = -1
@@ -95,7 +95,7 @@ def _packed(rows: Sequence[Any]) -> dict[str, object]:
 
 
 def _repeated(terms: bytes) -> list[int]:
-    """Words that were stored once with how often they stand there, as often as they do."""
+    """Words that were stored once with a count, repeated as often as they occur."""
     count = len(terms) // 6
     words = struct.unpack(f"<{count}I", terms[: count * 4])
     often = struct.unpack(f"<{count}H", terms[count * 4 :])

@@ -1,4 +1,4 @@
-"""Members of a project: rows that its members see, and its owners and admins change (PostgreSQL)."""
+"""Members of a project: members see these rows, and owners and admins change them (PostgreSQL)."""
 
 from __future__ import annotations
 
