@@ -82,7 +82,7 @@ class ApprovalBroker:
         log: where questions are written; None for a simulation, in which nobody is asked.
         user: whose allowlist and choice of mode hold.
         redact: masks secrets in a JSON value that is told.
-        known: masks known secrets, and nothing else, in what is approved.
+        known: the secrets that are masked in what is approved.
         secrets: what is masked in arguments that somebody changed, as in those that a model writes.
         emit: where events go.
         channel: who can be asked now; None: nobody.
@@ -101,7 +101,7 @@ class ApprovalBroker:
         *,
         user: str = "",
         redact: Callable[[Any], Any] = lambda value: value,
-        known: Callable[[Any], Any] = lambda value: value,
+        known: Redactor | None = None,
         secrets: Redactor | None = None,
         emit: Callable[[Event], None] = lambda _event: None,
         channel: ApprovalChannel | None = None,
@@ -112,7 +112,8 @@ class ApprovalBroker:
         self._given_log = log
         self.user = user
         self.redact = redact
-        self._known = known
+        self._told = known or Redactor()
+        self._known = self._told.masked
         self._secrets = secrets or Redactor()
         self._emit = emit
         self.channel = channel
@@ -265,7 +266,7 @@ class ApprovalBroker:
         if pending.is_open and self._is_over(pending):
             pending = await self._timed_out(pending)
         if pending.is_open:
-            shows = request.preview and masked(request.preview, self._known)
+            shows = request.preview and masked(request.preview, self._told)
             pending = replace(pending, preview=shows)
             if self.channel is not None and change is not None:
                 pending = replace(pending, shown=change.digest)
