@@ -50,7 +50,7 @@ def test_every_hook_says_when_how_often_what_it_returns_and_what_an_exception_do
 
 
 def test_the_documentation_has_every_hook_with_its_signature_and_no_other() -> None:
-    documented = re.findall(r"^#### `(.+)`$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    documented = re.findall(r"^### `(.+)`$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
     assert documented == [signature(function) for function in hooks().values()]
 
 
