@@ -10,10 +10,16 @@ from typing import Any
 
 import pytest
 import zeus_plugins
+from sqlalchemy import update
 
 import zeus_runtime
 from zeus_runtime.models.error_classification import classify
 from zeus_runtime.plugin import Redactor, cut_text, last_words
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.masked_log import MaskedLog
+from zeus_runtime.store.session_tree import open_child
+from zeus_runtime.store.tables import ThreadRow
+from zeus_runtime.store.thread_log import TITLE_CHARACTERS
 
 SECRET = "sk-Zq7-own/key+0123456789.abcdef"
 KNOWN = Redactor().adding({SECRET: "API_KEY"})
@@ -184,7 +190,6 @@ AFTER_MASKING = {
     "zeus_runtime/config/messages/diagnostics.py": "a source line, masked",
     "zeus_runtime/config/layers/interpolation.py": "an expression, which names a variable",
     "zeus_runtime/config/layers/files.py": "the name of a file",
-    "zeus_runtime/config/yaml/scalars.py": "a number",
     "zeus_runtime/config/messages/wording.py": "a value of the config that hides nothing",
 }
 """Files that cut by characters, and why no secret is in what they cut."""
@@ -213,4 +218,25 @@ def test_code_that_cuts_by_characters_says_why_it_may() -> None:
         if "testing" not in file.parts and cuts_by_characters(ast.parse(file.read_text(encoding="utf-8")))
     }
     assert found <= set(AFTER_MASKING), "use cut_text, which leaves no part of a secret"
-    assert "zeus_runtime/config/yaml/scalars.py" in found
+
+
+@pytest.mark.parametrize("place", range(45, 85, 3))
+async def test_a_title_is_cut_between_words(tmp_path: Path, place: int) -> None:
+    """Of a session and of a sub-agent's, and one that was stored when titles were cut anywhere."""
+    text = f"{WORDS * 9}"[:place] + f" {SECRET} and more {WORDS * 9}"
+    database = Database(f"sqlite:///{tmp_path / 'a.db'}", directory=tmp_path)
+    try:
+        log = MaskedLog(database, KNOWN)
+        await log.create_tables()
+        parent = await log.open("session_p", agent="a", title=text)
+        await open_child(log, parent, "run_1", 1, agent="b", title=text, at_most=9)
+        children = await log.children("session_p")
+        cut = (await log.info(parent)).title
+        assert [each.title for each in children] == [cut]
+        old = update(ThreadRow).values(title=text[:TITLE_CHARACTERS])
+        await database.run(lambda connection: connection.execute(old))
+        for title in (cut, (await log.info(parent)).title):
+            assert title.startswith(text[:30])
+            assert not any(SECRET[start : start + 4] in title for start in range(len(SECRET) - 3))
+    finally:
+        await database.close()

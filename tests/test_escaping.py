@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.escaping import (
+    TerminalStream,
     exact,
     exact_blanks,
     exact_json,
@@ -231,3 +232,25 @@ def test_a_mark_hides_no_letter_and_passes_for_none(text: str, shown: str) -> No
 def test_the_marks_that_a_script_needs_are_shown(word: str) -> None:
     assert exact(word) == word
     assert exact_json(word) == word
+
+
+MARK = "\u0301"
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("text", ["a" + MARK * 60 + " end", ("a" + MARK * 5) * 4, "a" + f"{MARK}\u200d" * 9])
+def test_marks_in_several_pieces_count_together(text: str, size: int) -> None:
+    escaped = TerminalStream()
+    shown = "".join(escaped(text[start : start + size]) for start in range(0, len(text), size))
+    assert shown.count(MARK) == terminal_text(text).count(MARK)
+    assert shown.replace("\\u0301", MARK).replace("\\u200d", "\u200d") == text
+
+
+def test_a_piece_that_begins_another_character_begins_another_count() -> None:
+    escaped = TerminalStream()
+    assert [escaped(piece) for piece in ("a" + MARK * 6, "", "b" + MARK, MARK)] == [
+        "a" + MARK * 6,
+        "",
+        "b" + MARK,
+        MARK,
+    ]

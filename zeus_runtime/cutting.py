@@ -14,11 +14,13 @@ def cut_text(text: str, most: int) -> str:
     """``text``, or as many whole words of its beginning as fit into ``most`` characters, followed by its length."""
     if len(text) <= most:
         return text
-    end = most
-    if not _parts(text[end]):
-        while end and not _parts(text[end - 1]):
-            end -= 1
+    end = most if _parts(text[most]) else _word_start(text, most)
     return f"{text[:end].rstrip()}… ({len(text):,} characters)"
+
+
+def without_last_word(text: str) -> str:
+    """``text`` without its last word, which may have been cut."""
+    return f"{text[: _word_start(text, len(text))].rstrip()}…"
 
 
 def last_words(data: bytes, most: int) -> str:
@@ -33,6 +35,12 @@ def last_words(data: bytes, most: int) -> str:
         while start < len(text) and not _parts(text[start]):
             start += 1
     return text[start:].strip()
+
+
+def _word_start(text: str, end: int) -> int:
+    while end and not _parts(text[end - 1]):
+        end -= 1
+    return end
 
 
 def _parts(char: str) -> bool:

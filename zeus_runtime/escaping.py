@@ -43,6 +43,20 @@ def terminal_text(text: str) -> str:
     )
 
 
+class TerminalStream:
+    """``terminal_text`` for a text in pieces: marks at the beginning of a piece count with the marks before them."""
+
+    def __init__(self) -> None:
+        self._open = ""
+
+    def __call__(self, piece: str) -> str:
+        """The next piece, in a form that a terminal may show."""
+        text = self._open + piece
+        shown = terminal_text(text)[len(self._open) :]
+        self._open = _last_marks(text)
+        return shown
+
+
 def terminal_line(text: str) -> str:
     """``terminal_text`` in one line: newlines and tabs become escapes too."""
     return "".join(_NAMED.get(char, char) for char in terminal_text(text))
@@ -192,10 +206,26 @@ def _heaped(text: str) -> frozenset[int]:
     for place, char in enumerate(text):
         if char in _JOINERS:
             continue
-        marks = marks + 1 if char > "\u02ff" and unicodedata.category(char) in _MARKS else 0
+        marks = marks + 1 if _is_mark(char) else 0
         if marks > _MOST_DRAWN:
             found.append(place)
     return frozenset(found)
+
+
+def _last_marks(text: str) -> str:
+    """The marks on the last character, at most as many as may stay."""
+    found: list[str] = []
+    for char in reversed(text):
+        if char in _JOINERS:
+            continue
+        if len(found) == _MOST_DRAWN or not _is_mark(char):
+            break
+        found.append(char)
+    return "".join(reversed(found))
+
+
+def _is_mark(char: str) -> bool:
+    return char > "\u02ff" and unicodedata.category(char) in _MARKS
 
 
 def _hidden(text: str) -> frozenset[int]:

@@ -5,22 +5,30 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
+import time
 import unicodedata
 from collections.abc import Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.agents import Answering, call, calling, events_of, play, script, write_agent
+from tests.support.agents import Answering, PositionModel, call, calling, events_of, play, script, write_agent
+from tests.support.distributions import lay_out
 from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
 from zeus_runtime.errors import UsageError
-from zeus_runtime.events import Event, RunFailed, ToolCallResult
+from zeus_runtime.events import Event, RunFailed, SubAgentEvent, ToolCallResult
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
+from zeus_runtime.plugin.model import ModelRequest
+from zeus_runtime.run.kept_files import KeptFiles
 from zeus_runtime.store.database import Database
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
 from zeus_runtime.tools.attachments import keep
+from zeus_runtime.tools.gate import reading_kept
 from zeus_runtime.tools.own_folders import LinkedFolderError
 
 TOOLS = "[probe, filesystem]"
@@ -98,7 +106,10 @@ def test_a_link_that_is_made_during_a_run_leads_nowhere(link: str, folder: Path)
     (folder / f".zeus{link}").parent.mkdir(exist_ok=True)
     (folder / f".zeus{link}").symlink_to(folder.parent / f"home{link}")
     for name in [link[1:]] if link else ARCHIVES:
-        with pytest.raises(WorkspaceError, match="found a link"):
+        with (
+            reading_kept(lambda _path: True),
+            pytest.raises(WorkspaceError, match="found a link"),
+        ):
             files.read(f"/{name}/id", max_bytes=100)
         with pytest.raises(WorkspaceError, match="found a link"):
             files.runtime.write(f"/{name}/new", b"x")
@@ -270,7 +281,7 @@ def test_no_tool_writes_what_decides_about_the_agent_whether_it_is_there_or_not(
     before = sorted(each.as_posix() for each in folder.rglob("*"))
     with pytest.raises(Exception, match="no tool may"):
         files.write(path, b"forged")
-    with pytest.raises(Exception, match=r"no tool may|does not exist|is a file"):
+    with pytest.raises(Exception, match=r"no tool may|does not exist|is a file|no such file"):
         files.edit(path, lambda _data: b"forged", max_bytes=1000)
     with pytest.raises(Exception, match="no tool may"):
         files.append(path, b"forged")
@@ -301,6 +312,103 @@ def test_no_tool_changes_what_a_component_opens_or_a_server_runs(folder: Path) -
     with pytest.raises(Exception, match="no tool may read or change"):
         files.read("key", max_bytes=100)
     assert files.read("hosts", max_bytes=100)
+
+
+@pytest.mark.parametrize("url", ["data/a%2Edb", "data%2Fa.db?timeout=3", "link/../a%2edb"])
+def test_no_tool_changes_the_database_however_its_url_is_written(folder: Path, url: str) -> None:
+    (folder / "data/deep").mkdir(parents=True)
+    (folder / "link").symlink_to("data/deep")
+    files = files_of(folder, f"storage: {{url: 'sqlite:///{url}'}}\n")
+    for path in ("data/a.db", "data/a.db-wal", "data/a.db-journal"):
+        with pytest.raises(Exception, match="it holds the sessions"):
+            files.write(path, b"forged")
+    assert files.write("data/other.db", b"")
+
+
+LINKED = {
+    # A skill behind a link, what a link in it leads to, and a link that leads through another.
+    ".claude/skills/tidy": ("../../vendor/tidy", ["vendor/tidy/SKILL.md", "vendor/tidy/new.md"]),
+    "vendor/tidy/scripts/run.sh": ("../../../lib/run.sh", ["lib/run.sh"]),
+    ".agents/skills/deep/refs/all.md": ("../../../../step.md", ["step.md", "docs/all.md"]),
+    "step.md": ("docs/all.md", []),
+    ".zeus/prompts/team": ("../../shared/team", ["shared/team/SOUL.md"]),
+    "home/configs/review.yaml": ("../../zeus/review.yaml", ["zeus/review.yaml"]),
+    "home/prompts/later.md": ("../../zeus/later.md", ["zeus/later.md"]),
+    "../home/.config/zeus/configs/own.yaml": ("../../../../project/zeus/own.yaml", ["zeus/own.yaml"]),
+    ".claude/skills/circle": ("circle", []),
+    ".env.local": ("conf/local.txt", ["conf/local.txt"]),
+    ".mcp.json": ("conf/servers.txt", ["conf/servers.txt"]),
+}
+
+
+def linked(folder: Path) -> None:
+    for name, (target, files) in LINKED.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(target)
+        put(folder, *(each for each in files if not each.endswith(("new.md", "later.md", "step.md"))))
+
+
+@pytest.mark.parametrize("path", [file for _, files in LINKED.values() for file in files])
+def test_no_tool_changes_what_a_link_among_deciding_files_leads_to(folder: Path, path: str) -> None:
+    linked(folder)
+    with pytest.raises(
+        WorkspaceError, match=r"decides about this agent, so no tool may (read or )?change it"
+    ):
+        files_of(folder, "homes: [home]\n").write(path, b"forged")
+    real = (folder / path).resolve().relative_to(folder.resolve())
+    opened = files_of(folder, f"homes: [home]\nworkspace: {{access: {{'{real}': write}}}}\n")
+    opened.write(str(real), b"allowed")
+    assert (folder / real).read_bytes() == b"allowed"
+
+
+def test_what_lies_beside_what_a_link_leads_to_stays_open(folder: Path) -> None:
+    linked(folder)
+    files = files_of(folder, "homes: [home]\n")
+    for path in ("vendor/other.md", "lib/other.sh", "docs/other.md", "zeus/other.yaml", "conf/other.txt"):
+        assert files.write(path, b"mine")
+
+
+@pytest.mark.parametrize("path", ["conf/local.txt", "conf/servers.txt"])
+@pytest.mark.parametrize("key", [".", "sub"])
+def test_no_tool_reads_keys_behind_a_link_that_this_run_did_not_load(
+    folder: Path, path: str, key: str
+) -> None:
+    """In the workspace's root, and in the folder of the config."""
+    linked(folder)
+    for name in (".env.local", ".mcp.json") if key == "sub" else ():
+        (folder / name).unlink()
+        put(folder, "sub/x")
+        (folder / "sub" / name).symlink_to(f"../{LINKED[name][0]}")
+    files = files_of(folder, f"workspace: {{root: {key}, routes: {{/all/: .}}}}\n")
+    with pytest.raises(WorkspaceError, match="no tool may read or change it"):
+        files.read(f"/all/{path}", max_bytes=100)
+
+
+def test_a_project_that_is_a_skill_of_its_own_can_be_changed(folder: Path) -> None:
+    put(folder, "SKILL.md", ".claude/skills/x/SKILL.md")
+    (folder / ".claude/skills/me").symlink_to("../..")
+    files = files_of(folder)
+    assert files.write("src/new.py", b"")
+    with pytest.raises(WorkspaceError, match="no tool may change it"):
+        files.write("SKILL.md", b"forged")
+
+
+def test_a_project_whose_folders_are_all_skills_cannot_be_changed(folder: Path) -> None:
+    """A new folder with a `SKILL.md` would be a skill of the next run."""
+    put(folder, ".claude/skills/x/SKILL.md")
+    (folder / ".claude/skills/all").symlink_to("../..")
+    with pytest.raises(WorkspaceError, match="no tool may change it"):
+        files_of(folder).write("new/SKILL.md", b"forged")
+
+
+def test_a_link_to_a_whole_disk_does_not_hold_up_the_start(folder: Path) -> None:
+    (folder / ".claude/skills").mkdir(parents=True)
+    (folder / ".claude/skills/a").symlink_to("/")
+    (folder / ".claude/skills/b").symlink_to("../../vendor")
+    started = time.monotonic()
+    with pytest.raises(WorkspaceError, match="no tool may change it"):
+        files_of(folder).write("vendor/SKILL.md", b"forged")
+    assert time.monotonic() - started < 5
 
 
 def test_no_tool_changes_what_a_servers_words_name(folder: Path) -> None:
@@ -340,6 +448,53 @@ def test_no_tool_changes_the_packages_that_run_the_agent(
         with pytest.raises(Exception, match="no tool may change it"):
             files.write(path, b"forged")
     assert files.write("lib/mine.py", b"")
+
+
+@pytest.fixture(params=["path", "finder"])
+def editable(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plugins that are installed editable from the project, in both ways in which installers do that."""
+    names = {
+        "own": "own_plugin.hooks",
+        "shared": "own_company.tool.hooks",
+        "flat": "own_flat",
+        "gone": "own_gone.hooks",
+    }
+    lay_out(folder.parent / "site-packages", "own", plugins=names, files={})
+    put(folder, "src/own_plugin/__init__.py", "src/own_company/tool/__init__.py", text="raise SystemError\n")
+    put(
+        folder, "src/own_flat.py", "src/own_helper.py", "src/own_company/other.py", text="raise SystemError\n"
+    )
+    monkeypatch.setattr("sys.path", [*sys.path, str(folder.parent / "site-packages")])
+    source = str(folder / "src")
+    if request.param == "path":
+        monkeypatch.setattr("sys.path", [*sys.path, source])
+        return
+
+    class Finder(MetaPathFinder):
+        def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+            return PathFinder.find_spec(fullname, path or [source])
+
+    monkeypatch.setattr("sys.meta_path", [*sys.meta_path, Finder()])
+
+
+@pytest.mark.usefixtures("editable")
+def test_no_tool_changes_an_editable_plugin_in_the_project(folder: Path) -> None:
+    """It is trusted as installed: the next `zeus` would execute what a tool wrote."""
+    files = files_of(folder)
+    for path in (
+        "src/own_plugin/__init__.py",
+        "src/own_plugin/new/part.py",
+        "src/own_company/tool/hooks.py",
+        "src/own_flat.py",
+        "src/__pycache__/own_flat.cpython-311.pyc",
+    ):
+        with pytest.raises(WorkspaceError, match="it decides about this agent, so no tool may change it"):
+            files.write(path, b"forged")
+    for path in ("src/own_helper.py", "src/own_company/other.py", "tests/test_own.py"):
+        files.write(path, b"mine")
+    opened = files_of(folder, "workspace: {access: {src/own_plugin: write}}\n")
+    assert opened.write("src/own_plugin/new.py", b"mine")
+    assert files_of(folder, "workspace: {root: src/own_plugin}\n").write("inside.py", b"mine")
 
 
 @pytest.mark.parametrize("path", ["python/sitecustomize.py", "local/site-packages/usercustomize.py"])
@@ -599,11 +754,166 @@ def test_what_the_runtime_keeps_is_written_by_the_runtime_and_read_by_tools(fold
     files = files_of(folder)
     files.runtime.write("/large_tool_results/r1", b"evicted")
     path = keep(b"attached", "a.txt", files)
-    assert files.read("/large_tool_results/r1", max_bytes=100) == b"evicted"
-    assert files.read(path, max_bytes=100) == b"attached"
-    assert files.read("/.zeus/large_tool_results/r1", max_bytes=100) == b"evicted"
+    with reading_kept({"/large_tool_results/r1", path, str(Path(path).parent)}.__contains__):
+        assert files.read("/large_tool_results/r1", max_bytes=100) == b"evicted"
+        assert files.read(path, max_bytes=100) == b"attached"
+        assert files.read("/.zeus/large_tool_results/r1", max_bytes=100) == b"evicted"
+    for each in ("/large_tool_results/r1", path, "/.zeus/large_tool_results/r1"):
+        with pytest.raises(WorkspaceError, match="this session has kept no such file"):
+            files.read(each, max_bytes=100)
     with pytest.raises(Exception, match="no tool may"):
         files.write("/large_tool_results/r1", b"forged")
+
+
+# Originals are read by the session that kept them
+
+KEEPING = """
+middlewares: [{eviction: {max_tokens: 200, exclude: []}}]
+agents:
+  helper:
+    description: Helps.
+    overrides: {workspace: {access: {"secrets/**": deny}}, middlewares: []}
+  fork:
+    description: Knows what was said.
+    context: fork
+"""
+SECRET = "".join(f"KRONOS {number} lorem ipsum dolor\n" for number in range(400))
+LOOKS = (
+    ("read_file", {"path": "/large_tool_results/r1"}),
+    ("read_file", {"path": "/large_tool_results/r1"}),
+    ("read_file", {"path": "/.zeus/large_tool_results/r1"}),
+    ("read_file", {"path": "/LARGE_TOOL_RESULTS/r1"}),
+    ("grep", {"pattern": "KRONOS 399", "path": "/"}),
+    ("grep", {"pattern": "KRONOS 399", "path": "/large_tool_results"}),
+    ("grep", {"pattern": "KRONOS 399", "path": "/.zeus/large_tool_results"}),
+    ("glob", {"pattern": "**/r1"}),
+    ("grep", {"pattern": "KRONOS 399", "path": "/.zeus/zeus.db"}),
+    ("grep", {"pattern": "KRONOS 399", "path": "/.zeus/zeus.db-wal"}),
+    ("read_file", {"path": "/.zeus/zeus.db"}),
+    ("read_file", {"path": "/.zeus/zeus.db-wal"}),
+    ("ls", {"path": "/large_tool_results"}),
+)
+LAST: Mapping[str, Any] = {"path": "/large_tool_results/r1", "offset": 400, "limit": 1}
+
+
+def roles(**answers: Sequence[Any]) -> PositionModel:
+    """A model that plays the role that the first word of the last prompt names; its answers come in order."""
+
+    def answer(request: ModelRequest) -> Any:
+        messages = list(request.messages)
+        at = max(place for place, each in enumerate(messages) if each.type == "human")
+        given = answers[str(messages[at].content).split()[0]]
+        return given[sum(each.type == "ai" for each in messages[at:])]
+
+    return PositionModel(answer)
+
+
+def looking(*looks: tuple[str, Mapping[str, Any]]) -> list[Any]:
+    """One answer for each call, so that a later one may use what an earlier one was told."""
+    made = [calling(call(name, f"c{number}", **given)) for number, (name, given) in enumerate(looks)]
+    return [*made, "done"]
+
+
+READS = calling(call("read_file", "r1", path="/secrets/a.txt", limit=400))
+
+
+def sends(prompt: str, agent: str = "helper") -> Any:
+    return calling(call("task", "t1", agent=agent, prompt=prompt, description="x"))
+
+
+async def told(folder: Path, model: Any, prompt: str = "go", session: str | None = None) -> list[str]:
+    """Every result of a run, of sub-agents too; each run has an agent of its own, as each process has."""
+    config = write_agent(folder, KEEPING, tools="[probe, filesystem, subagents]")
+    async with Agent.from_config(config, directory=folder, model=model) as agent:
+        events = await events_of(agent.stream(prompt, session=session))
+    wires = [each.event if isinstance(each, SubAgentEvent) else each.to_wire() for each in events]
+    assert wires[-1]["type"] == "complete", wires[-1]
+    return [str(each["content"]) for each in wires if each["type"] == "tool_call_result"]
+
+
+async def only_session(folder: Path) -> str:
+    async with Agent.from_config(folder / "zeus.yaml", directory=folder, model=script()) as agent:
+        return (await agent.sessions())[0].session
+
+
+async def test_a_sub_agent_does_not_find_the_originals_of_the_agent_above(folder: Path) -> None:
+    put(folder, "secrets/a.txt", text=SECRET)
+    model = roles(
+        go=[READS, sends("look around"), calling(call("read_file", "c9", **LAST)), "done"],
+        look=looking(*LOOKS),
+    )
+    _, *found, answer, last = await told(folder, model)
+    assert len(found) == len(LOOKS)
+    assert not any("lorem" in each for each in found), found
+    assert "this session has kept no such file" in found[0]
+    assert answer.startswith("done")
+    assert "KRONOS 399 lorem" in last, "its own session reads it"
+
+
+async def test_a_sub_agent_reads_the_original_that_its_prompt_names(folder: Path) -> None:
+    put(folder, "secrets/a.txt", text=SECRET)
+    look = looking(("read_file", LAST), ("read_file", {"path": "/large_tool_results/r2"}))
+    model = roles(go=[READS, sends("look at `/large_tool_results/r1`."), "done"], look=look)
+    _, given, other, _ = await told(folder, model)
+    assert "KRONOS 399 lorem" in given
+    assert "this session has kept no such file" in other
+
+
+async def test_an_agent_gives_no_original_that_it_may_not_read_itself(folder: Path) -> None:
+    put(folder, "secrets/a.txt", text=SECRET)
+    await told(folder, roles(go=[READS, "done"]))
+    look = looking(("read_file", LAST))
+    for agent in ("helper", "fork"):
+        model = roles(other=[sends("look at /large_tool_results/r1", agent), "done"], look=look)
+        found, _ = await told(folder, model, "other")
+        assert "this session has kept no such file" in found
+
+
+async def test_a_fork_reads_the_originals_of_what_it_was_given(folder: Path) -> None:
+    put(folder, "secrets/a.txt", text=SECRET)
+    model = roles(go=[READS, sends("look", "fork"), "done"], look=looking(("read_file", LAST)))
+    _, found, _ = await told(folder, model)
+    assert "KRONOS 399 lorem" in found
+
+
+async def test_another_session_finds_no_original_unless_the_user_names_it(folder: Path) -> None:
+    put(folder, "secrets/a.txt", text=SECRET)
+    await told(folder, roles(go=[READS, "done"]))
+    (folder / "secrets/a.txt").unlink()
+    found = await told(folder, roles(look=looking(*LOOKS)), "look around")
+    assert len(found) == len(LOOKS)
+    assert not any("lorem" in each for each in found), found
+    model = roles(look=looking(("read_file", LAST)))
+    (given,) = await told(folder, model, "look at large_tool_results/r1")
+    assert "KRONOS 399 lorem" in given
+
+
+async def test_a_session_that_goes_on_reads_its_originals_also_after_a_rollback(folder: Path) -> None:
+    put(folder, "secrets/a.txt", text=SECRET)
+    await told(folder, roles(go=[READS, "done"]))
+    session = await only_session(folder)
+    model = roles(
+        again=looking(("read_file", LAST), ("grep", {"pattern": "KRONOS 399", "path": "/large_tool_results"}))
+    )
+    assert all("KRONOS 399 lorem" in each for each in await told(folder, model, "again", session))
+    async with Agent.from_config(folder / "zeus.yaml", directory=folder, model=script()) as agent:
+        await agent.rollback(session, to=1)
+    assert all("KRONOS 399 lorem" in each for each in await told(folder, model, "again", session))
+
+
+def test_a_result_tells_names_that_cannot_be_guessed_and_no_others() -> None:
+    kept = KeptFiles()
+    saved = "/large_tool_results/mcp_0123456789abcdef.bin"
+    text = f"saved as {saved}; see /large_tool_results/call_0"
+    kept.note_message(json.dumps({"role": "tool", "content": text}), is_given=False)
+    kept.note_edit("damaged")
+    assert kept(saved)
+    assert not kept("/large_tool_results/call_0")
+    kept.note_message(json.dumps({"role": "assistant", "content": text}), is_given=False)
+    assert not kept("/large_tool_results/call_0")
+    kept.note_edit(json.dumps({"handle": "/large_tool_results/call_0", "arguments": {"text": "cut"}}))
+    assert kept("/large_tool_results/call_0")
+    assert kept("/large_tool_results/call_0.text")
 
 
 def test_what_is_behind_a_link_into_a_denied_folder_cannot_be_guessed(folder: Path) -> None:

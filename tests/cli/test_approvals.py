@@ -619,6 +619,34 @@ def test_known_secrets_in_a_file_or_an_argument_do_not_spoil_a_decision(
     assert file.read_text() == content
 
 
+@pytest.mark.parametrize("both", [False, True])
+def test_a_diff_shows_that_a_secret_is_replaced_by_its_placeholder(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch, both: bool
+) -> None:
+    secret = "sk-live-7Qz81mPq44xw"
+    monkeypatch.setenv("SERVICE_API_KEY", secret)
+    project.write("a.txt", f"key {secret}\none\n")
+    content = "key <secret:SERVICE_API_KEY>\ntwo\n" + (f"{secret}\n" if both else "")
+    write = {"call": "write_file", "args": {"path": "a.txt", "content": content}}
+    path = project.agent(write, "done", more=f"{ASKING}secrets: {{to_model: allow}}\n")
+    path.write_text(path.read_text().replace("[voices]", "[filesystem]"))
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
+        asked = terminal.until("or ?]")
+        assert "- key <secret:SERVICE_API_KEY>" in asked
+        assert "+ key <not the secret:SERVICE_API_KEY>" in asked
+        terminal.press("\x04")
+        terminal.end()
+    (pending,) = waiting(zeus)
+    shown = zeus("approvals", "show", pending["id"])
+    if both:
+        assert (
+            "no diff: the stored arguments do not tell every known secret from its placeholder" in shown.out
+        )
+    else:
+        assert "+ key <not the secret:SERVICE_API_KEY>" in shown.out
+    assert secret not in shown.out + terminal.raw
+
+
 def test_a_waiting_call_hides_what_only_the_sub_agents_config_knows(zeus: Zeus, project: Project) -> None:
     write = {"call": "write_file", "args": {"path": "a.txt", "content": "the key argo-Secret-4711"}}
     path = project.agent(write, "done", more=ASKING)

@@ -34,6 +34,9 @@ def test_a_file_that_is_denied_to_the_agent_does_not_come_to_it_by_a_base(
     project.write("docs/.env", "Methone=1\n")
     assert zeus("kb", "add", "handbook", "docs", "--json").json["added"] == 2
     project.write("zeus.yaml", YAML + "workspace: {access: {'docs/private/**': deny}}\n")
+    before = zeus("kb", "search", "handbook", "ports island")
+    assert "Pylos" in before.out
+    assert "Sphacteria" not in before.out
     again = zeus("kb", "add", "handbook", "docs/.env", "docs")
     assert "1 removed" in again.out
     assert "docs/private/a.md was left out: the rule `docs/private/**: deny`" in again.err

@@ -182,6 +182,26 @@ def test_a_password_does_not_hide_which_file_a_url_names(shipped: Path, zeus: Ze
     assert zeus(*RUN, "--set", "storage.url=sqlite://u:p/a@/.zeus/zeus.db").exit_code == 3
 
 
+@pytest.mark.parametrize("path", ["data/shipped%2Edb", "data%2Fshipped.db", "data/link/../shipped%2Edb"])
+def test_an_encoded_path_does_not_hide_which_file_a_url_names(
+    shipped: Path, project: Project, zeus: Zeus, path: str
+) -> None:
+    (project.folder / "data/deep").mkdir(parents=True)
+    (project.folder / "data/link").symlink_to("deep")
+    shipped.rename(project.folder / "data/shipped.db")
+    result = zeus(*RUN, "--set", f"storage.url=sqlite:///{path}")
+    assert result.exit_code == 4
+    assert "database 'data/shipped.db' is not trusted" in result.err
+
+
+def test_an_encoded_path_does_not_hide_that_a_file_is_elsewhere(
+    shipped: Path, zeus: Zeus, tmp_path: Path
+) -> None:
+    shipped.rename(tmp_path / "other.db")
+    told = zeus(*RUN, "--set", f"storage.url=sqlite:///%2E.%2F{'..%2F' * 9}{str(tmp_path)[1:]}%2Fother.db")
+    assert f"database '{tmp_path / 'other.db'}', file 'storage.url' are not trusted" in told.err
+
+
 def test_a_database_that_nobody_opens_again_is_not_recorded(tmp_path: Path) -> None:
     Database("sqlite:///scratch.db", directory=tmp_path, is_scratch=True)
     assert (tmp_path / "scratch.db").exists()

@@ -106,6 +106,18 @@ def test_what_a_model_writes_cannot_control_the_terminal(project: Project) -> No
             assert "before \\x1b[2J\\x1b]52;c;aGk=\\x07after\\x08" in terminal.screen
 
 
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+@pytest.mark.parametrize(
+    "answer", ["a" + "\u0301" * 60 + " end.", "a" + "*\u0301\u0301\u0301\u0301\u0301*" * 12 + " end."]
+)
+def test_no_pieces_of_an_answer_heap_marks_on_one_character(project: Project, term: str, answer: str) -> None:
+    project.agent(answer)
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder, {"TERM": term}) as terminal:
+        assert terminal.end() == 0
+        assert "\u0301" * 5 in terminal.screen
+        assert "\u0301" * 7 not in terminal.screen
+
+
 def test_ctrl_c_stops_the_answer_and_shows_the_cursor_again(project: Project) -> None:
     project.agent({"hang": "I am thinking hard"})
     with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
@@ -145,15 +157,18 @@ def test_ctrl_d_leaves_and_the_history_is_kept_for_the_user_alone(
 ) -> None:
     state = project.folder / "state"
     monkeypatch.setenv("XDG_STATE_HOME", str(state))
-    project.agent("fine")
+    monkeypatch.setenv("SERVICE_API_KEY", "sk-live-7Qz81mPq44xw")
+    project.agent("fine", "fine", "fine")
     with PseudoTerminal(["chat"], project.folder) as terminal:
         terminal.until("agent> ")
-        terminal.press("remember me\r")
-        terminal.until("agent> ")
+        for line in ("my key is sk-live-7Qz81mPq44xw", "remember me", "sk-live-7Qz81mPq44xw"):
+            terminal.press(f"{line}\r")
+            terminal.until("agent> ")
         terminal.press("\x04")
         assert terminal.end() == 0
     history = state / "zeus" / "chat_history"
-    assert "remember me" in history.read_text()
+    assert history.read_text().splitlines()[-1] == "remember me"
+    assert "sk-live" not in history.read_text()
     assert history.stat().st_mode & 0o077 == 0
 
 

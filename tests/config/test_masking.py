@@ -7,6 +7,7 @@ import html
 import json
 import re
 import string
+import time
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +18,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from zeus_runtime.config import ConfigError, Redactor, load
+from zeus_runtime.config.layers.set_option import parse_setting
 from zeus_runtime.config.messages.diagnostics import render
 from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.config.secrets.matching import folded
 from zeus_runtime.config.secrets.placeholders import is_searched, looks_random
+from zeus_runtime.config.yaml.reader import read_value
+from zeus_runtime.config.yaml.sources import Sources, unread_lines
+from zeus_runtime.config.yaml.tree import Mark
 
 KEY = "sk-live-0123456789"
 NAMES = {KEY: "API_KEY", 'pass/wörd "quoted" + 1': "DB_PASSWORD", "postgres": "PG_PASSWORD"}
@@ -507,3 +512,87 @@ def test_an_error_of_a_config_that_cannot_be_read_shows_no_secret(tmp_path: Path
         load(file, environ={})
     told = render(failed.value.diagnostics)
     assert "letmein" not in told, told
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("env:\n  PRIVATE_KEY: |\n-----BEGIN PRIVATE KEY-----\nhunter-two\n-----END PRIVATE KEY-----", None),
+        ("env:\n  PRIVATE_KEY: -----BEGIN PRIVATE KEY-----\n    abc\n    hunter-two: x", None),
+        ("env:\n  PRIVATE_KEY: |\n    -----BEGIN PRIVATE KEY-----\nhunter-two: x: y", None),
+        ('env:\n  API_KEY: "sk-live-1\n     hunter-two\\q"', None),
+        ('env:\n  API_KEY: "sk-live-1\nB: hunter-two\\q"', None),
+        ("api_key:\n  hunter-two: a: b", None),
+        ("api_key:\n- hunter-two: a: b", None),
+        ("a:\n  api_key: |\nhunter-two", None),
+        ("api_key: 1\n  hunter-two: b", None),
+        ("api_key: null, hunter-two: a", None),
+        ('a: {api_key: "x" hunter-two: "}', None),
+        ("a: {api_key: [x, hunter-two, }", None),
+        ("far:\n  headers:\n    X-Gate: hunter-two: x", "    X-Gate: **********"),
+        ("far:\n  headers:\n    X-Gate:\n      hunter-two: x: y", None),
+        ('far: {headers: {X-Gate: "a, hunter-two", Y: ]}', "far: {headers: **********"),
+        ('{"headers": {\n"X-Gate": "hunter-two" "x"\n}}', None),
+        ("a:\n  api_key: ${KEY}\n  b: ]", "  b: ]"),
+        ("a:\n  api_key: |\n    x\n  b: ]", "  b: ]"),
+        ("a: {api_key: '${KEY}', b: ]}", "a: {api_key: '${KEY}', b: ]}"),
+        ("a:\n  b: c\n  every word: x: y", "  every word: x: y"),
+    ],
+)
+def test_a_line_that_may_belong_to_a_secret_is_masked_where_the_text_is_not_yaml(
+    written: str, shown: str | None
+) -> None:
+    with pytest.raises(ConfigError) as failed:
+        read_value(written, "zeus.yaml")
+    (problem,) = failed.value.diagnostics
+    assert problem.position is not None
+    assert problem.hint is not None
+    assert "hunter" not in render([problem]), "not in the line that the error is about"
+    assert shown is None or problem.source_line == shown
+    if "hunter" in written:
+        assert "hunter" not in "\n".join(unread_lines(written)), "and in no other line"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        'mcpServers.a={url: "https://x", headers: {X-Gate: hunter-two}',
+        'mcpServers.a={headers: {X-Gate: "a, hunter-two"}, bogus: ]}',
+        'mcpServers.a={env: {API_KEY: "x" hunter-two}}',
+        "model.litellm={model: m, api_key: hunter-two",
+        "model.litellm.api_key=[x, hunter-two",
+    ],
+)
+def test_a_setting_that_is_not_yaml_shows_no_secret(setting: str) -> None:
+    with pytest.raises(ConfigError) as failed:
+        parse_setting(setting)
+    told = render(failed.value.diagnostics)
+    assert "--set m" in told
+    assert "yaml-syntax" in told
+    assert "hunter" not in told, told
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "- ",
+        " ",
+        "a",
+        "a ",
+        "token: 1,",
+        "token: ${A}, ",
+        "api_key: x\n",
+        "a: {\n",
+        '"',
+        "headers: {",
+        "\n",
+        "-",
+        "'a",
+    ],
+)
+def test_the_lines_of_a_text_that_is_not_yaml_are_masked_in_linear_time(word: str) -> None:
+    text = "api_key: |\n" + word * (400_000 // len(word))
+    began = time.process_time()
+    for number in range(1, 200):
+        Sources({"a": text}).line(Mark("a", number, 1))
+    assert time.process_time() - began < 4

@@ -92,6 +92,8 @@ def test_names_that_do_not(name: str) -> None:
         ("url: postgres://u:${PW}@host/db", "url: postgres://u:${PW}@host/db"),
         ("max_tokens: 500", "max_tokens: 500"),
         ("token: null", "token: null"),
+        ("token: 500", "token: 500"),
+        ("token: 88392017", f"token: {MASK}"),
         ("key: value", "key: value"),
         ("api_key:", "api_key:"),
     ],

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from zeus_runtime.config.secrets.written import secrets_of_file, written_secrets
+from zeus_runtime.config import ConfigError, render
+from zeus_runtime.config.secrets.written import secrets_of_file, secrets_of_repository, written_secrets
 from zeus_runtime.plan.validated import check
 
 
@@ -26,6 +28,11 @@ from zeus_runtime.plan.validated import check
         ({"args": ["-e", "DB_PASSWORD=0123456789"]}, {"0123456789"}),
         ({"args": ["--header", "Authorization: Bearer abcdefgh12"]}, {"Bearer abcdefgh12", "abcdefgh12"}),
         ({"args": ["postgres://ann:hunter2@db/x"]}, {"hunter2"}),
+        ({"env": {"DB_PASSWORD": 8839201744, "PORT": 8839201745}}, {"8839201744"}),
+        ({"env": {"DB_PASSWORD": 12345, "USE_TOKEN": True}}, set()),
+        ({"headers": {"X-Api-Key": 8839201744}}, {"8839201744"}),
+        ({"extra": {"access_token": 8839201744.5}}, {"8839201744.5"}),
+        ({"args": ["--password", 8839201744, "--port", 8839201745]}, {"8839201744"}),
         ({"prompt": "token: every word of this is prose"}, set()),
     ],
 )
@@ -78,3 +85,90 @@ def test_what_looks_like_a_token_in_the_env_of_a_server_is_a_secret_whatever_its
     env = {"GH": "ghx0123456789abcdef", "MODE": "production-4711", "DATA": "/srv/customer4711/data4711"}
     found = written_secrets({"mcpServers": {"far": {"command": "x", "env": env}}, "db_pass": "s3cret-word"})
     assert found == {"ghx0123456789abcdef": "mcpServers.far.env.GH", "s3cret-word": "db_pass"}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "command: x\n    env: {DB_PASSWORD: 8839201744}",
+        "command: x\n    env: {N: {DB_PASSWORD: 8839201744}}",
+        "command: x\n    env: {DB_PASSWORD: 88392017448839201744}",
+        "command: x\n    args: [--password, 8839201744]",
+        "url: https://x.example/\n    headers:\n      X-Api-Key: 8839201744",
+        "url: https://x.example/\n    headers:\n      X-Tenant: 8839201744",
+    ],
+)
+def test_an_error_about_a_secret_that_is_written_as_a_number_does_not_show_it(
+    tmp_path: Path, written: str
+) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text(f"version: 1\nmodel: gpt-4o\nmcpServers:\n  far:\n    {written}\n")
+    with pytest.raises(ConfigError) as failed:
+        check(config, directory=tmp_path, environ={})
+    told = render(failed.value.diagnostics)
+    assert "zeus.yaml:" in told
+    assert "8839201744" not in told, told
+
+
+def test_a_secret_that_is_written_as_a_number_is_masked_in_text_and_as_a_number(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    (tmp_path / "zeus.prod.yaml").write_text("model: {litellm: {api_key: 77392017441}}\n")
+    config.write_text(
+        "version: 1\nmodel: {litellm: {model: gpt-4o, api_key: x, extra: {access_token: 88392017441}}}\n"
+    )
+    redactor = check(config, directory=tmp_path, environ={}).document.redactor
+    own, other = "<secret:model.litellm.extra.access_token>", "<secret:zeus.prod.yaml/model.litellm.api_key>"
+    assert redactor("88392017441 or 77392017441") == f"{own} or {other}"
+    value = {"n": [88392017441, 188392017441, 77392017441, 5, 0.5, True, None]}
+    assert redactor.json(value) == redactor.masked(value)
+    assert redactor.adding(["True"]).json([True]) == [True], "a word, but no number"
+    assert redactor.masked(value) == {"n": [own, 188392017441, other, 5, 0.5, True, None]}
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("config", '[remote "o"]\n\turl = https://ann:TOKEN@example.com/x\n'),
+        ("config", '[url "https://ann:TOKEN@example.com/"]\n\tinsteadOf = https://example.com/\n'),
+        ("config", '[url "https://TOKEN@example.com/"]\n\tinsteadOf = https://example.com/\n'),
+        ("config", '[http "https://ann:TOKEN@proxy/"]\n\tsslVerify = false\n'),
+        ("config", '[http "https://example.com/?a=b"]\n\textraheader = "AUTHORIZATION: basic TOKEN"\n'),
+        ("config", "[x]\n\t# url = https://ann:TOKEN@example.com/x\n"),
+        ("config.worktree", '[remote "o"]\n\turl = https://ann:TOKEN@example.com/x\n'),
+        ("modules/libs/sub/config", '[remote "o"]\n\turl = https://ann:TOKEN@example.com/x\n'),
+        ("modules/logs/config", '[remote "o"]\n\turl = https://ann:TOKEN@example.com/x\n'),
+        ("modules/a/modules/b/config", '[remote "o"]\n\turl = https://ann:TOKEN@example.com/x\n'),
+        ("FETCH_HEAD", "abc\t\tbranch 'main' of https://ann:TOKEN@example.com/x\n"),
+    ],
+)
+def test_a_secret_in_an_address_that_git_keeps_is_known(tmp_path: Path, file: str, text: str) -> None:
+    token = "ghpQ7x9Zk2mB4vN8sL1t"
+    kept = tmp_path / ".git" / file
+    kept.parent.mkdir(parents=True)
+    kept.write_text(text.replace("TOKEN", token))
+    found = secrets_of_repository(tmp_path)
+    assert found.pop(token) == f".git/{file}"
+    assert all(token in each for each in found), "and nothing else but what is around it"
+
+
+def test_a_repository_without_secrets_or_with_what_cannot_be_read_has_none(tmp_path: Path) -> None:
+    assert secrets_of_repository(tmp_path) == {}
+    (tmp_path / ".git" / "config").mkdir(parents=True)
+    (tmp_path / ".git" / "FETCH_HEAD").write_bytes(b"\xff = \x00\n[core]\n\tbare = false\n")
+    assert secrets_of_repository(tmp_path) == {}
+
+
+def test_the_objects_of_a_repository_are_not_searched(tmp_path: Path) -> None:
+    (tmp_path / ".git" / "objects").mkdir(parents=True)
+    (tmp_path / ".git" / "config").write_text("[core]\n")
+    (tmp_path / ".git" / "objects" / "config").write_text("url = https://ann:ghpQ7x9Zk2mB@example.com/\n")
+    assert secrets_of_repository(tmp_path) == {}
+
+
+@pytest.mark.parametrize("word", ["= ", " ", "a ", "a=", "://", "a://b", "x", '"', "-", "?a="])
+def test_a_repositorys_file_with_a_long_line_is_read_in_linear_time(tmp_path: Path, word: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text(f"a ={word * (300_000 // len(word))}x =")
+    began = time.process_time()
+    assert secrets_of_repository(tmp_path) == {}
+    assert time.process_time() - began < 3

@@ -19,6 +19,7 @@ from sqlalchemy import Connection
 
 from tests.support.knowledge import ANN, Counting, docx, knowledge, pdf, write
 from zeus_runtime.config import Ref
+from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError
 from zeus_runtime.knowledge.at_hand import NotAtHandError
 from zeus_runtime.knowledge.ingest import BATCH
@@ -334,6 +335,47 @@ async def test_a_file_that_cannot_be_read_is_named_and_stops_nothing(
     async with knowledge(database_url, tmp_path) as service:
         done = await service.add("handbook", [docs])
         assert (done.added, [path for path, _ in done.failed]) == (4, ["docs/broken.pdf"])
+
+
+async def test_files_that_are_denied_now_take_no_place_among_the_hits(
+    database_url: str, tmp_path: Path
+) -> None:
+    for number in range(40):
+        write(tmp_path / "docs", f"closed-{number}.md", "# Ports\n\nPylos Pylos Pylos.\n")
+    write(tmp_path / "docs", "open-1.md", "# Ports\n\nIn the end the ship comes to Pylos.\n")
+    write(tmp_path / "docs", "open-2.md", "# Ports\n\nNobody knows how far it is to Pylos.\n")
+    closed = [f"closed-{number}.md" for number in range(40)]
+
+    def refusal_of(path: Path) -> str | None:
+        return "closed" if path.name in closed else None
+
+    async with knowledge(database_url, tmp_path) as service:
+        await service.add("handbook", [tmp_path / "docs"])
+    async with knowledge(database_url, tmp_path, refusal_of=refusal_of) as service:
+        found = await service.search("Pylos", names=["handbook"], top_k=2)
+        assert sorted(hit.source for hit in found.hits) == ["docs/open-1.md", "docs/open-2.md"]
+        assert {hit.word_rank for hit in found.hits} == {1, 2}
+        closed.clear()
+        found = await service.search("Pylos", names=["handbook"], top_k=2)
+        assert all("closed" in hit.source for hit in found.hits)
+
+
+async def test_a_denied_file_is_known_by_its_path_although_a_secret_in_it_is_masked(tmp_path: Path) -> None:
+    path = write(tmp_path / "docs", "ports-hunter2hunter2.md", "# Ports\n\nPylos is far.\n")
+    secrets = Redactor({"hunter2hunter2": "PASSWORD"})
+    asked: list[Path] = []
+
+    def refusal_of(file: Path) -> str | None:
+        asked.append(file)
+        return None
+
+    async with knowledge(f"sqlite:///{tmp_path}/kb.db", tmp_path, secrets=secrets) as service:
+        await service.add("handbook", [tmp_path / "docs"])
+    async with knowledge(
+        f"sqlite:///{tmp_path}/kb.db", tmp_path, secrets=secrets, refusal_of=refusal_of
+    ) as service:
+        assert (await service.search("Pylos", names=["handbook"])).hits
+    assert asked == [path]
 
 
 async def test_what_is_neither_a_file_nor_a_folder_is_not_added(

@@ -15,10 +15,8 @@ from zeus_runtime import Agent, MissingError, OptionsError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import Caller, Embedding
 from zeus_runtime.memory.service import MemoryService
-from zeus_runtime.plan.executed_parts import database_file
 from zeus_runtime.plugin import Ref
 from zeus_runtime.plugin.embedding import Embedder
-from zeus_runtime.store.database import sqlite_file
 
 __all__ = ["database_url", "postgres_server", "postgres_url"]
 
@@ -195,21 +193,6 @@ async def test_one_users_broken_choice_leaves_the_vectors_of_others_to_be_made_a
         "bob",
         "cid",
     ]
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "sqlite:///.zeus/zeus.db",
-        "sqlite:////var/zeus.db",
-        "sqlite:///a b.db?timeout=3",
-        "sqlite://",
-        "sqlite:///:memory:",
-    ],
-)
-def test_a_plan_reads_the_choice_in_the_file_that_the_memory_opens(tmp_path: Path, url: str) -> None:
-    found = database_file(url, tmp_path)
-    assert (found and found.resolve()) == sqlite_file(url, tmp_path)
 
 
 async def test_a_model_that_cannot_be_made_is_refused_and_the_former_choice_stays(tmp_path: Path) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
 from sqlalchemy import Connection, insert, text
 from sqlalchemy.exc import IntegrityError
 
+from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.errors import MissingError, RunError
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.database import Database
@@ -107,3 +112,60 @@ async def test_nothing_is_called_written_to_a_file_that_is_no_longer_there(
             await transact(lambda connection: ANN.run(connection, {}))
     await database.close()
     assert not (tmp_path / "a.db-wal").exists()
+
+
+PIECES = (
+    "a",
+    ".",
+    "%2E",
+    "%25",
+    "%32",
+    "%",
+    "?",
+    "%3F",
+    "#",
+    "%23",
+    " ",
+    "%20",
+    "+",
+    "é",
+    "%C3%A9",
+    ":",
+    "&",
+    "=",
+    "@",
+    "~",
+)
+
+
+@given(path=st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
+@example(path="data%2Fshipped%2Edb")
+@example(path=":memory:?uri=true&mode=rwc")
+@example(path="?uri=true&cache=b.db")
+@example(path="file:b.db?uri=true")
+def test_the_file_that_a_check_judges_is_the_one_that_sqlite_opens(path: str) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        judged = database_file(f"sqlite:///{path}", folder)
+        assume(judged is None or not judged.is_dir())
+        assert asyncio.run(_opened(f"sqlite:///{path}", folder)) == ("" if judged is None else str(judged))
+        # Not even beside it is another.
+        assert [each for each in folder.rglob("*") if each.is_file()] == [each for each in [judged] if each]
+
+
+async def _opened(url: str, folder: Path) -> str:
+    """The file that SQLite itself says it has opened."""
+    database = Database(url, directory=folder, is_scratch=True)
+    await database.run(create_memory_tables)
+    ((_, _, file),) = await database.run(
+        lambda connection: connection.execute(text("PRAGMA database_list")).all()
+    )
+    await database.close()
+    return str(file)
+
+
+@pytest.mark.parametrize("url", ["sqlite:///a%00.db", "sqlite://host/a.db", "sqlite://a.db", "sqlite:a.db"])
+def test_a_sqlite_url_that_names_no_file_is_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(MissingError, match="cannot be used"):
+        Database(url, directory=tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -115,18 +115,34 @@ def test_an_edit_is_told_as_the_whole_text_before_and_after(writers: dict[str, T
     assert (tmp_path / "a.txt").read_text() == "one two two\n"
 
 
-def test_known_secrets_are_masked_and_a_change_of_one_is_said() -> None:
-    def redact(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: redact(each) for key, each in value.items()}
-        return value.replace("s3cret", "***").replace("0ther", "***") if isinstance(value, str) else value
+SECRET = "sk-live-7Qz81mPq44xw"
+KNOWN = Redactor().adding({SECRET: "KEY", "an-0ther-secret-11": "OTHER"})
 
-    seen = masked(
-        Preview((Change("/s3cret", "k: s3cret\na\n", "k: s3cret\nb\n"),), ("content",), "s3cret"), redact
-    )
-    assert seen == Preview((Change("/***", "k: ***\na\n", "k: ***\nb\n"),), ("content",), "***")
-    changed = masked(Preview((Change("/a", "s3cret", "0ther"),), ("content",)), redact)
-    assert changed == Preview(problem="known secrets change, which are masked")
+
+def test_known_secrets_are_masked_and_a_change_of_one_is_seen() -> None:
+    change = Change(f"/{SECRET}", f"k: {SECRET}\na\n", f"k: {SECRET}\nb\n")
+    seen = masked(Preview((change,), ("content",), SECRET), KNOWN)
+    hidden = Change("/<secret:KEY>", "k: <secret:KEY>\na\n", "k: <secret:KEY>\nb\n")
+    assert seen == Preview((hidden,), ("content",), "<secret:KEY>")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seen"),
+    [
+        (SECRET, "an-0ther-secret-11", "<secret:OTHER>"),
+        (SECRET, "<secret:KEY>", "<not the secret:KEY>"),
+        ("<secret:KEY>", "<not the secret:KEY>", "<not the not the secret:KEY>"),
+        (SECRET, "<not the secret:KEY>", "<not the not the secret:KEY>"),
+        (SECRET, "<secret:ELSE>", "<secret:ELSE>"),
+    ],
+)
+def test_no_change_of_a_secret_is_hidden_by_masking(before: str, after: str, seen: str) -> None:
+    """Beside another changed line it would be shown as a line that stays."""
+    (change,) = masked(Preview((Change("/a", f"{before}\none", f"{after}\ntwo"),)), KNOWN).changes
+    assert change.after == f"{seen}\ntwo"
+    assert change.before is not None
+    assert change.before.split("\n")[0] != seen
+    assert SECRET not in change.before
 
 
 FOUR = "one\ntwo\nthree\nfour\n"

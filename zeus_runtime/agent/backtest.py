@@ -89,7 +89,7 @@ async def replay(
     from zeus_runtime.store.thread_log import ThreadLog
 
     provider = SimulatedProvider(plan.profile, plan.token_counter, summary_tokens=summary_tokens)
-    database = Database(f"sqlite:///{folder / 'backtest.db'}", directory=folder, is_scratch=True)
+    database = Database("sqlite:///backtest.db", directory=folder, is_scratch=True)
     try:
         log = ThreadLog(database)
         await log.create_tables()

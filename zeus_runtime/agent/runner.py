@@ -183,7 +183,7 @@ class Runner:
             connections.log,
             user=self._plan.config.user,
             redact=redactor.json,
-            known=redactor.masked,
+            known=redactor,
             secrets=self.secrets,
             emit=emit,
             channel=channel,

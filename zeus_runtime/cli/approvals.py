@@ -15,13 +15,15 @@ from zeus_runtime.cli.sessions.options import config_option, json_option
 from zeus_runtime.cli.streams import answer, as_json, complain, terminal_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.tools.approval import PendingApproval
+    from zeus_runtime.tools.tool import JSON
 
 user_option: Decorator = click.option(
     "--user", metavar="NAME", help="Whose allowlist; the config's memory.user by default, else local."
@@ -111,18 +113,38 @@ async def _previewed(checked: Checked, agent: str, pending: PendingApproval) -> 
     """The call with what it would change now, as the tool of the agent that waits tells it."""
     from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.plan.redaction import masked_for
-    from zeus_runtime.tools.preview import masked, preview_of, redacted
+    from zeus_runtime.tools.preview import Preview, masked, preview_of, redacted
 
     plan = make_plan(checked)
     # The secrets of the run, or the digest would be another one than the run's.
     redactor = checked.secrets
     plan = next((each for each_name, each in _plans(plan) if each_name == agent), plan)
     tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
-    preview = None if tool is None else await preview_of(tool, pending.arguments, masked_for(plan, redactor))
+    arguments = _written(pending, redactor)
+    preview = None if tool is None else await preview_of(tool, arguments, masked_for(plan, redactor))
     if preview is None:
         return pending
-    known = redactor.masked
-    return replace(pending, preview=masked(preview, known), shown=redacted(preview, known).digest)
+    shows = masked(preview, redactor)
+    if (
+        arguments is pending.arguments
+        and redactor.real(arguments) != arguments
+        and not _is_of(pending, arguments)
+    ):
+        shows = Preview(problem="the stored arguments do not tell every known secret from its placeholder")
+    return replace(pending, preview=shows, shown=redacted(preview, redactor.masked).digest)
+
+
+def _written(pending: PendingApproval, secrets: Redactor) -> Mapping[str, JSON]:
+    """The arguments as the model wrote them: stored ones have placeholders also for secrets that it knows."""
+    known = secrets.real(pending.arguments)
+    return known if _is_of(pending, known) else pending.arguments
+
+
+def _is_of(pending: PendingApproval, arguments: Mapping[str, JSON]) -> bool:
+    from zeus_runtime.tools.approval import ApprovalRequest
+
+    meant = ApprovalRequest(pending.tool, arguments, pending.place, schema=pending.schema)
+    return meant.digest == pending.digest
 
 
 def _plans(plan: Plan) -> Iterator[tuple[str, Plan]]:
@@ -170,9 +192,9 @@ def allow_tools(
     which: ConfigArgs,
 ) -> None:
     """Never ask the user about these tools again, where the YAML's `approve` has mode allowlist and no rule fits."""
+    from zeus_runtime.config.messages.diagnostics import suggestion
     from zeus_runtime.errors import UsageError
     from zeus_runtime.plan.plan import make_plan
-    from zeus_runtime.registry.suggestion import did_you_mean
     from zeus_runtime.store.approvals import allow
 
     checked, own = read_owner(process, which)
@@ -180,7 +202,7 @@ def allow_tools(
     for tool in tools if own else ():
         if tool not in known:
             raise UsageError(
-                f"{checked.config.name} has no tool {tool!r}{did_you_mean(tool, known)}",
+                f"{checked.config.name} has no tool {tool!r}{suggestion(tool, known)}",
                 remedy="`zeus tools list` shows those it has.",
             )
     whose = user or checked.config.user

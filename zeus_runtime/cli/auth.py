@@ -102,14 +102,14 @@ def _accounts(
 
 
 def _toolset(found: Sequence[tuple[Toolset, Account]], name: str) -> Toolset:
+    from zeus_runtime.config.messages.diagnostics import suggestion
     from zeus_runtime.errors import UsageError
-    from zeus_runtime.registry.suggestion import did_you_mean
 
     for toolset, account in found:
         if account.name == name:
             return toolset
     known = [account.name for _, account in found]
     raise UsageError(
-        f"no tool of this config has an account {name!r}{did_you_mean(name, known)}",
+        f"no tool of this config has an account {name!r}{suggestion(name, known)}",
         remedy=f"Its accounts: {', '.join(known) or 'none'}.",
     )

@@ -142,7 +142,7 @@ def converse(
         chat = Chat(checked, runner, mode=mode, quiet=quiet, attach=attach, yes=yes)
         try:
             chat.enter(session, continues=continues)
-            with Lines(process.environ) as lines:
+            with Lines(process.environ, lambda line: process.secrets.hides(line)) as lines:
                 return _loop(chat, lines, prompt)
         finally:
             chat.close()
@@ -276,7 +276,7 @@ class Chat:
 
     def _command(self, name: str, argument: str = "") -> int:
         from zeus_runtime.cli.table import table
-        from zeus_runtime.registry.suggestion import did_you_mean
+        from zeus_runtime.config.messages.diagnostics import suggestion
 
         if name == "/help":
             complain(table(list(HELP.items())))
@@ -300,7 +300,7 @@ class Chat:
         else:
             known = [each.split()[0] for each in HELP]
             complain(
-                f"there is no {name}{did_you_mean(name, known)} (// sends a line that begins with /)",
+                f"there is no {name}{suggestion(name, known)} (// sends a line that begins with /)",
                 "yellow",
             )
         return 0

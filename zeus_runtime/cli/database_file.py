@@ -12,6 +12,5 @@ def is_missing(checked: Checked) -> bool:
     """Whether the config's database is a file that is not there."""
     from zeus_runtime.store.database import sqlite_file
 
-    url = checked.config.storage.url
-    file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
+    file = sqlite_file(checked.config.storage.url, checked.directory)
     return file is not None and not file.exists()

@@ -105,9 +105,9 @@ class Verbs(click.Group):
 
 
 def _unknown(name: str, known: Mapping[str, object], problems: tuple[PluginProblem, ...]) -> str:
-    from zeus_runtime.registry.suggestion import did_you_mean
+    from zeus_runtime.config.messages.diagnostics import suggestion
 
-    lines = [f"there is no command '{name}'{did_you_mean(name, known)}"]
+    lines = [f"there is no command '{name}'{suggestion(name, known)}"]
     lines += [
         f"A plugin that is broken may have it: {problem}" for problem in problems if not problem.is_harmless
     ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from zeus_runtime.cli.asking import ask
 from zeus_runtime.cli.completion import complete_model
 from zeus_runtime.cli.streams import complain, is_terminal
 
@@ -71,7 +72,7 @@ def command(
         )
     folder = target.resolve().parent.name or "zeus"
     if asks:
-        name = name or click.prompt("Name of the agent", default=folder, err=True)
+        name = name or ask("Name of the agent", folder)
         preset = preset or _asked_preset(_presets(process))
         model = model if model is not None else _asked_model(process, preset)
     preset = preset or DEFAULT_PRESET
@@ -171,8 +172,7 @@ def _asked_preset(presets: Sequence[str]) -> str:
     if not presets:
         return DEFAULT_PRESET
     default = DEFAULT_PRESET if DEFAULT_PRESET in presets else presets[0]
-    chosen: str = click.prompt("Preset to extend", default=default, type=click.Choice(presets), err=True)
-    return chosen
+    return ask("Preset to extend", default, presets)
 
 
 def _asked_model(process: Process, preset: str) -> str:
@@ -180,8 +180,7 @@ def _asked_model(process: Process, preset: str) -> str:
         "" if preset != DEFAULT_PRESET and _has_model(process, preset) else proposed_model(process.environ)
     )
     text = "Model (empty: the preset's)" if not proposed else "Model"
-    chosen: str = click.prompt(text, default=proposed, show_default=bool(proposed), err=True)
-    return chosen
+    return ask(text, proposed)
 
 
 def _key_decides(process: Process, preset: str) -> bool:

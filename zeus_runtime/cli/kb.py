@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.options import ConfigArgs, config_args, read_owner
 from zeus_runtime.cli.streams import answer, complain, is_terminal
 from zeus_runtime.cli.telling import tell
@@ -208,7 +209,7 @@ def remove(
     if not paths and not yes:
         if not is_terminal(sys.stdin):
             raise UsageError(f"this removes all of {name!r}", remedy="Say --yes where nobody can be asked.")
-        click.confirm(f"Remove the knowledge base {process.redact(name)!r}?", abort=True, err=True)
+        agree(f"Remove the knowledge base {process.redact(name)!r}?")
 
     async def work(service: KnowledgeService) -> int:
         return await service.remove(name, [process.directory / path for path in paths])

@@ -368,12 +368,12 @@ def _memory_object(checked: Checked, plan: Plan) -> dict[str, Any] | None:
 
 def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
     """What will embed; None where a server would have to be asked for the user's choice, which no plan does."""
+    from zeus_runtime.config.sqlite_url import database_file, is_sqlite
     from zeus_runtime.memory.choice import stored_in_file
     from zeus_runtime.plan.chosen_embeddings import embeddings_in_use
-    from zeus_runtime.plan.executed_parts import database_file
 
     url, memory = plan.config.storage.url, plan.config.memory
-    if not url.startswith("sqlite"):
+    if not is_sqlite(url):
         return None
     file, stored = database_file(url, checked.directory), None
     if file is not None and memory is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -23,9 +23,11 @@ class Lines:
 
     Args:
         environ: ``XDG_STATE_HOME`` or ``HOME`` say where the history file is.
+        hides: whether a line holds a secret, so that the file does not keep it.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], hides: Callable[[str], bool]) -> None:
+        self._hides = hides
         self.interactive = is_terminal(sys.stdin)
         self._edited = self.interactive and is_terminal(sys.stdout)
         self._file = history_file(environ)
@@ -52,7 +54,14 @@ class Lines:
         with suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
             self._file.touch(mode=0o600)
+            self._forget_secrets(self._readline)
             self._readline.write_history_file(self._file)
+
+    def _forget_secrets(self, readline: ModuleType) -> None:
+        # Lines count from 1 here, and from 0 there.
+        for place in range(readline.get_current_history_length(), 0, -1):
+            if self._hides(readline.get_history_item(place) or ""):
+                readline.remove_history_item(place - 1)
 
     def read(self, prompt: str) -> str | None:
         """The next prompt, lines that end with a backslash joined; None at the end of input.

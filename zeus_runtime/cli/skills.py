@@ -113,14 +113,14 @@ def _found(process: Process, which: ConfigArgs) -> tuple[Skills, bool]:
 
 
 def _chosen(found: Skills, name: str) -> Skill:
+    from zeus_runtime.config.messages.diagnostics import suggestion
     from zeus_runtime.errors import UsageError
-    from zeus_runtime.registry.suggestion import did_you_mean
 
     of_name = [each for each in found.all if each.name == name]
     if not of_name:
         names = dict.fromkeys(each.name for each in found.all)
         raise UsageError(
-            f"there is no skill {name!r}{did_you_mean(name, names)}",
+            f"there is no skill {name!r}{suggestion(name, names)}",
             remedy="`zeus skills list` says which there are.",
         )
     return next((each for each in of_name if each.status == "offered"), of_name[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from json import JSONEncoder
 from typing import Any, Final, Literal, TextIO, TypeAlias
@@ -17,9 +17,11 @@ Style: TypeAlias = Literal["plain", "dim", "bold", "red", "yellow", "green"]
 _CODES: Final[Mapping[Style, str]] = {"dim": "2", "bold": "1", "red": "31", "yellow": "33", "green": "32"}
 
 
-def answer(text: str, *, style: Style = "plain", end: str = "\n") -> None:
+def answer(
+    text: str, *, style: Style = "plain", end: str = "\n", escaped: Callable[[str], str] = terminal_text
+) -> None:
     """Write to standard output at once: to a terminal with escapes for what cannot be seen, elsewhere as it is."""
-    shown = terminal_text(text) if is_terminal(sys.stdout) else text
+    shown = escaped(text) if is_terminal(sys.stdout) else text
     sys.stdout.write(_styled(shown, style, sys.stdout) + end)
     sys.stdout.flush()
 

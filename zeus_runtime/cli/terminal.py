@@ -15,7 +15,7 @@ from rich.text import Text as RichText
 
 from zeus_runtime.cli.views import Journal
 from zeus_runtime.cli.wording import progress_line, subagent_line, tool_label
-from zeus_runtime.escaping import terminal_text
+from zeus_runtime.escaping import TerminalStream, terminal_text
 from zeus_runtime.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -158,8 +158,10 @@ class _Shown:
         self._inner = inner
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        # Emphasis parts a text into segments, so marks on one character may come in several.
+        escaped = TerminalStream()
         for segment in console.render(self._inner, options):
-            yield segment if segment.control else segment._replace(text=terminal_text(segment.text))
+            yield segment if segment.control else segment._replace(text=escaped(segment.text))
 
 
 def split_blocks(text: str) -> tuple[list[str], str]:

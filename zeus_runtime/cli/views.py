@@ -19,6 +19,7 @@ from zeus_runtime.cli.wording import (
     tool_label,
     usage_line,
 )
+from zeus_runtime.escaping import TerminalStream
 from zeus_runtime.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -128,10 +129,11 @@ class StreamedView:
     def __init__(self, *, quiet: bool = False) -> None:
         self._journal = Journal(quiet=quiet)
         self._inside = False
+        self._escaped = TerminalStream()
 
     def show(self, event: Event) -> None:
         if isinstance(event, Text):
-            answer(event.text, end="")
+            answer(event.text, end="", escaped=self._escaped)
             self._inside = not event.text.endswith("\n")
         elif self._inside and isinstance(
             event,
@@ -150,7 +152,7 @@ class StreamedView:
     def close(self) -> None:
         """End the line that is begun."""
         if self._inside:
-            answer("")
+            answer("\n", end="", escaped=self._escaped)
             self._inside = False
 
 

@@ -23,6 +23,7 @@ from zeus_runtime.plan.redaction import masked_for, redacted
 from zeus_runtime.run.approvals import ApprovalBroker
 from zeus_runtime.run.assembly import run_resources
 from zeus_runtime.run.task import DelegatedTask
+from zeus_runtime.run.transcript import GIVEN
 from zeus_runtime.run.turn import Session
 from zeus_runtime.tools import ToolResult
 from zeus_runtime.tools.approval import ApprovalPending
@@ -158,7 +159,7 @@ class Dispatcher:
             connections.log,
             user=self.broker.user,
             redact=connections.redactor.json,
-            known=connections.redactor.masked,
+            known=connections.redactor,
             secrets=secrets,
             emit=emit,
             channel=self.broker.channel,
@@ -190,7 +191,7 @@ class Dispatcher:
         messages = handed_down(task.view(), last=last, budget_tokens=budget_tokens)
         for seq, message in enumerate(messages[written:], written + 1):
             payload = json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
-            await log.append(thread, seq, f"given.{seq}", payload)
+            await log.append(thread, seq, f"{GIVEN}{seq}", payload)
 
     async def _told(self, planned: PlannedAgent, thread: Thread, ending: Event | None) -> ToolResult:
         """The result of the call, from the sub-agent's log and ledger."""
@@ -200,7 +201,7 @@ class Dispatcher:
         messages = [
             from_payload(json.loads(entry.payload))
             for entry in await log.read(thread)
-            if not entry.id.startswith("given.")
+            if not entry.id.startswith(GIVEN)
         ]
         steps = [Step.from_json(entry.payload) for entry in await log.steps(thread)]
         return task_result(planned, thread.session, ending, messages, steps)

@@ -7,8 +7,9 @@ What a base holds is read once and brought up to date by document: its ``changes
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -88,13 +89,16 @@ class KnowledgeIndex:
         vectors: Mapping[tuple[str, int], NDArray[np.float32]],
         *,
         top_k: int,
+        is_closed: Callable[[str], bool],
     ) -> list[Hit]:
         """The best chunks of several bases, taken as one collection.
 
         Args:
+            is_closed: whether the document of a path, as it is stored, is not searched.
             vectors: the query's by model and dimension, of length 1; a base of another is searched by words alone.
         """
         shelves = [self._shelf(connection, base) for base in bases]
+        is_closed = cache(is_closed)
         near = _best(
             [
                 shelf.cosines(vector)
@@ -105,9 +109,14 @@ class KnowledgeIndex:
             shelves,
             DEPTH * top_k,
             above=-2.0,
+            is_closed=is_closed,
         )
         said = _best(
-            bm25_scores(query, [shelf.postings for shelf in shelves]), shelves, DEPTH * top_k, above=0.0
+            bm25_scores(query, [shelf.postings for shelf in shelves]),
+            shelves,
+            DEPTH * top_k,
+            above=0.0,
+            is_closed=is_closed,
         )
         ranked = fused(near, said)[:top_k]
         names = {base.key: base.name for base in bases}
@@ -124,8 +133,9 @@ class KnowledgeIndex:
 
 @dataclass(frozen=True, eq=False)
 class _Document:
-    """A document's chunks, and the model of their vectors with its dimension."""
+    """A document's path and chunks, and the model of their vectors with its dimension."""
 
+    path: str
     model: str
     keys: NDArray[np.int64]
     vectors: bytes
@@ -138,6 +148,8 @@ class _Shelf:
     def __init__(self) -> None:
         self._changes = -1
         self._documents: dict[int, _Document] = {}
+        self.paths: Sequence[str] = ()
+        self.documents: NDArray[np.int64] = np.zeros(0, np.int64)
         self.keys: NDArray[np.int64] = np.zeros(0, np.int64)
         self._vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
         self.postings: Postings = postings([])
@@ -157,13 +169,18 @@ class _Shelf:
     def refresh(self, connection: Connection, base: BaseInfo) -> None:
         if base.changes == self._changes:
             return
-        query = select(DOCUMENT.c.key, DOCUMENT.c.made_with)
+        query = select(DOCUMENT.c.key, DOCUMENT.c.path, DOCUMENT.c.made_with)
         rows = connection.execute(query.where(DOCUMENT.c.base == base.key, DOCUMENT.c.ready.is_(True)))
-        there = {key: embedded_by(made_with) for key, made_with in rows}
+        there = {key: (path, embedded_by(made_with)) for key, path, made_with in rows}
         found = {key: each for key, each in self._documents.items() if key in there}
         found |= _read(connection, {key: there[key] for key in sorted(there.keys() - found.keys())})
         self._documents = found
         ordered = [found[key] for key in sorted(found)]
+        self.paths = [each.path for each in ordered]
+        # By slot: the place of the chunk's document among the paths.
+        self.documents = np.repeat(
+            np.arange(len(ordered)), np.array([len(each.keys) for each in ordered], np.int64)
+        )
         self.keys = np.concatenate([np.zeros(0, np.int64), *(each.keys for each in ordered)])
         self.postings = together([each.postings for each in ordered])
         # A document that was embedded by another model is found by its words until it is read again.
@@ -175,8 +192,8 @@ class _Shelf:
         self._changes = base.changes
 
 
-def _read(connection: Connection, models: Mapping[int, str]) -> dict[int, _Document]:
-    documents = list(models)
+def _read(connection: Connection, there: Mapping[int, tuple[str, str]]) -> dict[int, _Document]:
+    documents = list(there)
     found: dict[int, _Document] = {}
     columns = (
         *(PART.c.document, PART.c.key, PART.c.chunks),
@@ -188,7 +205,7 @@ def _read(connection: Connection, models: Mapping[int, str]) -> dict[int, _Docum
         rows: dict[int, list[_Row]] = {key: [] for key in some}
         for document, *row in connection.execute(query):
             rows[document].append(_Row(*row))
-        found |= _documents(models, rows)
+        found |= _documents(there, rows)
     return found
 
 
@@ -200,12 +217,14 @@ class _Row(NamedTuple):
     vectors: bytes
 
 
-def _documents(models: Mapping[int, str], rows: Mapping[int, Sequence[_Row]]) -> dict[int, _Document]:
+def _documents(
+    there: Mapping[int, tuple[str, str]], rows: Mapping[int, Sequence[_Row]]
+) -> dict[int, _Document]:
     ends = accumulate(sum(row.chunks for row in some) for some in rows.values())
     every = postings([PackedWords(row.lengths, row.words) for some in rows.values() for row in some])
     return {
         document: _Document(
-            models[document],
+            *there[document],
             np.array([_key(row.key, place) for row in some for place in range(row.chunks)], np.int64),
             b"".join([row.vectors for row in some]),
             words,
@@ -223,17 +242,29 @@ def _key(part: int, place: int) -> int:
 
 
 def _best(
-    scores: Sequence[NDArray[Any]], shelves: Sequence[_Shelf], count: int, *, above: float
+    scores: Sequence[NDArray[Any]],
+    shelves: Sequence[_Shelf],
+    count: int,
+    *,
+    above: float,
+    is_closed: Callable[[str], bool],
 ) -> list[int]:
-    """The keys of the greatest scores of all shelves, the greatest first, of equals the smaller key."""
+    """The keys of the greatest scores of all shelves, the greatest first, of equals the smaller key.
+
+    Only documents that would be among them are asked about; the scores of those that are closed are lost.
+    """
     found: list[tuple[float, int]] = []
     for score, shelf in zip(scores, shelves, strict=True):
-        if not len(score):
-            continue
-        taken = min(count, len(score))
-        least = np.partition(score, len(score) - taken)[len(score) - taken]
-        places = np.flatnonzero((score >= least) & (score > above))
-        found += [(-float(score[place]), int(shelf.keys[place])) for place in places]
+        while len(score):
+            taken = min(count, len(score))
+            least = np.partition(score, len(score) - taken)[len(score) - taken]
+            places = np.flatnonzero((score >= least) & (score > above))
+            documents = np.unique(shelf.documents[places])
+            closed = [each for each in documents if is_closed(shelf.paths[each])]
+            if not closed:
+                found += [(-float(score[place]), int(shelf.keys[place])) for place in places]
+                break
+            score[np.isin(shelf.documents, closed)] = above
     return [key for _, key in sorted(found)[:count]]
 
 

@@ -6,7 +6,9 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.ref import Ref
@@ -17,8 +19,6 @@ from zeus_runtime.knowledge.chunks import CHUNK_TOKENS, OVERLAP_TOKENS
 from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import numpy as np
     from numpy.typing import NDArray
     from sqlalchemy import Connection
@@ -224,7 +224,7 @@ class KnowledgeService:
             give_back()
 
     async def search(self, query: str, *, names: Sequence[str] | None = None, top_k: int = TOP_K) -> Found:
-        """The chunks that fit a query best, by meaning and by words.
+        """The chunks that fit a query best, by meaning and by words; of files that the agent may read now.
 
         Args:
             names: bases, searched as one; the linked ones by default. Of several, one whose embedding model is not
@@ -247,8 +247,16 @@ class KnowledgeService:
         if not bases or not query.strip():
             return Found((), tuple(notices))
         searched, vectors = await self._vectors(query, bases, notices)
+        # The rules are asked on another thread, for the tool that runs here.
+        context, forms = copy_context(), "\n".join(self._secrets.forms)
+
+        def is_closed(path: str) -> bool:
+            return context.run(self._refusal_of, Path(self._secrets.restored(path, forms))) is not None
+
         hits = await database.run(
-            lambda connection: self._searched().search(connection, searched, query, vectors, top_k=top_k)
+            lambda connection: self._searched().search(
+                connection, searched, query, vectors, top_k=top_k, is_closed=is_closed
+            )
         )
         return Found(tuple(map(self._masked, hits)), tuple(notices))
 

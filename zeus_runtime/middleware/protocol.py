@@ -119,6 +119,6 @@ def misnamed(middleware: type[Middleware]) -> str | None:
 
 
 def _is_near(name: str) -> bool:
-    from difflib import get_close_matches
+    from zeus_runtime.config.messages.diagnostics import did_you_mean
 
-    return bool(get_close_matches(name, METHODS, n=1, cutoff=0.8))
+    return did_you_mean(name, METHODS) is not None

@@ -54,12 +54,12 @@ def _parted(name: str, known: frozenset[str]) -> tuple[str | None, str]:
     match = re.match(r"([^/:]+)[/:](.+)", name)
     if match is None:
         return None, name
-    from difflib import get_close_matches
+    from zeus_runtime.config.messages.diagnostics import did_you_mean
 
     written = match[1].lower()
     provider = _OTHER_NAMES.get(written, written)
-    near = [provider] if provider in known else get_close_matches(provider, sorted(known), n=1, cutoff=0.75)
-    return (near[0], match[2]) if near else (None, name)
+    near = provider if provider in known else did_you_mean(provider, sorted(known))
+    return (None, name) if near is None else (near, match[2])
 
 
 def _candidates(provider: str | None, providers: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
 from zeus_runtime.config.schema.types import DESTINATION, EXECUTES, PLAIN, REF
 from zeus_runtime.config.schema.walk import Schema, branches, walk_with
+from zeus_runtime.config.sqlite_url import database_file, is_sqlite
 from zeus_runtime.config.yaml.tree import show_path, walk
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.frozen import dataclass
@@ -215,7 +216,7 @@ def _sends(value: str, signs: Sequence[str]) -> bool:
 
 def _destination(ground: Ground, path: ConfigPath, value: str) -> Iterator[Part]:
     document = ground.document
-    is_file = path == ("storage", "url") and value.startswith("sqlite")
+    is_file = path == ("storage", "url") and is_sqlite(value)
     if is_file or _is_free(value, document, ground.trust):
         return
     from zeus_runtime.trust.parts import destination_part
@@ -316,14 +317,6 @@ def _is_named_in_own_home(ground: Ground, file: Path) -> bool:
 def _shown(file: Path, directory: Path) -> str:
     folder = directory.resolve()
     return str(file.relative_to(folder) if file.is_relative_to(folder) else file)
-
-
-def database_file(url: str, directory: Path) -> Path | None:
-    """The file of a SQLite URL, without importing SQLAlchemy; None for a server or a database in memory."""
-    if not url.startswith("sqlite"):
-        return None
-    database = url.partition("://")[2].partition("?")[0].partition("/")[2]
-    return directory / database if database not in ("", ":memory:") else None
 
 
 def _is_free(address: str, document: Document, trust: Trust) -> bool:

@@ -5,23 +5,33 @@ from __future__ import annotations
 import os
 import site
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from glob import escape
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.layers.user_paths import expanded
 from zeus_runtime.config.secrets.unloaded import config_places, holds_keys, unloaded_configs
-from zeus_runtime.plan.executed_parts import database_file
+from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.registry.home import accounts_folder, user_home
+from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
+from zeus_runtime.tools.access import is_key_name
 
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
     from zeus_runtime.config import Document
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.tools.access import Deciding
 
 _HOME_FOLDERS: Final = ("configs", "prompts", "plugins", "skills")
+
+# Limits, because a project may contain a link to a whole disk.
+_MOST_ENTRIES: Final = 2_000
+_MOST_LEVELS: Final = 8
+_MOST_LINKED_FOLDERS: Final = 100
 
 
 def add_deciding(deciding: Deciding, checked: Checked) -> None:
@@ -32,6 +42,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     _add_configs(deciding, checked.document)
     _add_named(deciding, checked)
     _add_homes(deciding, checked)
+    _add_linked_keys(deciding, checked)
     _add_runtime(deciding, checked)
 
 
@@ -66,24 +77,44 @@ def _add_named(deciding: Deciding, checked: Checked) -> None:
 
 def _add_homes(deciding: Deciding, checked: Checked) -> None:
     """The Homes, the accounts in the user's own Home, and the project's skills."""
-    for home in (checked.directory / ".zeus", *checked.homes):
-        for each in _HOME_FOLDERS:
-            _add(deciding, home / each)
     # A project's `.env` or a program's mapping may name another Home for this run; the next run reads the user's own.
-    for home in dict.fromkeys((*user_home(checked.process_environ), *user_home(checked.environ))):
+    own = dict.fromkeys((*user_home(checked.process_environ), *user_home(checked.environ)))
+    for home in own:
         _add(deciding, home)
     accounts = accounts_folder(checked.process_environ)
     if accounts is not None:
         _add(deciding, accounts, holds_keys=True)
-    for base in (checked.directory, checked.directory / checked.config.workspace.root):
-        for skills in PROJECT_FOLDERS:
-            _add(deciding, base / skills)
+    work = _work(checked)
+    skills = {base / each for base in work for each in PROJECT_FOLDERS}
+    homes = {
+        home / each for home in (checked.directory / ".zeus", *checked.homes, *own) for each in _HOME_FOLDERS
+    }
+    for folder in sorted(skills | homes):
+        _add_folder(deciding, folder, work if folder.name == "skills" else ())
+
+
+def _add_linked_keys(deciding: Deciding, checked: Checked) -> None:
+    """The targets of links that are named like files of keys (``.env.local``), in the folders of work and config."""
+    work = _work(checked)
+    path = checked.document.path
+    for folder in dict.fromkeys((*work, *(() if path is None else (path.absolute().parent,)))):
+        for link in _links(folder, levels=1):
+            if is_key_name(link.name) and not _holds(link, work):
+                _add(deciding, link, holds_keys=True)
 
 
 def _add_runtime(deciding: Deciding, checked: Checked) -> None:
     """The files that run Zeus: Python, its packages, the record of the user's permissions, and the processes."""
     for installed in _installed(checked.directory):
         _add(deciding, installed)
+    modules = {
+        each.source.partition(":")[0] for each in checked.registry.plugins if each.distribution is not None
+    }
+    for place in _code_of(modules):
+        # A protected folder of the work could not be opened again by any rule.
+        is_work = any(each.resolve().is_relative_to(os.path.realpath(place)) for each in _work(checked))
+        if not is_work and deciding.find(str(place)) is None:
+            _add_code(deciding, place)
     if checked.trust.records is not None:
         _add(deciding, checked.trust.records)
     # The memory and environment of the processes contain the secrets that are masked elsewhere.
@@ -97,6 +128,62 @@ def _add_code(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> No
         _add(deciding, file.parent / "__pycache__")
 
 
+def _add_folder(deciding: Deciding, folder: Path, work: Sequence[Path] = ()) -> None:
+    """Protect a folder and the targets of its links, and the same for each folder that a link leads to.
+
+    Args:
+        work: folders that a link must not close completely, since no rule could open them again. A project may itself
+            be a skill; then only its ``SKILL.md`` is protected.
+    """
+    _add(deciding, folder)
+    seen: set[str] = set()
+    waiting = [folder]
+    while waiting and len(seen) < _MOST_LINKED_FOLDERS:
+        at = os.path.realpath(waiting.pop(0))
+        if at in seen:
+            continue
+        seen.add(at)
+        for link in _links(Path(at)):
+            if _holds(link, work) and (link / SKILL_FILE).exists():
+                _add(deciding, link / SKILL_FILE)
+            else:
+                _add(deciding, link)
+                waiting.append(link)
+
+
+def _links(folder: Path, levels: int = _MOST_LEVELS) -> Iterator[Path]:
+    """The links in a folder, upper levels first; links are not followed."""
+    left, level = _MOST_ENTRIES, [str(folder)]
+    for _ in range(levels):
+        below: list[str] = []
+        for each in level:
+            entries = _entries(each, left)
+            left -= len(entries)
+            yield from (Path(entry.path) for entry in entries if entry.is_symlink())
+            below += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        level = below
+
+
+def _entries(folder: str, most: int) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(islice(found, most))
+    except OSError:
+        return []  # missing, not a folder, or closed to the user: Zeus cannot read it either
+
+
+def _holds(link: Path, folders: Sequence[Path]) -> bool:
+    """Whether a link leads to one of the folders, or to a folder above it."""
+    target = os.path.realpath(link)
+    return any(each.resolve().is_relative_to(target) for each in folders)
+
+
+def _work(checked: Checked) -> tuple[Path, ...]:
+    """The working directory and the workspace."""
+    root = checked.directory / checked.config.workspace.root
+    return tuple(dict.fromkeys((checked.directory, root)))
+
+
 def _add(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> None:
     for each in _spellings(file):
         deciding.add(str(each), holds_keys=holds_keys)
@@ -106,7 +193,7 @@ def _installed(directory: Path) -> Iterator[Path]:
     """The folders of Python and of the packages that run Zeus: the next process executes their files.
 
     A package that is installed from its source in the project itself (``pip install --editable .``) stays open, so that
-    the agent can work on it.
+    the agent can work on it. Plugins count as trusted, so ``_code_of`` finds and protects their modules.
     """
     # Users cannot write to a system's own folders, which contain much else; the folders with modules follow below.
     yield from (Path(each) for each in (sys.prefix, sys.base_prefix) if each not in ("/usr", "/usr/local"))
@@ -114,6 +201,29 @@ def _installed(directory: Path) -> Iterator[Path]:
         is_source = each.is_relative_to(directory) or directory.is_relative_to(each)
         if each.is_absolute() and (each.name.endswith("-packages") or not is_source):
             yield each
+
+
+def _code_of(modules: Iterable[str]) -> Iterator[Path]:
+    """The files and packages from which Python would import the modules; parent packages are not executed."""
+    specs: dict[str, ModuleSpec | None] = {}
+    for module in modules:
+        name, search = "", None
+        for part in module.split("."):
+            name = f"{name}.{part}".lstrip(".")
+            known = name in specs
+            spec = specs[name] if known else specs.setdefault(name, _spec(name, search))
+            search = None if spec is None else spec.submodule_search_locations
+            # A namespace package has no code, and may contain packages of other distributions.
+            if spec is not None and spec.has_location and not known:
+                yield from map(Path, search or [str(spec.origin)])
+            if search is None or (spec is not None and spec.has_location):
+                break
+
+
+def _spec(name: str, search: Sequence[str] | None) -> ModuleSpec | None:
+    """Where Python finds a module; ``importlib.util.find_spec`` would execute its parent packages."""
+    found = (finder.find_spec(name, search) for finder in sys.meta_path)
+    return next((spec for spec in found if spec is not None), None)
 
 
 def _add_beginning(deciding: Deciding, file: Path, why: str) -> None:
@@ -124,5 +234,12 @@ def _add_beginning(deciding: Deciding, file: Path, why: str) -> None:
 
 def _spellings(file: Path) -> list[Path]:
     """A path as written, with the links of its folder resolved, and with all links resolved."""
-    plain = Path(os.path.normpath(expanded(file).absolute()))
-    return list(dict.fromkeys([plain, plain.parent.resolve() / plain.name, plain.resolve()]))
+    written = expanded(file).absolute()
+    plain = Path(os.path.normpath(written))
+    # After a link, `..` leads elsewhere than the text of the path says. A circle of links is not an error here.
+    real = [
+        os.path.realpath(plain.parent) + f"/{plain.name}",
+        os.path.realpath(plain),
+        os.path.realpath(written),
+    ]
+    return list(dict.fromkeys([plain, *map(Path, real)]))

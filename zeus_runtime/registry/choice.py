@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from zeus_runtime.config.messages.diagnostics import suggestion
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.registry.plugin import Plugin, PluginProblem
-from zeus_runtime.registry.suggestion import did_you_mean
 
 DISABLE_VARIABLE = "ZEUS_DISABLE_PLUGINS"
 LOAD_VARIABLE = "ZEUS_LOAD_PLUGINS"
@@ -95,7 +95,7 @@ def _name_problem(
     found = named_plugins(name, among)
     if not found:
         known = sorted(plugin.name for plugin in among)
-        message = f"{where} names the plugin '{name}', which is not installed{did_you_mean(name, known)}"
+        message = f"{where} names the plugin '{name}', which is not installed{suggestion(name, known)}"
         remedy = f"correct or remove the name, or install the plugin; installed: {', '.join(known) or 'none'}"
     elif len(found) == 1 or not must_be_one:
         return None

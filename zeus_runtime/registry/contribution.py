@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from zeus_runtime.config.messages.diagnostics import suggestion
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.registry.component import Component, Kind
 from zeus_runtime.registry.importing import FAILURES, brief
 from zeus_runtime.registry.plugin import HookFunction, Plugin
 from zeus_runtime.registry.registry import Registered
-from zeus_runtime.registry.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from pluggy import HookCaller, HookImpl, PluginManager
@@ -110,7 +110,7 @@ def _hooks(manager: PluginManager, plugin: Plugin, module: object) -> dict[str, 
         if caller.has_spec():
             hooks[caller.name] = own
         elif not all(impl.optionalhook for impl in own):
-            raise HookError(f"'{caller.name}' is no hook of Zeus{did_you_mean(caller.name, known)}")
+            raise HookError(f"'{caller.name}' is no hook of Zeus{suggestion(caller.name, known)}")
         defaulted = [name for impl in own for name in impl.kwargnames if name in _given(caller)]
         if defaulted:
             raise HookError(

@@ -8,13 +8,13 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from zeus_runtime.config.messages.diagnostics import suggestion
 from zeus_runtime.errors import MissingError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.registry.choice import ambiguous, named_plugins
 from zeus_runtime.registry.component import Component, Kind
 from zeus_runtime.registry.home import Position
 from zeus_runtime.registry.plugin import HookFunction, Plugin, PluginProblem
-from zeus_runtime.registry.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Part
@@ -116,7 +116,7 @@ class Registry:
         found = named_plugins(name, self.plugins)
         if not found:
             every = [plugin.name for plugin in self.plugins]
-            close = did_you_mean(name, with_homes) or did_you_mean(name, every)
+            close = suggestion(name, with_homes) or suggestion(name, every)
             return f"the plugin '{name}', which is not installed{close}", f"correct the name; {known}"
         if len(found) > 1:
             return ambiguous(name, found)
@@ -170,7 +170,7 @@ class Registry:
         known = self.names(kind)
         remedy.append(f"known: {', '.join(known)}" if known else f"no plugin registers a {label}")
         return MissingError(
-            f"no plugin registers the {label} '{name}'{did_you_mean(name, known)}", remedy="\n  ".join(remedy)
+            f"no plugin registers the {label} '{name}'{suggestion(name, known)}", remedy="\n  ".join(remedy)
         )
 
 

@@ -85,7 +85,7 @@ class ApprovalBroker:
         log: the log that stores requests; None for a simulation, in which the user is not asked.
         user: the user whose allowlist and approval mode apply.
         redact: masks secrets in a JSON value that is shown.
-        known: masks known secrets, and nothing else, in the content of an approval.
+        known: the secrets that are masked in the content of an approval.
         secrets: masks arguments that the user changed, as it masks arguments that a model writes.
         emit: receives the events.
         channel: asks the user during the run; None if no user can be asked now.
@@ -104,7 +104,7 @@ class ApprovalBroker:
         *,
         user: str = "",
         redact: Callable[[Any], Any] = lambda value: value,
-        known: Callable[[Any], Any] = lambda value: value,
+        known: Redactor | None = None,
         secrets: Redactor | None = None,
         emit: Callable[[Event], None] = lambda _event: None,
         channel: ApprovalChannel | None = None,
@@ -115,7 +115,8 @@ class ApprovalBroker:
         self._given_log = log
         self.user = user
         self.redact = redact
-        self._known = known
+        self._told = known or Redactor()
+        self._known = self._told.masked
         self._secrets = secrets or Redactor()
         self._emit = emit
         self.channel = channel
@@ -275,11 +276,10 @@ class ApprovalBroker:
         if pending.is_open and self._is_over(pending):
             pending = await self._timed_out(pending)
         if pending.is_open:
-            shows = request.preview and masked(request.preview, self._known)
+            shows = request.preview and masked(request.preview, self._told)
             pending = replace(pending, preview=shows)
             # Stored before the request is shown: another process may show a later change, and a decision is bound to
-            # the
-            # change that its user saw.
+            # the change that its user saw.
             if self.channel is not None and change is not None:
                 pending = replace(pending, shown=change.digest)
                 await note_shown(self._log, pending)

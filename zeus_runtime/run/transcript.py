@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, fold
@@ -15,8 +15,10 @@ from zeus_runtime.models.masking import masked_message
 from zeus_runtime.models.messages import from_payload, to_payload, well_formed
 from zeus_runtime.models.pictures import Picture, kept_with, pictures_of
 from zeus_runtime.run.attachments import KEY
+from zeus_runtime.run.kept_files import KeptFiles
 from zeus_runtime.run.stored_thread import StoredThread
 from zeus_runtime.tools.attachments import Reference
+from zeus_runtime.tools.gate import kept_now
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, ToolMessage
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 _NOTHING = Pin("", "unreadable or set aside", 0)
 """Replaces an edit that keeps its number and changes nothing."""
+
+GIVEN: Final = "given."
+"""Prefix of the ids of messages that a fork or slice inherits from its parent session."""
 
 INTERRUPTED = "This call was interrupted before it finished; whether it took effect is unknown."
 
@@ -49,6 +54,7 @@ class Transcript:
         secrets: masked in every message, new or stored; None masks nothing.
 
     Attributes:
+        kept_files: the files of the archive that the session's tools may read.
         problems: the stored edits that cannot be read; the messages that they removed are shown again.
     """
 
@@ -72,6 +78,9 @@ class Transcript:
         self._written_ms: dict[int, int] = {}
         self._state: dict[str, Any] = {}
         self.problems: list[str] = []
+        self.kept_files = KeptFiles(kept_now())
+        for text in stored.edits:
+            self.kept_files.note_edit(text)
         self._edits = [
             _NOTHING if number in stored.edits_aside else self._edit(number, text)
             for number, text in enumerate(stored.edits, 1)
@@ -82,6 +91,7 @@ class Transcript:
         self.last_step = stored.last_step
         self._texts: set[str] = set()
         for entry in stored.entries:
+            self.kept_files.note_message(entry.payload, is_given=entry.id.startswith(GIVEN))
             if (place := self._places.place(entry.seq)) is not None:
                 self._take(
                     place,
@@ -193,7 +203,10 @@ class Transcript:
             view: the result of the edits on ``view(seq)``.
         """
         number = len(self._edits) + 1
-        await self._log.append_edits(self._thread, number, seq, [edit_to_json(edit) for edit in edits])
+        payloads = [edit_to_json(edit) for edit in edits]
+        await self._log.append_edits(self._thread, number, seq, payloads)
+        for payload in payloads:
+            self.kept_files.note_edit(payload)
         self._edits.extend(edits)
         self._view = view
 
@@ -273,6 +286,7 @@ class Transcript:
             step=entry,
             begins=run_id if begins_turn else None,
         )
+        self.kept_files.note_message(payload, is_given=False)
         self._take(seq, message_id, message, written_ms)
         if step is not None:
             self._taken(step, texts or {})

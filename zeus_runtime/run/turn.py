@@ -30,6 +30,7 @@ from zeus_runtime.run.stored_thread import mode_of, read_thread
 from zeus_runtime.run.transcript import Transcript
 from zeus_runtime.store.session_lock import EPOCH
 from zeus_runtime.tools.attachments import Reference
+from zeus_runtime.tools.gate import reading_kept
 from zeus_runtime.tools.pausable_timeout import Clock
 
 if TYPE_CHECKING:
@@ -330,7 +331,7 @@ class Session:
         call: Callable[[Turn], Awaitable[None]] = chain(run.middlewares, "wrap_run", steps)
         try:
             async with Clock(limits.timeout_seconds) as clock:
-                with run.approvals.watching(clock):
+                with run.approvals.watching(clock), reading_kept(run.transcript.kept_files):
                     await call(run.turn)
         except TimeoutError as error:
             if not clock.expired:

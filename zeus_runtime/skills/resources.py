@@ -119,11 +119,11 @@ def _is_drive(path: str) -> bool:
 
 
 def _suggested(path: str, known: list[str]) -> str:
-    import difflib
+    from zeus_runtime.config.messages.diagnostics import did_you_mean
 
-    close = difflib.get_close_matches(path, known, n=1)
-    if close:
-        return f"Did you mean {close[0]!r}?"
+    close = did_you_mean(path, known)
+    if close is not None:
+        return f"Did you mean {close!r}?"
     return (
         f"Its files: {', '.join(known[:20])}{' ...' if len(known) > 20 else ''}."
         if known

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from sqlalchemy import Connection, create_engine, event
+from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from sqlalchemy.pool import NullPool
 
+from zeus_runtime.config.sqlite_url import URLS, database_file
 from zeus_runtime.errors import MissingError, RunError, UsageError, ZeusError
 from zeus_runtime.store.compiled_statements import sqlite_driver
 from zeus_runtime.store.database_url import without_password
@@ -29,29 +30,16 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-_URLS: Final = (
-    "Set storage.url to a SQLAlchemy URL: sqlite:///.zeus/zeus.db, or postgresql://user@host/database, and install its"
-    " driver (pip install 'zeus-runtime[postgres]')."
-)
-
 
 def sqlite_file(url: str, directory: Path) -> Path | None:
     """The file of a SQLite URL, relative to ``directory``; None for a database in memory or another database.
 
     Raises:
-        MissingError: the SQLite URL names a host, as ``sqlite://zeus.db`` does.
+        MissingError: the SQLite URL names a host, or no possible file.
         LinkedFolderError: the file is in ``.zeus``, and the path contains a link.
     """
-    parsed = make_url(url)
-    # A password could hide from ``database_file`` which file it is, and so whether the file belongs to the user.
-    if parsed.get_backend_name() == "sqlite" and (parsed.host or parsed.username or parsed.password):
-        raise MissingError(
-            f"the database {without_password(url)!r} cannot be used: a relative path follows three slashes",
-            remedy=_URLS,
-        )
-    if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
-        return None
-    return own_path(directory / str(parsed.database)).resolve()
+    file = database_file(url, directory)
+    return None if file is None else own_path(file).resolve()
 
 
 class Database:
@@ -80,7 +68,8 @@ class Database:
                 lambda _timeout_seconds: server.connect(), server.transact, Connection.close, inline=False
             )
             return
-        target = f"sqlite:///{self.file}" if self.file is not None else url
+        # Not a text, which would be parsed a second time and could name another file than the one that was checked.
+        target = URL.create("sqlite", database=None if self.file is None else str(self.file))
 
         def connect(timeout_seconds: float) -> Connection:
             options = {"timeout": timeout_seconds, "check_same_thread": False}
@@ -185,10 +174,10 @@ class Database:
         except sqlite3.Error as error:
             raise self._told(error) from error
         except (ArgumentError, ValueError) as error:
-            raise MissingError(f"the database {self.name!r} cannot be used: {error}", remedy=_URLS) from error
+            raise MissingError(f"the database {self.name!r} cannot be used: {error}", remedy=URLS) from error
         if backend not in ("sqlite", "postgresql"):
             raise MissingError(
-                f"the database {self.name!r} cannot be used: {backend} is unknown", remedy=_URLS
+                f"the database {self.name!r} cannot be used: {backend} is unknown", remedy=URLS
             )
         return file
 

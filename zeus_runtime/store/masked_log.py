@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from zeus_runtime.store.thread_log import LogEntry, StepEntry, ThreadLog
+from zeus_runtime.cutting import without_last_word
+from zeus_runtime.store.thread_log import TITLE_CHARACTERS, LogEntry, StepEntry, ThreadLog
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
@@ -59,7 +60,10 @@ class MaskedLog(ThreadLog):
         return self._titled(await super().info(thread))
 
     def _titled(self, info: SessionInfo) -> SessionInfo:
-        return replace(info, title=self._secrets.text(info.title))
+        # Older titles were cut in the middle of words, and half of a secret cannot be recognised.
+        was_cut = len(info.title) == TITLE_CHARACTERS
+        title = without_last_word(info.title) if was_cut else info.title
+        return replace(info, title=self._secrets.text(title))
 
 
 def masked_json(text: str, secrets: Redactor) -> str:

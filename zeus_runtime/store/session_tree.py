@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, delete, func, insert, select
 
+from zeus_runtime.cutting import cut_text
 from zeus_runtime.store.compression import drop_rows
 from zeus_runtime.store.fencing import holding, owning
 from zeus_runtime.store.tables import ArchiveRow, ParentRow, ThreadRow
@@ -48,7 +49,7 @@ async def open_child(
         if connection.execute(started).scalar_one() >= at_most:
             return None
         row = {"session": session, "agent": agent, "created_ms": now, "updated_ms": now}
-        text = title[:TITLE_CHARACTERS].replace("\0", "\u2400")
+        text = cut_text(title, TITLE_CHARACTERS).replace("\0", "\u2400")
         connection.execute(insert(_thread), {**row, "title": text, "epoch": first_epoch()})
         key = connection.execute(find).scalar_one()
         link = {"thread": key, "parent": parent.key, "run_id": run_id, "place": place}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, insert, select, update
 
+from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
@@ -92,7 +93,7 @@ class ThreadLog:
                     agent=agent,
                     created_ms=now,
                     updated_ms=now,
-                    title=_storable(title[:TITLE_CHARACTERS]),
+                    title=_storable(cut_text(title, TITLE_CHARACTERS)),
                     epoch=first_epoch(),
                 )
                 connection.execute(row)

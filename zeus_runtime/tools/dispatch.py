@@ -196,14 +196,14 @@ def _missing_argument(problem: Any, place: str) -> str:
 
 
 def _unknown_argument(problem: Any, place: str) -> str:
-    import difflib
+    from zeus_runtime.config.messages.diagnostics import did_you_mean
 
     known = list(problem.schema.get("properties", {}))
     unknown = [name for name in problem.instance if name not in known]
     hints = []
     for name in unknown:
-        close = difflib.get_close_matches(name, known, n=1)
-        hints.append(f"{word(name)} (did you mean {word(close[0])}?)" if close else word(name))
+        close = did_you_mean(name, known)
+        hints.append(word(name) if close is None else f"{word(name)} (did you mean {word(close)}?)")
     return f"{place + ': ' if place else ''}unknown: {', '.join(hints)}"
 
 

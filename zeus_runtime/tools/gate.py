@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path, PurePath
@@ -27,6 +27,7 @@ from zeus_runtime.tools.access import (
     strictest,
 )
 from zeus_runtime.tools.mounts import Mounts, Parts
+from zeus_runtime.tools.own_folders import ARCHIVES, STATE
 from zeus_runtime.tools.paths import WorkspaceError, folded, join
 
 
@@ -61,6 +62,24 @@ def calling(tool: str | None, *, approved: bool = False) -> Iterator[None]:
     finally:
         _CALL.reset(token)
         _LINKED_KEYS.reset(keys)
+
+
+_KEPT: ContextVar[Callable[[str], bool] | None] = ContextVar("zeus_kept_files", default=None)
+
+
+@contextmanager
+def reading_kept(may_read: Callable[[str], bool]) -> Iterator[None]:
+    """While inside, tools reach those files and folders of the archive that ``may_read``, given by their paths."""
+    token = _KEPT.set(may_read)
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
+def kept_now() -> Callable[[str], bool] | None:
+    """What ``reading_kept`` was given; None outside, where tools reach nothing in the archive."""
+    return _KEPT.get()
 
 
 class AccessAsked(BaseException):
@@ -124,7 +143,7 @@ class Gate:
                 ruling = self.ruling((*parts, entry), host, "read")
             else:
                 ruling = strictest(
-                    gate.policy.ruling(
+                    gate._judged(
                         Reached(tuple(each._replace(parts=(*each.parts, entry)) for each in names), host),
                         "read",
                         tool,
@@ -155,10 +174,13 @@ class Gate:
     ) -> Ruling | None:
         names = self._names(parts, host, foreign=foreign)
         below_git = _below_git(host) if kind == "write" else None
-        own = self.policy.ruling(Reached(names, host, below_git), kind, tool)
+        own = self._judged(Reached(names, host, below_git), kind, tool)
         if self.above is None:
             return own
         return strictest((own, self.above._ruling(parts, host, kind, tool, foreign=True)))
+
+    def _judged(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
+        return strictest((self.policy.ruling(reached, kind, tool), _not_own(reached.names, tool)))
 
     def require(self, parts: Parts, host: str, kind: Kind, *, looks: bool = False) -> None:
         """See to it that the running tool may access a file.
@@ -270,6 +292,36 @@ class Gate:
                 return found
             known[key] = found
         return known[key]
+
+
+_NOT_OWN: Final = Ruling(
+    "deny",
+    "this session has kept no such file, and was given none",
+    "Read the source again if the task needs it.",
+)
+
+
+def _not_own(names: Iterable[Name], tool: str | None) -> Ruling | None:
+    """A denial if a tool would reach a file of the archive that is not its session's.
+
+    What is there was read under the rules of the agent that kept it, which another agent's rules may deny.
+    """
+    if tool is None:
+        return None
+    may_read = _KEPT.get()
+    for path in filter(None, (_kept_path(name.parts) for name in names)):
+        if may_read is None or not may_read(path):
+            return _NOT_OWN
+    return None
+
+
+def _kept_path(parts: Parts) -> str | None:
+    """The path of what is in a folder of the archive, as the archive's own routes have it."""
+    for at, part in enumerate(parts[:-1]):
+        name = folded(part)
+        if name in ARCHIVES and (at == 0 or folded(parts[at - 1]) == STATE):
+            return join((name, *parts[at + 1 :]))
+    return None
 
 
 _GIT_FOLDERS: Final = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))

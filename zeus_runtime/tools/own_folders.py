@@ -17,7 +17,7 @@ from zeus_runtime.errors import ZeusError
 STATE: Final = ".zeus"
 SANDBOXES: Final = "sandboxes"
 ARCHIVES: Final = ("large_tool_results", "conversation_history", "attached_files")
-"""The archive's folders, in ``.zeus`` and as the tools see them below ``/``."""
+"""The archive's folders, in ``.zeus`` and as the tools see them below ``/``. Sessions share them."""
 
 _MARKED: Final = b"Zeus made the folder beside, and removes what is old in it.\n"
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)

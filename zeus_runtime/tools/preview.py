@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zeus_runtime.errors import ZeusError
@@ -128,19 +129,18 @@ def _edit(change: Change) -> tuple[int, list[str], list[str]]:
     return head, old[head : len(old) - tail], new[head : len(new) - tail]
 
 
-def masked(preview: Preview, redact: Callable[[Any], Any]) -> Preview:
-    """The preview without known secrets; a change of a secret cannot be seen then, which it says.
-
-    Args:
-        redact: masks known secrets in a JSON value.
-    """
-    shows = redacted(preview, redact)
-    if any(
-        now.before == now.after and was.before != was.after
-        for was, now in zip(preview.changes, shows.changes, strict=True)
-    ):
-        return Preview(problem="known secrets change, which are masked")
-    return shows
+def masked(preview: Preview, secrets: Redactor) -> Preview:
+    """The preview without known secrets, for a person: text that is changed differs, also where a secret changes."""
+    changes = tuple(
+        replace(
+            each,
+            path=secrets.text(each.path),
+            before=None if each.before is None else secrets.told(each.before),
+            after=secrets.told(each.after),
+        )
+        for each in preview.changes
+    )
+    return replace(preview, changes=changes, problem=secrets.text(preview.problem))
 
 
 def redacted(preview: Preview, redact: Callable[[Any], Any]) -> Preview:

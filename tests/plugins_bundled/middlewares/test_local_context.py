@@ -146,6 +146,93 @@ async def test_nothing_that_the_repository_configures_is_run(repository: Path) -
     assert not trap.exists()
 
 
+@pytest.mark.parametrize(("name", "others"), [("\udcff", 0), ("last", 4_000)])
+async def test_no_filter_runs_whatever_its_name_and_however_many_there_are(
+    repository: Path, name: str, others: int
+) -> None:
+    trap = repository.parent / "sprung"
+    (repository / ".gitattributes").write_bytes(os.fsencode(f"* filter={name}\n"))
+    git(repository, "add", ".")
+    for file in ("readme.md", "src/a.py", ".gitattributes"):
+        os.utime(repository / file, (1_700_000_000, 1_700_000_000))
+    git(repository, "update-index", "-q", "--really-refresh")
+    filters = "".join(f'[filter "{number:05}{"a" * 45}"]\n\tclean = x\n' for number in range(others))
+    filters += f'[filter "{name}"]\n\tclean = "touch {trap}; cat"\n'
+    with (repository / ".git" / "config").open("ab") as config:
+        config.write(os.fsencode(f"[core]\n\ttrustctime = false\n\tcheckStat = minimal\n{filters}"))
+    # Files as old as the index: git reads them to know whether they changed.
+    os.utime(repository / ".git" / "index", (1_700_000_000, 1_700_000_000))
+    assert await told(looking(repository))
+    assert not trap.exists()
+    git(repository, "diff-files")
+    assert trap.exists(), "nothing would have run the filter"
+
+
+async def test_no_missing_object_is_fetched_with_a_program_that_the_repository_names(
+    repository: Path,
+) -> None:
+    trap = repository.parent / "sprung"
+    commit = output(repository, "rev-parse", "HEAD").strip()
+    (repository / ".git" / "objects" / commit[:2] / commit[2:]).unlink()
+    for key, value in {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": str(repository),
+        "remote.origin.uploadpack": f"touch {trap}; git-upload-pack",
+        "protocol.file.allow": "always",
+    }.items():
+        git(repository, "config", key, value)
+    assert "Git branch: main" in await told(looking(repository))
+    assert not trap.exists()
+
+
+async def test_a_changed_file_is_one_that_is_not_as_it_was_staged(repository: Path) -> None:
+    odd = os.fsdecode(b"odd\xff\n.txt")
+    for name in ("touched", "longer", "mode", "gone", "same", "kind", "assumed", odd):
+        (repository / name).write_text("text\n")
+    (repository / "link").symlink_to("same")
+    git(repository, "add", ".")
+    git(repository, "commit", "-m", "More")
+    git(repository, "update-index", "--assume-unchanged", "assumed")
+    os.utime(repository / "touched", (1_700_000_000, 1_700_000_000))
+    was = (repository / "longer").stat()
+    (repository / "longer").write_text("a longer text\n")
+    os.utime(repository / "longer", ns=(was.st_atime_ns, was.st_mtime_ns))
+    (repository / "mode").chmod(0o755)
+    (repository / "gone").unlink()
+    (repository / "kind").unlink()
+    (repository / "kind").symlink_to("same")
+    (repository / "assumed").write_text("other\n")
+    (repository / odd).write_text("other\n")
+    state = await git_state(repository, os.environ, commits=1, timeout_seconds=10)
+    assert state is not None
+    assert state.all_changes
+    changed = ("gone", "kind", "longer", "mode", odd, "touched")
+    assert state.changes == tuple((name, "changed") for name in sorted(changed))
+    assert "changed /odd\\xff\\n.txt" in await told(looking(repository))
+    git(repository, "config", "core.fileMode", "false")
+    state = await git_state(repository, os.environ, commits=1, timeout_seconds=10)
+    assert state is not None
+    assert ("mode", "changed") not in state.changes
+
+
+async def test_it_says_that_there_may_be_more_where_git_says_too_much(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(40):
+        (repository / f"new-{number}.txt").write_text("")
+    assert "Uncommitted files: 40\n" in await told(looking(repository))
+    monkeypatch.setattr("zeus_plugins.middlewares.local_context.git._MAX_BYTES", 100)
+    monkeypatch.setattr("zeus_plugins.middlewares.local_context.git._CHUNK_BYTES", 50)
+    state = await git_state(repository, os.environ, commits=1, timeout_seconds=10)
+    assert state is not None
+    assert not state.all_changes
+    assert 0 < len(state.changes) < 40
+    assert {path for path, _ in state.changes} <= {f"new-{number}.txt" for number in range(40)}
+    assert f"Uncommitted files: {len(state.changes)} or more" in await told(looking(repository))
+
+
 async def test_a_git_that_does_not_answer_is_given_up_and_killed(tmp_path: Path) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.memory.embeddings import embeddings
 from zeus_runtime.cli.memory.members import members
 from zeus_runtime.cli.memory.moving import export_memories, import_memories, reindex
@@ -235,7 +236,7 @@ def delete(
     if not yes:
         if not is_terminal(sys.stdin):
             raise UsageError("nothing is deleted unasked", remedy="Say --yes.")
-        click.confirm(f"Delete {', '.join(wanted)}?", abort=True, err=True)
+        agree(f"Delete {', '.join(wanted)}?")
 
     async def work(memory: MemoryService) -> list[str]:
         known = await memory.current_memories(wanted)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from zeus_runtime.cli.asking import agreed
 from zeus_runtime.cli.memory.opening import with_memory
 from zeus_runtime.cli.streams import complain
 from zeus_runtime.errors import MissingError, UsageError, ZeusError
@@ -111,6 +112,6 @@ def _is_kept(file: Path, before: str) -> bool:
 
 def _again() -> bool:
     try:
-        return click.confirm("Edit it again?", default=True, err=True)
+        return agreed("Edit it again?", default=True)
     except click.Abort:
         return False

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.database_file import is_missing
 from zeus_runtime.cli.options import ConfigArgs, read_owner
 from zeus_runtime.cli.sessions.options import Age, config_option, json_option, sessions_argument, yes_option
@@ -198,7 +199,7 @@ def _ask(yes: bool, question: str, done: str) -> None:
         return
     if not is_terminal(sys.stdin):
         raise UsageError(f"nothing is {done} unasked", remedy="Say --yes.")
-    click.confirm(question, abort=True, err=True)
+    agree(question)
 
 
 def _each(

@@ -9,7 +9,7 @@ from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.masking import MASK, mask_line
 from zeus_runtime.config.secrets.parts import holds_headers
 from zeus_runtime.config.yaml.reader import read_value
-from zeus_runtime.config.yaml.sources import Sources
+from zeus_runtime.config.yaml.sources import Sources, unread_lines
 from zeus_runtime.config.yaml.tree import Mark, Node, Origin, Path
 
 
@@ -44,7 +44,7 @@ def parse_setting(text: str) -> Setting:
     Raises:
         ConfigError: there is no ``=``, a key is empty or unquoted wrongly, or the value is no YAML.
     """
-    source = f"--set {mask_line(text)}"
+    source = "--set " + mask_line("\n".join(unread_lines(text)))
     try:
         path, rest = split_path(text, stop="=")
     except ValueError as error:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from functools import cached_property, lru_cache
-from itertools import count
+from itertools import count, cycle
 from typing import Any, Final, NamedTuple
 
 from zeus_runtime.config.secrets.matching import (
@@ -19,7 +19,7 @@ from zeus_runtime.config.secrets.matching import (
     unfinished_wrap,
     wraps,
 )
-from zeus_runtime.config.secrets.parts import URL_PASSWORD, secret_entry, secrets_in
+from zeus_runtime.config.secrets.parts import URL_PASSWORD, number_text, secret_entry, secrets_in
 from zeus_runtime.config.secrets.placeholders import (
     PLACEHOLDER,
     START,
@@ -39,7 +39,8 @@ _LINE_VALUE = re.compile(rf"""(?P<head>(?:--set\s)?[\s-]*["']?{_KEY})(?P<value>[
 _FLOW_VALUE = re.compile(
     rf"""(?P<head>{_KEY})(?P<value>"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s\[{{|>#,\]}}"'][^,\]}}#]*)"""
 )
-_HARMLESS = re.compile(r"""(null|true|false|~|-?\d+|["']?\$\{[^}]*\}["']?)\s*(#.*)?""")
+_WRITTEN = re.compile(rf"<((?:not the )*({PLACEHOLDER.pattern[1:]}))")
+_HARMLESS = re.compile(r"""(null|true|false|~|-?\d{1,7}|["']?\$\{[^}]*\}["']?)\s*(#.*)?""")
 
 
 class Secret:
@@ -173,13 +174,27 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """``text`` with every known secret that is searched for in running text replaced by its placeholder."""
-        parts: list[str] = []
+        return "".join(self._parts(text))
+
+    def told(self, text: str) -> str:
+        """``text``, but two different texts never become the same: a placeholder that is in it is no longer one."""
+        return "".join(
+            part if masks else _WRITTEN.sub(self._told_apart, part)
+            for masks, part in zip(cycle((False, True)), self._parts(text))
+        )
+
+    def _parts(self, text: str) -> Iterator[str]:
+        """Text without a known secret and the placeholder of one, in turn; the first and the last are text."""
         done = 0
         for group in self._found(text):
             for start, end, shown in group:
-                parts += [text[done:start], shown]
+                yield text[done:start]
+                yield shown
                 done = end
-        return "".join([*parts, text[done:]]) if parts else text
+        yield text[done:]
+
+    def _told_apart(self, match: re.Match[str]) -> str:
+        return f"<not the {match[1]}" if self._stands(f"<{match[2]}") else match[0]
 
     def masked(self, value: Any) -> Any:
         """A text or JSON value with known secrets replaced, as ``text`` does."""
@@ -223,6 +238,11 @@ class Redactor:
             return next(iter(written))
 
         return PLACEHOLDER.sub(real, text)
+
+    def real(self, value: Any) -> Any:
+        """A text or JSON value with the placeholders of known secrets replaced by what they stand for."""
+        texts = {shown: text for text, shown in self._forms.items()}
+        return _each(value, lambda text: PLACEHOLDER.sub(lambda match: texts.get(match[0], match[0]), text))
 
     def placeholders_in(self, text: str) -> Sequence[str]:
         """The placeholders of known secrets that ``text`` holds, each once."""
@@ -496,6 +516,8 @@ def _each(value: Any, masked: Callable[[str], str]) -> Any:
         return shown
     if isinstance(value, list | tuple):
         return [_each(item, masked) for item in value]
+    if (text := number_text(value)) is not None and PLACEHOLDER.fullmatch(shown_text := masked(text)):
+        return shown_text
     return value
 
 

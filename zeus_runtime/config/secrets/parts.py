@@ -93,6 +93,11 @@ def secrets_in(name: str, value: str) -> Iterator[str]:
     yield from filter(is_searched, _by_shape(text))
 
 
+def number_text(value: Any) -> str | None:
+    """A number as it is written, for a key of digits without quotes is a number; None for anything else."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def secrets_within(value: Any) -> Iterator[tuple[str, tuple[str | int, ...]]]:
     """The secrets in a JSON value, each with its path."""
     yield from _found(value, (), "")
@@ -156,7 +161,7 @@ def _settings(text: str) -> Iterator[tuple[str, str]]:
         found = [re.fullmatch(_SETTING + "(.+)", each) for each in others if each]
         found += [each] if (each := re.fullmatch(_SETTING + "(.+)", first)) else []
     else:
-        parts = re.split(r"\s+(?=\w+\s*=)", text)
+        parts = re.split(r"(?<!\s)\s+(?=\w+\s*=)", text)
         found = [re.fullmatch(_SETTING + r"('[^']*'|\S+)", each) for each in parts]
     if all(found):
         yield from ((each[1], each[2].strip("'")) for each in found if each)
@@ -179,11 +184,15 @@ def _found(value: Any, path: tuple[str | int, ...], key: str) -> Iterator[tuple[
         for index, item in enumerate(value):
             yield from _found(item, (*path, index), key)
         if key == "args":
-            for secret in _of_arguments([item for item in value if isinstance(item, str)]):
+            for secret in _of_arguments([text for item in value if (text := _as_text(item)) is not None]):
                 yield secret, path
-    elif isinstance(value, str):
-        for secret in _of_text(value, path, key):
+    elif (text := _as_text(value)) is not None:
+        for secret in _of_text(text, path, key):
             yield secret, path
+
+
+def _as_text(value: Any) -> str | None:
+    return value if isinstance(value, str) else number_text(value)
 
 
 def _of_text(value: str, path: tuple[str | int, ...], key: str) -> Iterator[str]:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
 from zeus_runtime.config.secrets.parts import holds_secret, secrets_within
 from zeus_runtime.config.yaml.tree import show_path
+
+_WITH_ADDRESSES: Final = frozenset({"config", "config.worktree", "FETCH_HEAD"})
+_WITHOUT_ADDRESSES: Final = frozenset({"objects", "refs", "logs", "hooks", "info", "lfs"})
+"""Folders of a repository that may be large."""
+_MOST_FOLDERS: Final = 1_000
+_MOST_BYTES: Final = 1_000_000
 
 
 def written_secrets(value: Any) -> dict[str, str]:
@@ -26,14 +34,33 @@ def written_secrets(value: Any) -> dict[str, str]:
 
 
 def secrets_of_repository(folder: Path) -> dict[str, str]:
-    """The secrets in the addresses and headers of a Git repository's config; none where there is no such file."""
-    file = folder / ".git" / "config"
-    try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
-    except OSError:
-        return {}
-    values = [line.partition("=")[2].strip().strip('"') for line in lines]
-    return dict.fromkeys(written_secrets({"args": values}), ".git/config")
+    """The secrets in the addresses and headers that a Git repository and its submodules keep, to the files' names; none
+    where there is no repository."""
+    found: dict[str, str] = {}
+    for file in _files_of_repository(folder / ".git"):
+        try:
+            with file.open("rb") as stream:
+                text = stream.read(_MOST_BYTES).decode("utf-8", "replace")
+        except OSError:
+            continue  # then no tool of this process reads it either
+        for line in text.splitlines():
+            # An address may be anywhere (a section's name, a comment); a header is a key's value.
+            parts = [line.strip(), *(each.strip().strip('"') for each in line.partition("=")[2:])]
+            for secret in written_secrets({"args": parts}):
+                found.setdefault(secret, file.relative_to(folder).as_posix())
+    return found
+
+
+def _files_of_repository(root: Path) -> Iterator[Path]:
+    """The files that hold addresses, of the repository first."""
+    for folder, folders, files in islice(os.walk(root), _MOST_FOLDERS):
+        # A submodule may have such a name, but it lies in no folder with a config.
+        folders[:] = sorted(set(folders) - (_WITHOUT_ADDRESSES if "config" in files else frozenset()))
+        yield from (
+            each
+            for name in sorted(_WITH_ADDRESSES.intersection(files))
+            if (each := Path(folder, name)).is_file()
+        )
 
 
 def secrets_of_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
@@ -42,7 +69,7 @@ def secrets_of_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
     import json
 
     try:
-        content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+        content = json.loads(path.read_text(encoding="utf-8-sig")) if path.is_file() else None
     except (OSError, ValueError):
         return {}
     named: dict[str, str] = {}

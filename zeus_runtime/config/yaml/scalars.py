@@ -62,4 +62,5 @@ def _integer(text: str, number: int) -> int:
 
 
 def _too_large(text: str) -> NotJsonError:
-    return NotJsonError(f"{text if len(text) <= 40 else f'{text[:37]}...'} is too large for a JSON number")
+    # Not shown: a password of digits without quotes is read as a number.
+    return NotJsonError(f"a number of {len(text)} characters is too large for a JSON number")

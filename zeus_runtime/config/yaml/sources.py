@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import lru_cache
 from typing import Final
 
 from zeus_runtime.config.messages.diagnostics import Diagnostic, Severity
 from zeus_runtime.config.secrets.masking import MASK, Redactor, mask_line
+from zeus_runtime.config.secrets.parts import holds_headers, secret_entry
 from zeus_runtime.config.yaml.tree import Mark, Path
 from zeus_runtime.frozen import dataclass
 
+_BREAK: Final = re.compile("[\n\x85\u2028\u2029]")
 _LEAST_HEADER_CHARACTERS: Final = 3
 """A shorter header value is no secret, and would blot out the line."""
 
@@ -23,12 +26,13 @@ class Sources:
     Args:
         texts: by the name that marks carry.
         redactor: what must not be shown.
-        headers: the values of HTTP headers, which are not shown either.
+        headers: the values of HTTP headers, which are not shown either; None where the texts are not all read, so that
+            each line is shown as far as the lines above it allow.
     """
 
     texts: Mapping[str, str] = field(default_factory=dict)
     redactor: Redactor = field(default_factory=Redactor)
-    headers: frozenset[str] = frozenset()
+    headers: frozenset[str] | None = None
 
     def __repr__(self) -> str:
         return f"Sources({list(self.texts)})"
@@ -41,10 +45,12 @@ class Sources:
         """The line that ``mark`` is in, secrets masked; None if there is none."""
         if mark is None or mark.source not in self.texts:
             return None
-        lines = re.split("[\n\x85\u2028\u2029]", self.texts[mark.source], maxsplit=mark.line)
+        text = self.texts[mark.source]
+        lines = unread_lines(text) if self.headers is None else _BREAK.split(text, maxsplit=mark.line)
         if not 1 <= mark.line <= len(lines):
             return None
-        line = self.shown(_without_header(lines[: mark.line]))
+        line = lines[mark.line - 1] if self.headers is None else _without_header(lines[: mark.line])
+        line = self.shown(line)
         return line if len(line) <= 400 else line[: max(400, mark.column + 20)] + "…"
 
     def diagnostic(
@@ -64,7 +70,7 @@ class Sources:
             position = position._replace(source=self.shown(position.source))
         return Diagnostic(
             code=code,
-            message=self.redactor(message),
+            message=self._hidden(message) if any(map(holds_headers, path)) else self.redactor(message),
             path=path,
             position=position,
             source_line=self.line(position),
@@ -79,7 +85,7 @@ class Sources:
         return self._hidden(mask_line(line))
 
     def _hidden(self, line: str) -> str:
-        for value in sorted(self.headers, key=len, reverse=True):
+        for value in sorted(self.headers or (), key=len, reverse=True):
             if len(value) >= _LEAST_HEADER_CHARACTERS and value in line:
                 line = re.sub(rf"(?<![\w.-]){re.escape(value)}(?![\w-])", MASK, line)
         return self.redactor(line)
@@ -92,10 +98,7 @@ _FLOW: Final = re.compile(r"""(?P<name>(?<![\w.-])[\w.-]+["']?\s*:\s+)(?!\$\{)[^
 
 
 def _without_header(lines: Sequence[str]) -> str:
-    """The last of some lines, its value masked if it is a header's, as far as the lines alone tell.
-
-    An error may keep the document from being read, and then ``Sources.headers`` does not have it.
-    """
+    """The last of some lines, its value masked if it is a header's, as far as the lines alone tell."""
     line = lines[-1]
     here = _HEADERS.search(line)
     if here and here["flow"]:
@@ -107,3 +110,96 @@ def _without_header(lines: Sequence[str]) -> str:
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
+
+
+# Linear, as those above: names begin at a word's beginning.
+_OWN_KEY: Final = re.compile(r"""\s*(?:-\s+)*(?P<name>"[^"]*"\s*:|'[^']*'\s*:|[\w.-]+\s*:(?=\s|$))\s*""")
+_ANY_KEY: Final = re.compile(r"""(?<![\w.-])(?P<name>[\w.-]+)["']?\s*[:=]\s*""")
+_BLOCK: Final = re.compile(r"([|>][-+0-9]*\s*)?(#.*)?")
+_PLAIN: Final = re.compile(r"""(null|true|false|~|-?[0-9]{1,7}|["']?\$\{[^}:]*\}["']?)\s*([,}\]#]|$)""")
+
+
+# One file may have many errors.
+@lru_cache(maxsize=4)
+def unread_lines(text: str) -> tuple[str, ...]:
+    """The lines of a text that may not be sound YAML: masked is what may belong to a secret or a header."""
+    unread = _Unread()
+    return tuple(unread.shown(line) for line in _BREAK.split(text))
+
+
+class _Unread:
+    """Where the last key of a secret or of headers stands, and what of its value is still open."""
+
+    def __init__(self) -> None:
+        self.column: int | None = None
+        self.is_headers = False
+        self.names: int | None = None  # the column of the headers' names
+        self.brackets = 0
+        self.quote = ""
+        self.is_framed = False  # within a private key
+        self.seen = False
+
+    def shown(self, line: str) -> str:
+        """The next line, masked."""
+        if not re.search(r"\w", line):
+            self._go_on(line)
+            return line
+        shown = self._masked(line) if self._holds(line) else self._begun(line)
+        if (begin := line.rfind("-----BEGIN")) >= 0 or self.is_framed:
+            self.is_framed = line.rfind("-----END") < begin or (begin < 0 and "-----END" not in line)
+            self.seen = True
+        return shown
+
+    def _holds(self, line: str) -> bool:
+        """Whether a line may be a part of the value."""
+        if self.is_framed or self.quote or self.brackets:
+            return True
+        if self.column is not None:
+            indent = _indent(line)
+            if indent > self.column or (indent == self.column and line.lstrip().startswith("- ")):
+                return True
+        return self.seen and not _OWN_KEY.match(line)
+
+    def _masked(self, line: str) -> str:
+        own, indent = _OWN_KEY.match(line), _indent(line)
+        is_name = not (self.is_framed or self.quote or self.brackets) and self.names in (None, indent)
+        self._go_on(line)
+        if own and self.is_headers and is_name:
+            self.names = indent
+            return line if _says_nothing(line, own.end()) else line[: own.end()] + MASK
+        return line[:indent] + MASK
+
+    def _go_on(self, line: str) -> None:
+        if self.quote:
+            self.quote = "" if self.quote in line else self.quote
+        elif self.brackets:
+            self.brackets = max(0, self.brackets + _opened(line))
+
+    def _begun(self, line: str) -> str:
+        """A line that no secret holds; one may begin in it."""
+        self.column = None
+        own = _OWN_KEY.match(line)
+        for key in _ANY_KEY.finditer(line):
+            is_headers = holds_headers(key["name"])
+            if not is_headers and not secret_entry(key["name"].rpartition(".")[2], "value"):
+                continue
+            is_own = own is not None and own.end() == key.end()
+            if not is_own and _PLAIN.match(line, key.end()):
+                continue
+            rest = line[key.end() :]
+            self.column = own.start("name") if own and is_own else _indent(line)
+            self.is_headers, self.names, self.seen = is_headers, None, True
+            self.brackets = max(0, _opened(rest))
+            self.quote = rest[0] if rest[:1] in ('"', "'") and rest[0] not in rest[1:] else ""
+            return line if _says_nothing(line, key.end()) else line[: key.end()] + MASK
+        return line
+
+
+def _says_nothing(line: str, start: int) -> bool:
+    """Whether all of a value that is on its key's line is a variable, or nothing that could be a secret."""
+    plain = _PLAIN.match(line, start)
+    return not line[plain.end() :].strip() if plain else _BLOCK.fullmatch(line, start) is not None
+
+
+def _opened(text: str) -> int:
+    return sum(text.count(each) for each in "{[") - sum(text.count(each) for each in "}]")

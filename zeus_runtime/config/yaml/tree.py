@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from zeus_runtime.config.secrets.masking import HeaderValue, HiddenStr, Redactor
-from zeus_runtime.config.secrets.parts import holds_headers
+from zeus_runtime.config.secrets.parts import holds_headers, number_text
 
 Path: TypeAlias = tuple[str | int, ...]
 """Where a value is in the tree: keys and list indexes from the root."""
@@ -136,8 +136,10 @@ def hidden(node: Node, redactor: Redactor, *, is_header: bool = False) -> Node:
 
 
 def header_values(root: Node) -> frozenset[str]:
-    """The values of headers in a tree that ``hidden`` made."""
-    return frozenset(str.__str__(node.value) for _, node in walk(root) if isinstance(node.value, HeaderValue))
+    """The values of headers in a tree that ``hidden`` made, numbers too."""
+    strings = (str.__str__(node.value) for _, node in walk(root) if isinstance(node.value, HeaderValue))
+    numbers = (number_text(node.value) for path, node in walk(root) if any(map(holds_headers, path)))
+    return frozenset((*strings, *filter(None, numbers)))
 
 
 def show_path(path: Path) -> str:

@@ -165,7 +165,7 @@ def _cut_arguments(original: BaseMessage, shown: BaseMessage) -> Iterator[str]:
 
 def _read(files: WorkspaceFiles, path: str) -> bytes | None:
     try:
-        return files.read(path, max_bytes=_MAX_BYTES)
+        return files.runtime.read(path, max_bytes=_MAX_BYTES)
     except WorkspaceError:
         return None
 

@@ -129,7 +129,7 @@ def _own_archive(bench: Bench, side: Side, history: Sequence[object]) -> Iterato
     from zeus_runtime.tools import WorkspaceError
 
     try:
-        archived, _ = read_archive(bench.files.read(path, max_bytes=1 << 30))
+        archived, _ = read_archive(bench.files.runtime.read(path, max_bytes=1 << 30))
     except WorkspaceError:
         return
     for each in archived:

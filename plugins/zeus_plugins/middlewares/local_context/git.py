@@ -1,17 +1,20 @@
 """What git says of a folder: branch, last commits, uncommitted files. Read-only, bounded in time, and without running
 anything that the repository's own configuration names: an agent that can write files must not get code run this way.
 
-So there is no `git status`, which asks submodules and runs filters, and what else `.git/config` can name is turned off:
-the file system monitor, signature checks, transports, and every filter, which git runs on a file that changed in the
-second in which it was staged.
+No command here opens a file of the work tree: git would pass it through filters, whose names are the repository's to
+choose, so no list could turn them off. Changed files are found by what the index notes of them, as it was when they
+were staged. The few fixed settings that name a program are overridden, and no transport is allowed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 _GIT: Final = (
     "git",
@@ -20,11 +23,31 @@ _GIT: Final = (
     "-c", "core.fsmonitor=false",
     "-c", "core.hooksPath=/dev/null",
     "-c", "core.untrackedCache=false",
-    "-c", "protocol.allow=never",
-    "-c", "log.showSignature=false",
 )  # fmt: skip
 _KEPT_VARIABLES: Final = ("PATH", "HOME", "XDG_CONFIG_HOME", "SYSTEMROOT")
-_MAX_BYTES: Final = 1_000_000
+_FIXED_VARIABLES: Final = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    # An empty list allows none, whatever protocol.<name>.allow says in the repository.
+    "GIT_ALLOW_PROTOCOL": "",
+}
+_MAX_BYTES: Final = 32_000_000
+_CHUNK_BYTES: Final = 1 << 16
+
+_ENTRY: Final = re.compile(
+    rb"(?P<mode>[0-7]{6}) [0-9a-f]+ (?P<stage>[0-3])\t(?P<path>[^\0]+)\0"
+    rb"  ctime: \d+:\d+\n"
+    rb"  mtime: (?P<seconds>\d+):(?P<nanoseconds>\d+)\n"
+    rb"  dev: \d+\tino: \d+\n"
+    rb"  uid: \d+\tgid: \d+\n"
+    rb"  size: (?P<size>\d+)\tflags: (?P<flags>[0-9a-f]+)\n"
+)
+"""An entry of `git ls-files --stage --debug -z`."""
+
+_NOT_COMPARED: Final = 0x8000 | 0x4000_0000
+"""The flags of entries that git takes as unchanged (assume-unchanged) or does not check out (skip-worktree)."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +57,32 @@ class GitState:
     Args:
         branch: its name, or the short hash of a detached head.
         commits: short hash and subject, newest first.
-        changes: sorted paths below the folder with what happened to them: ``changed``, ``staged``, ``new``.
+        changes: sorted paths below the folder with what happened to them: ``changed``, ``staged``, ``new``. A file is
+            ``changed`` if its time, size or kind is not the one that was staged.
+        all_changes: whether these are all; otherwise git said too much, or something that is not understood.
     """
 
     branch: str
     commits: tuple[str, ...] = ()
     changes: tuple[tuple[str, str], ...] = ()
+    all_changes: bool = True
+
+
+class _Answer(NamedTuple):
+    """What a command printed, which may be cut; nothing if it failed."""
+
+    data: bytes = b""
+    is_cut: bool = False
+    failed: bool = False
+
+    @property
+    def text(self) -> str:
+        return os.fsdecode(self.data)
+
+    @property
+    def paths(self) -> list[str]:
+        """Those that a NUL ends; the last of a cut answer may be half a path."""
+        return list(filter(None, self.text.split("\0")[:-1]))
 
 
 async def git_state(
@@ -52,73 +95,99 @@ async def git_state(
     """
     import asyncio
 
-    variables = {name: environ[name] for name in _KEPT_VARIABLES if name in environ}
-    variables |= {
-        "LC_ALL": "C",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_OPTIONAL_LOCKS": "0",
-    }
+    variables = {name: environ[name] for name in _KEPT_VARIABLES if name in environ} | _FIXED_VARIABLES
 
-    async def ask(*arguments: str) -> str | None:
+    async def ask(*arguments: str) -> _Answer:
         return await _output([*_GIT, *arguments], folder, variables)
 
     try:
         async with asyncio.timeout(timeout_seconds):
-            if await ask("rev-parse", "--git-dir") is None:
+            if (await ask("rev-parse", "--git-dir")).failed:
                 return None
-            filters = await ask("config", "--null", "--name-only", "--get-regexp", "^filter[.]")
-            variables |= _without(filter(None, (filters or "").split("\0")))
-            quiet = ("--name-only", "-z", "--relative", "--ignore-submodules=all")
-            named, head, log, changed, staged, new = await asyncio.gather(
+            named, head, log, modes, tracked, staged, new = await asyncio.gather(
                 ask("symbolic-ref", "--quiet", "--short", "HEAD"),
                 ask("rev-parse", "--short", "HEAD"),
-                ask("log", f"--max-count={commits}", "--format=%h %s", "--no-show-signature", "--no-color"),
-                ask("diff-files", *quiet),
-                ask("diff-index", "--cached", *quiet, "HEAD"),
+                ask("rev-list", f"--max-count={commits}", "--oneline", "HEAD"),
+                ask("config", "--type=bool", "--get", "core.fileMode"),
+                ask("ls-files", "--stage", "--debug", "-z"),
+                ask(
+                    "diff-index", "--cached", "--name-only", "-z", "--relative", "--ignore-submodules=all",
+                    "HEAD",
+                ),
                 ask(
                     "ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z"
                 ),
-            )
+            )  # fmt: skip
+            has_modes = modes.text.strip() != "false"
+            changed, is_understood = await asyncio.to_thread(_changed, folder, tracked, has_modes=has_modes)
     except (OSError, TimeoutError):
         return None
     found: dict[str, str] = {}
-    for what, paths in (("staged", staged), ("new", new), ("changed", changed)):
-        found.update(dict.fromkeys(filter(None, (paths or "").split("\0")), what))
+    for what, paths in (("staged", staged.paths), ("new", new.paths), ("changed", changed)):
+        found.update(dict.fromkeys(paths, what))
     return GitState(
-        (named or head or "no branch").strip(),
-        tuple(line for line in (log or "").splitlines() if line)[:commits],
+        (named.text or head.text or "no branch").strip(),
+        tuple(filter(None, log.text.split("\n")))[:commits],
         tuple(sorted(found.items())),
+        all_changes=is_understood and not any(each.is_cut for each in (tracked, staged, new)),
     )
 
 
-def _without(settings: Iterable[str]) -> dict[str, str]:
-    """Variables under which git takes each of the settings as empty."""
-    names = list(dict.fromkeys(settings))
-    variables = {"GIT_CONFIG_COUNT": str(len(names))}
-    for number, name in enumerate(names):
-        variables[f"GIT_CONFIG_KEY_{number}"] = name
-        variables[f"GIT_CONFIG_VALUE_{number}"] = "false" if name.endswith(".required") else ""
-    return variables
+def _changed(folder: Path, tracked: _Answer, *, has_modes: bool) -> tuple[list[str], bool]:
+    """The tracked files that are not as the index notes them, and whether all of the answer was understood."""
+    found, end = [], 0
+    for entry in _entries(tracked.data):
+        end = entry.end()
+        path = os.fsdecode(entry["path"])
+        if _is_changed(folder / path, entry, has_modes=has_modes):
+            found.append(path)
+    return found, end == len(tracked.data)
 
 
-async def _output(command: list[str], folder: Path, environ: Mapping[str, str]) -> str | None:
-    """What the command prints; None when it fails. It is killed when this is cancelled."""
+def _entries(data: bytes) -> Iterator[re.Match[bytes]]:
+    at = 0
+    while entry := _ENTRY.match(data, at):
+        yield entry
+        at = entry.end()
+
+
+def _is_changed(file: Path, entry: re.Match[bytes], *, has_modes: bool) -> bool:
+    mode = int(entry["mode"], 8)
+    if stat.S_IFMT(mode) not in (stat.S_IFREG, stat.S_IFLNK) or int(entry["flags"], 16) & _NOT_COMPARED:
+        return False
+    try:
+        now = file.lstat()
+    except OSError:
+        return True
+    seconds, nanoseconds = divmod(now.st_mtime_ns, 1_000_000_000)
+    return (
+        entry["stage"] != b"0"
+        or stat.S_IFMT(now.st_mode) != stat.S_IFMT(mode)
+        or (has_modes and stat.S_ISREG(mode) and (now.st_mode ^ mode) & stat.S_IXUSR != 0)
+        # The index has 32 bits for each.
+        or now.st_size & 0xFFFF_FFFF != int(entry["size"])
+        or seconds & 0xFFFF_FFFF != int(entry["seconds"])
+        or int(entry["nanoseconds"]) not in (0, nanoseconds)
+    )
+
+
+async def _output(command: list[str], folder: Path, environ: Mapping[str, str]) -> _Answer:
+    """What the command prints. It is killed when it prints too much, and when this is cancelled."""
     import asyncio
     from subprocess import DEVNULL, PIPE
 
     process = await asyncio.create_subprocess_exec(
         *command, cwd=folder, env=dict(environ), stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL
     )
+    data = bytearray()
     try:
         assert process.stdout is not None
-        data = await process.stdout.read(_MAX_BYTES)
-        while await process.stdout.read(_MAX_BYTES):
-            pass
-        code = await process.wait()
-    except BaseException:
+        while len(data) <= _MAX_BYTES and (some := await process.stdout.read(_CHUNK_BYTES)):
+            data += some
+        if len(data) > _MAX_BYTES:
+            return _Answer(bytes(data), is_cut=True)
+        return _Answer(bytes(data)) if await process.wait() == 0 else _Answer(failed=True)
+    finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-        raise
-    return data.decode(errors="replace") if code == 0 else None

@@ -112,10 +112,10 @@ def _git_lines(state: GitState | None, options: Options) -> Iterator[str]:
     if state.commits:
         yield "Last commits:"
         yield from (f"  {printable(line)}" for line in state.commits)
-    if not state.changes:
+    if not state.changes and state.all_changes:
         yield "No uncommitted changes."
         return
-    yield f"Uncommitted files: {len(state.changes)}"
+    yield f"Uncommitted files: {len(state.changes)}{'' if state.all_changes else ' or more'}"
     yield from (f"  {what} /{printable(path)}" for path, what in state.changes[: options.changes])
     if 0 < options.changes < len(state.changes):
         yield f"  ... {len(state.changes) - options.changes} more"

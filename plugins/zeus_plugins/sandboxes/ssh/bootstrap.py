@@ -31,9 +31,10 @@ _MODULES: Final = (
     "zeus_plugins.sandboxes.ssh.plain",
     "zeus_plugins.sandboxes.ssh.framing",
 )
-_PUBLIC: Final = "zeus_runtime"
+_PUBLIC: Final = tuple(f"zeus_runtime.plugin{each}" for each in ("", ".files", ".sandbox", ".tool"))
+"""The modules of names for plugins that those above import; there, each of them has all of the names below."""
 _PUBLIC_NAMES: Final = (ZeusError, SandboxLimits, cut_text, finished, own_path, remove_older)
-"""Names of ``zeus_runtime`` whose modules hold all that those above import from it, lower ones first."""
+"""Public names whose modules have all that is imported from ``_PUBLIC``, lower ones first."""
 
 _BEGIN: Final = """\
 import os, sys, zlib
@@ -80,12 +81,13 @@ def parcel() -> bytes:
     """What is sent to it first."""
     public = dict.fromkeys(each.__module__ for each in _PUBLIC_NAMES)
     sources = {name: _source(name) for name in (*_MODULES, *public)}
-    for name in list(sources):
+    for name in (*sources, *_PUBLIC):
         folder = name.rpartition(".")[0]
         while folder:
             sources.setdefault(folder, "")
             folder = folder.rpartition(".")[0]
-    sources[_PUBLIC] = "\n".join(f"from {name} import *" for name in public)
+    everything = "\n".join(f"from {name} import *" for name in public)
+    sources |= dict.fromkeys(_PUBLIC, everything)
     packed = zlib.compress(f"SOURCES = {sources!r}\n{_IMPORT}".encode(), 9)
     return len(packed).to_bytes(4, "big") + packed
 

@@ -1,0 +1,63 @@
+"""Short questions cannot control the terminal."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import zeus_runtime
+from tests.cli.conftest import Project
+from tests.cli.pseudo_terminal import PseudoTerminal
+
+ROOT = Path(zeus_runtime.__file__).parent
+HOSTILE = "a\u202ebc\x1b[31mX\u200by"
+SHOWN = "a\\u202ebc\\x1b[31mX\\u200by"
+ASKS = {"prompt", "confirm", "getchar", "pause", "confirmation_option", "password_option"}
+
+
+def test_a_folders_name_is_shown_with_escapes_and_taken_as_it_is(project: Project) -> None:
+    folder = project.folder / HOSTILE
+    folder.mkdir()
+    with PseudoTerminal(["init", "--model", "gpt-4o", "--preset", "default"], folder) as terminal:
+        terminal.until(f"Name of the agent [{SHOWN}]: ")
+        terminal.press("\r")
+        terminal.end()
+        assert "\u202e" not in terminal.raw
+        assert "\x1b[31m" not in terminal.raw
+
+
+def test_presets_that_cannot_be_typed_are_not_offered(project: Project) -> None:
+    for name in ("bare", HOSTILE):
+        project.write(f".zeus/configs/{name}.yaml", "version: 1\n")
+    with PseudoTerminal(["init", "--name", "n", "--model", "gpt-4o"], project.folder) as terminal:
+        offered = terminal.until("]: ")
+        assert "bare" in offered
+        assert "\u202e" not in terminal.raw
+        terminal.press("\x04")
+
+
+def test_a_deletion_is_confirmed_with_escapes(project: Project) -> None:
+    project.agent("fine", more="memory: {}\n")
+    with PseudoTerminal(["memory", "delete", HOSTILE], project.folder) as terminal:
+        terminal.until(f"Delete {SHOWN}?")
+        terminal.press("n\r")
+        assert terminal.end() == 130
+        assert "\u202e" not in terminal.raw
+
+
+def test_only_one_module_asks_through_click() -> None:
+    ours = ROOT / "cli" / "asking.py"
+    assert asked_through(ours) == {"prompt", "confirm"}
+    assert [path for path in ROOT.rglob("*.py") if path != ours and asked_through(path)] == []
+
+
+def asked_through(path: Path) -> set[str]:
+    """The functions of click that ask, and that a module names."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    names = {
+        node.attr
+        for node in nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "click"
+    }
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and "click" in (node.module or "")]
+    return ASKS & (names | {alias.name for node in imports for alias in node.names})
