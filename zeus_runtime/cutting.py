@@ -19,7 +19,7 @@ def cut_text(text: str, most: int) -> str:
 
 
 def without_last_word(text: str) -> str:
-    """``text`` that may have been cut within its last word, without that word."""
+    """``text`` without its last word, which may have been cut."""
     return f"{text[: _word_start(text, len(text))].rstrip()}…"
 
 

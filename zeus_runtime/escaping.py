@@ -44,13 +44,13 @@ def terminal_text(text: str) -> str:
 
 
 class TerminalStream:
-    """``terminal_text`` of a text that comes in pieces: marks that begin a piece count with those before them."""
+    """``terminal_text`` for a text in pieces: marks at the beginning of a piece count with the marks before them."""
 
     def __init__(self) -> None:
         self._open = ""
 
     def __call__(self, piece: str) -> str:
-        """The next piece, as a terminal may show it."""
+        """The next piece, in a form that a terminal may show."""
         text = self._open + piece
         shown = terminal_text(text)[len(self._open) :]
         self._open = _last_marks(text)
@@ -213,7 +213,7 @@ def _heaped(text: str) -> frozenset[int]:
 
 
 def _last_marks(text: str) -> str:
-    """The marks on the last character, as many as may stay."""
+    """The marks on the last character, at most as many as may stay."""
     found: list[str] = []
     for char in reversed(text):
         if char in _JOINERS:

@@ -75,8 +75,7 @@ class Running:
         terminal: Event | None = None
         try:
             while (event := await emitted.get()) is not None:
-                # Held back until the task has ended: a reader of the terminal event may begin the session's next run at
-                # once.
+                # Held back until the task has ended: its reader may begin the session's next run at once.
                 if isinstance(event, RunCompleted | RunFailed):
                     terminal = event
                 else:

@@ -186,8 +186,7 @@ def _destinations(ground: Ground) -> Iterator[Part]:
                 found.update(
                     (at, text)
                     for at, text in texts
-                    # The libraries of providers read addresses, and the names of more files, from a file that is named
-                    # here.
+                    # Libraries of providers read addresses, and the names of more files, from a named file.
                     if _sends(text, place[DESTINATION]) or _is_file(document.directory / text)
                 )
     for at, text in found.items():

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _HOME_FOLDERS: Final = ("configs", "prompts", "plugins", "skills")
 
-# A project can bring a link to a whole disk.
+# Limits, because a project may contain a link to a whole disk.
 _MOST_ENTRIES: Final = 2_000
 _MOST_LEVELS: Final = 8
 _MOST_LINKED_FOLDERS: Final = 100
@@ -76,7 +76,7 @@ def _add_named(deciding: Deciding, checked: Checked) -> None:
 
 
 def _add_homes(deciding: Deciding, checked: Checked) -> None:
-    """The Homes, the accounts in the user's own, and the project's skills."""
+    """The Homes, the accounts in the user's own Home, and the project's skills."""
     # A project's `.env` or a program's mapping may name another Home for this run; the next run reads the user's own.
     own = dict.fromkeys((*user_home(checked.process_environ), *user_home(checked.environ)))
     for home in own:
@@ -94,7 +94,7 @@ def _add_homes(deciding: Deciding, checked: Checked) -> None:
 
 
 def _add_linked_keys(deciding: Deciding, checked: Checked) -> None:
-    """What links named as files of keys lead to, such as ``.env.local``, in the folders of the work and the config."""
+    """The targets of links that are named like files of keys (``.env.local``), in the folders of work and config."""
     work = _work(checked)
     path = checked.document.path
     for folder in dict.fromkeys((*work, *(() if path is None else (path.absolute().parent,)))):
@@ -111,7 +111,7 @@ def _add_runtime(deciding: Deciding, checked: Checked) -> None:
         each.source.partition(":")[0] for each in checked.registry.plugins if each.distribution is not None
     }
     for place in _code_of(modules):
-        # No rule could open the folder of the work itself again.
+        # A protected folder of the work could not be opened again by any rule.
         is_work = any(each.resolve().is_relative_to(os.path.realpath(place)) for each in _work(checked))
         if not is_work and deciding.find(str(place)) is None:
             _add_code(deciding, place)
@@ -129,11 +129,11 @@ def _add_code(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> No
 
 
 def _add_folder(deciding: Deciding, folder: Path, work: Sequence[Path] = ()) -> None:
-    """Protect a folder with all that links in it lead to, also those in a folder that a link leads to.
+    """Protect a folder and the targets of its links, and the same for each folder that a link leads to.
 
     Args:
-        work: folders that no link may close whole, since no rule could open them again: a project may be a skill of
-            its own, and then its ``SKILL.md`` alone is protected.
+        work: folders that a link must not close completely, since no rule could open them again. A project may itself
+            be a skill; then only its ``SKILL.md`` is protected.
     """
     _add(deciding, folder)
     seen: set[str] = set()
@@ -152,7 +152,7 @@ def _add_folder(deciding: Deciding, folder: Path, work: Sequence[Path] = ()) -> 
 
 
 def _links(folder: Path, levels: int = _MOST_LEVELS) -> Iterator[Path]:
-    """The links in a folder, those of the upper levels first; none is followed."""
+    """The links in a folder, upper levels first; links are not followed."""
     left, level = _MOST_ENTRIES, [str(folder)]
     for _ in range(levels):
         below: list[str] = []
@@ -169,11 +169,11 @@ def _entries(folder: str, most: int) -> list[os.DirEntry[str]]:
         with os.scandir(folder) as found:
             return list(islice(found, most))
     except OSError:
-        return []  # not there, no folder, or closed to the user: Zeus reads nothing in it either
+        return []  # missing, not a folder, or closed to the user: Zeus cannot read it either
 
 
 def _holds(link: Path, folders: Sequence[Path]) -> bool:
-    """Whether a link leads to one of the folders or above it."""
+    """Whether a link leads to one of the folders, or to a folder above it."""
     target = os.path.realpath(link)
     return any(each.resolve().is_relative_to(target) for each in folders)
 
@@ -192,8 +192,8 @@ def _add(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> None:
 def _installed(directory: Path) -> Iterator[Path]:
     """The folders of Python and of the packages that run Zeus: the next process executes their files.
 
-    A package that is installed from its source in the project itself (``pip install --editable .``) stays open to
-    work on it; of a plugin, which counts as trusted, ``_code_of`` finds the module.
+    A package that is installed from its source in the project itself (``pip install --editable .``) stays open, so that
+    the agent can work on it. Plugins count as trusted, so ``_code_of`` finds and protects their modules.
     """
     # Users cannot write to a system's own folders, which contain much else; the folders with modules follow below.
     yield from (Path(each) for each in (sys.prefix, sys.base_prefix) if each not in ("/usr", "/usr/local"))
@@ -204,7 +204,7 @@ def _installed(directory: Path) -> Iterator[Path]:
 
 
 def _code_of(modules: Iterable[str]) -> Iterator[Path]:
-    """The files and packages of modules, where Python would import them from; no package above one is executed."""
+    """The files and packages from which Python would import the modules; parent packages are not executed."""
     specs: dict[str, ModuleSpec | None] = {}
     for module in modules:
         name, search = "", None
@@ -213,7 +213,7 @@ def _code_of(modules: Iterable[str]) -> Iterator[Path]:
             known = name in specs
             spec = specs[name] if known else specs.setdefault(name, _spec(name, search))
             search = None if spec is None else spec.submodule_search_locations
-            # A namespace has no code: others have packages in it too.
+            # A namespace package has no code, and may contain packages of other distributions.
             if spec is not None and spec.has_location and not known:
                 yield from map(Path, search or [str(spec.origin)])
             if search is None or (spec is not None and spec.has_location):
@@ -221,7 +221,7 @@ def _code_of(modules: Iterable[str]) -> Iterator[Path]:
 
 
 def _spec(name: str, search: Sequence[str] | None) -> ModuleSpec | None:
-    """Where Python finds a module; ``importlib.util.find_spec`` would execute the packages above it."""
+    """Where Python finds a module; ``importlib.util.find_spec`` would execute its parent packages."""
     found = (finder.find_spec(name, search) for finder in sys.meta_path)
     return next((spec for spec in found if spec is not None), None)
 
@@ -233,10 +233,10 @@ def _add_beginning(deciding: Deciding, file: Path, why: str) -> None:
 
 
 def _spellings(file: Path) -> list[Path]:
-    """A path as it is written, with the links of its folder resolved, and with all links resolved."""
+    """A path as written, with the links of its folder resolved, and with all links resolved."""
     written = expanded(file).absolute()
     plain = Path(os.path.normpath(written))
-    # A `..` after a link leads elsewhere than the text of the path says. A circle of links is no error here.
+    # After a link, `..` leads elsewhere than the text of the path says. A circle of links is not an error here.
     real = [
         os.path.realpath(plain.parent) + f"/{plain.name}",
         os.path.realpath(plain),

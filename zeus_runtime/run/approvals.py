@@ -82,16 +82,16 @@ class ApprovalBroker:
     """The approvals of one run (``Approvals``).
 
     Args:
-        log: where questions are written; None for a simulation, in which nobody is asked.
-        user: whose allowlist and choice of mode hold.
-        redact: masks secrets in a JSON value that is told.
-        known: the secrets that are masked in what is approved.
-        secrets: what is masked in arguments that somebody changed, as in those that a model writes.
-        emit: where events go.
-        channel: who can be asked now; None: nobody.
-        person: whom the run that this one works for asks.
-        signing: of the run that this one works for.
-        clocks: the time limits of what this run works for.
+        log: the log that stores requests; None for a simulation, in which the user is not asked.
+        user: the user whose allowlist and approval mode apply.
+        redact: masks secrets in a JSON value that is shown.
+        known: the secrets that are masked in the content of an approval.
+        secrets: masks arguments that the user changed, as it masks arguments that a model writes.
+        emit: receives the events.
+        channel: asks the user during the run; None if no user can be asked now.
+        person: the person that the parent run asks.
+        signing: the parent run's.
+        clocks: the time limits of the parent runs and calls.
 
     Attributes:
         person: the person who gets the requests: the same object for a run and its sub-agents.
@@ -279,8 +279,7 @@ class ApprovalBroker:
             shows = request.preview and masked(request.preview, self._told)
             pending = replace(pending, preview=shows)
             # Stored before the request is shown: another process may show a later change, and a decision is bound to
-            # the
-            # change that its user saw.
+            # the change that its user saw.
             if self.channel is not None and change is not None:
                 pending = replace(pending, shown=change.digest)
                 await note_shown(self._log, pending)

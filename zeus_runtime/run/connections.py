@@ -198,8 +198,7 @@ class ConnectionPool:
         from zeus_runtime.store.thread_log import ThreadLog
 
         plan, stack = self._plan, self._stack
-        # The stack closes in reverse order: toolsets first, the database last, after everything that still writes to
-        # it.
+        # The stack closes in reverse order: toolsets first, the database last, after all that write to it.
         database = Database(plan.config.storage.url, directory=plan.build.directory)
         stack.push_async_callback(database.close)
         for each in plans(plan):

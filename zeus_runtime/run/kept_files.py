@@ -1,7 +1,7 @@
-"""The files that belong to a session: originals that context policies kept, and what its messages brought along.
+"""The files of a session: originals that context policies archived, and copies of attachments.
 
-Its tools read them, and no other session's. They go when the session is deleted, but for those that another session
-names too.
+Its tools may read them, but not another session's. They are deleted with the session, except for files that another
+session names too.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ _log = logging.getLogger(__name__)
 
 _NAMED: Final = re.compile(rf"(?:{'|'.join(ARCHIVES)})/[^\s\"'`<>()\[\]{{}},;:*?|\\]+")
 _BY_CONTENT: Final = re.compile(r"(?:large_tool_results/mcp_|attached_files/)[0-9a-f]{16}[./][\w./-]+")
-"""Names that are made of a file's content. They cannot be guessed, as a call's id can: who knows one was told it."""
+"""Names made from a file's content. They cannot be guessed, unlike a call's id: a session that knows one got it."""
 
 
 class KeptFiles:
-    """Which files of the archive a session's tools read: its own, and those that it was given by name.
+    """The files of the archive that a session's tools may read: its own, and those that it was given by name.
 
-    A result of a tool gives nothing, since the model decides what a tool repeats; but it tells names of new files.
+    A name in a tool's result gives no access, since the model decides what a tool repeats. Names made from a file's
+    content are the exception: they are names of new files.
 
     Args:
-        above: says what the session may read that this one works for. It can give no more than that.
+        above: whether the parent session may read a path. A session can be given no more than that.
     """
 
     def __init__(self, above: Callable[[str], bool] | None = None) -> None:
@@ -48,22 +49,22 @@ class KeptFiles:
         self._given: set[str] = set()
 
     def __call__(self, path: str) -> bool:
-        """Whether it is one of them, or a folder that holds one."""
+        """Whether the path is one of them, or a folder that contains one."""
         return path in self._own or (path in self._given and (self._above is None or self._above(path)))
 
     def note_edit(self, payload: str) -> None:
-        """Take in an edit of the session, as JSON, whether it still counts or not."""
+        """Add the files of an edit of the session, given as JSON, even if a rollback set it aside."""
         try:
             edit = json.loads(payload)
             _add(self._own, _paths(edit) if edit.get("handle") else ())
         except (ValueError, AttributeError, TypeError):
-            return  # the conversation names it among its problems
+            return  # the transcript reports it in `problems`
 
     def note_message(self, payload: str, *, is_given: bool) -> None:
-        """Take in a message of the session, as JSON.
+        """Add the files of a message of the session, given as JSON.
 
         Args:
-            is_given: whether another session handed it down.
+            is_given: whether the message is inherited from another session.
         """
         from zeus_runtime.store.file_references import files_named
 
@@ -85,9 +86,9 @@ def _add(known: set[str], paths: Iterable[str]) -> None:
 
 
 def files_of(connection: Connection, thread: Thread, files: WorkspaceFiles) -> list[str]:
-    """The paths of files that are this session's and no other one's, inside a transaction.
+    """The paths of the files that only this session names, read inside a transaction.
 
-    Only what lies where such files go: an edit may name a file of the user's instead.
+    Only paths under the routes of such files count, because an edit may name one of the user's files instead.
     """
     from zeus_runtime.store.file_references import edits_with_handles, named_elsewhere, noted
 
@@ -111,7 +112,7 @@ def _paths(edit: Mapping[str, Any]) -> set[str]:
 
 
 def remove_files(files: WorkspaceFiles, paths: Iterable[str]) -> None:
-    """Remove them; one that is not there is no error, one that cannot go is said in the log. Blocks on the disk."""
+    """Remove files; a missing file is not an error, and a failure is logged. Blocks on the disk."""
     for path in paths:
         assert path.startswith((RESULTS_ROUTE, HISTORY_ROUTE, ATTACHED_ROUTE)), "files_of gives no others"
         try:

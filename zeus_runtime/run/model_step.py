@@ -222,8 +222,7 @@ class ModelStep:
         fixed = self._fixed.measure(prompt.parts, prompt.text, sources)
         planned = await self._planning.plan(cursor, fixed, forced=forced)
         if planned.admitted:
-            # The edits changed the cached prefix anyway, so sections that depend on them change now, not one step
-            # later.
+            # The edits changed the cached prefix anyway, so dependent sections change now, not one step later.
             sections, sources = await self._sections(steps)
             renewed = assemble(sections)
             if renewed.text != prompt.text:
@@ -280,8 +279,7 @@ class ModelStep:
     async def _stream(self, request: ModelRequest) -> ModelResponse:
         shown = request.purpose == "turn"
         response: ModelResponse | None = None
-        # Counted here and not once per step: a middleware may call the model twice, or for a summary, and each call
-        # costs.
+        # Counted here and not per step: a middleware may call the model twice, or for a summary; each costs.
         with self._resources.meter.admitted(self._projected):
             async for piece in self._resources.model.stream(request):
                 if isinstance(piece, ModelResponse):

@@ -126,8 +126,7 @@ def _asked(answer: BaseMessage) -> tuple[str, ...]:
 
 
 def _result(message: BaseMessage) -> str:
-    # The stored text of a warned result contains the repetition's number and so never repeats: use the digest from
-    # before.
+    # The text of a warned result contains the repetition's number, so it never repeats: use the old digest.
     artifact = getattr(message, "artifact", None)
     kept = artifact.get(DIGEST) if isinstance(artifact, Mapping) else None
     return str(kept or digest_of(str(message.content)))

@@ -128,8 +128,7 @@ class Run:
         message = as_logged(_with_usage(asked.response), reason)
         failure = no_answer(message, reason)
         if failure is not None and not failure.text:
-            # Providers refuse a message without content when it is sent back, so it is not logged; the ledger keeps the
-            # call.
+            # Providers refuse a message without content, so it is not logged; the ledger keeps the call.
             await self.transcript.append_step(asked.step.override(error=failure.code), asked.texts)
             raise failure
         await self.transcript.append(seq, run_id, message, step=asked.step, texts=asked.texts)

@@ -31,7 +31,7 @@ _NOTHING = Pin("", "unreadable or set aside", 0)
 """Replaces an edit that keeps its number and changes nothing."""
 
 GIVEN: Final = "given."
-"""How the ids of messages begin that a fork or slice has of the session above."""
+"""Prefix of the ids of messages that a fork or slice inherits from its parent session."""
 
 INTERRUPTED = "This call was interrupted before it finished; whether it took effect is unknown."
 
@@ -54,8 +54,8 @@ class Transcript:
         secrets: masked in every message, new or stored; None masks nothing.
 
     Attributes:
-        kept_files: which files of the archive its tools read.
-        problems: what of the stored edits cannot be read; the messages they took out are shown again.
+        kept_files: the files of the archive that the session's tools may read.
+        problems: the stored edits that cannot be read; the messages that they removed are shown again.
     """
 
     def __init__(

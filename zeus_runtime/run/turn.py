@@ -229,8 +229,7 @@ class Session:
         from zeus_runtime.store.approvals import withdraw
 
         if transcript.last_whole < transcript.last:
-            # Withdrawn before the calls are closed: after a crash in between, the calls are still open and this runs
-            # again.
+            # Withdrawn before the calls are closed: after a crash in between they are open, and this runs again.
             await withdraw(self._log, self._thread)
         closed = await transcript.close_open_calls()
         if closed:
@@ -246,8 +245,7 @@ class Session:
         message = HumanMessage(prompt, additional_kwargs={**brought, **pictures, **(noted or {})})
         await transcript.append(seq, run_id, message, begins_turn=True)
         if self._branch:
-            # Checkpoints from before the rollback are removed, so that LangGraph does not merge them with the new
-            # start.
+            # Removes checkpoints from before the rollback, so that LangGraph does not merge them with the start.
             await self._state(run_id)
         return self._start(seq, run_id), run_id
 
@@ -262,15 +260,13 @@ class Session:
         last = transcript.last
         run_id = transcript.run_of_last if last else ""
         if transcript.is_rolled_back:
-            # Messages set aside belong to another run: its approvals and its sub-agents' answers do not apply to this
-            # one.
+            # Messages set aside are another run's: its approvals and its sub-agents' answers do not apply here.
             run_id = secrets.token_hex(4)
         state = await self._state(run_id)
         # A prompt that is not in any checkpoint yet is newer than the work that an earlier run left.
         if last > state.values.get("cursor", 0) and transcript[last].type == "human":
             return self._start(last, run_id), run_id
-        # `state.next` omits tasks whose writes are saved; after a kill between those writes and the checkpoint it omits
-        # all.
+        # `state.next` omits tasks with saved writes: all of them after a kill before the checkpoint.
         if state.tasks:
             return None, run_id
         # Without checkpoints (the session was archived meanwhile) the log alone shows the remaining work.

@@ -35,8 +35,8 @@ def sqlite_file(url: str, directory: Path) -> Path | None:
     """The file of a SQLite URL, relative to ``directory``; None for a database in memory or another database.
 
     Raises:
-        MissingError: SQLite's URL names a host or no possible file.
-        LinkedFolderError: it is in ``.zeus``, and a link leads there.
+        MissingError: the SQLite URL names a host, or no possible file.
+        LinkedFolderError: the file is in ``.zeus``, and the path contains a link.
     """
     file = database_file(url, directory)
     return None if file is None else own_path(file).resolve()
@@ -68,7 +68,7 @@ class Database:
                 lambda _timeout_seconds: server.connect(), server.transact, Connection.close, inline=False
             )
             return
-        # Never a text that is read a second time: another file could be opened than was judged.
+        # Not a text, which would be parsed a second time and could name another file than the one that was checked.
         target = URL.create("sqlite", database=None if self.file is None else str(self.file))
 
         def connect(timeout_seconds: float) -> Connection:

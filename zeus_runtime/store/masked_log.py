@@ -60,7 +60,7 @@ class MaskedLog(ThreadLog):
         return self._titled(await super().info(thread))
 
     def _titled(self, info: SessionInfo) -> SessionInfo:
-        # Titles were cut here whatever stood there: half a secret is no known secret.
+        # Older titles were cut in the middle of words, and half of a secret cannot be recognised.
         was_cut = len(info.title) == TITLE_CHARACTERS
         title = without_last_word(info.title) if was_cut else info.title
         return replace(info, title=self._secrets.text(title))
