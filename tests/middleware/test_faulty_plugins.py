@@ -64,13 +64,13 @@ def register_middlewares():
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("raises", r"create raised ValueError: not today \(probe.py:17\)"),
-        ("leaves", r"create raised SystemExit: 0 \(probe.py:20\)"),
+        ("raises", r"create raised ValueError: not today \(probe.py:18\)"),
+        ("leaves", r"create raised SystemExit: 0 \(probe.py:21\)"),
         ("waits", "create gave coroutine, not a list of Tool"),
         ("takes_nothing", "create raised TypeError: .*takes 0 positional arguments but 2 were given"),
         ("nothing", "create gave NoneType, not a list of Tool"),
         ("names", "create gave str among its tools, not a Tool"),
-        ("checks", r"misfits raised ValueError: too fast \(probe.py:13\)"),
+        ("checks", r"misfits raised ValueError: too fast \(probe.py:14\)"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")

@@ -281,7 +281,7 @@ async def test_an_answer_of_some_megabytes_is_read_whole(tmp_path: Path, way: st
 async def test_a_server_that_floods_is_left_and_connected_to_again(
     tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("mending", "transports"):
+    for module in ("json_repair", "transports"):
         monkeypatch.setattr(f"zeus_plugins.tools.mcp.{module}.MAX_MESSAGE_BYTES", 1_000_000)
     async with serving(**WAYS[way]) as served:
         model = script(
