@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from zeus_runtime.config.layers.user_paths import expanded
 from zeus_runtime.config.secrets.unloaded import config_places, holds_keys, unloaded_configs
 from zeus_runtime.config.sqlite_url import database_file
-from zeus_runtime.registry.home import accounts_folder, user_home
+from zeus_runtime.registry.home import accounts_folder, bundled_home, user_home
 from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 from zeus_runtime.tools.access import is_key_name
@@ -89,8 +89,12 @@ def _add_homes(deciding: Deciding, checked: Checked) -> None:
     homes = {
         home / each for home in (checked.directory / ".zeus", *checked.homes, *own) for each in _HOME_FOLDERS
     }
+    bundled = bundled_home()
     for folder in sorted(skills | homes):
-        _add_folder(deciding, folder, work if folder.name == "skills" else ())
+        if folder.parent == bundled:  # an installed folder, whose links are the distribution's
+            _add(deciding, folder)
+        else:
+            _add_folder(deciding, folder, work if folder.name == "skills" else ())
 
 
 def _add_linked_keys(deciding: Deciding, checked: Checked) -> None:
