@@ -1,4 +1,4 @@
-"""Where skills are found: in the project and in every Home. The nearest skill of a name wins, an untrusted one never."""
+"""Find skills in the project and in every Home. The nearest skill of a name wins, an untrusted one never does."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Resource:
 
 
 def skill_resources(folder: Path) -> list[Resource]:
-    """The files of a skill except its ``SKILL.md``, sorted; without hidden files, caches and links that lead outside."""
+    """A skill's files except its ``SKILL.md``, sorted; without hidden files, caches and links that lead outside."""
     found: list[Resource] = []
     for resource in _files(folder.resolve(), folder.resolve(), 0):
         found.append(resource)

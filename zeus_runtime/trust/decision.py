@@ -1,4 +1,4 @@
-"""Whether a part of a config may be executed: recorded for this user, or allowed by the process's environment."""
+"""Whether a part of a config may be executed: recorded for this user, or allowed by the one who starts the process."""
 
 from __future__ import annotations
 
