@@ -1,1 +1,1 @@
-"""What was written for another framework, run as a Zeus component. Each bridge is loaded only by who uses it."""
+"""Run components of other frameworks as Zeus components. A bridge is imported only by the plugins that use it."""

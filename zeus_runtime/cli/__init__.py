@@ -1,4 +1,4 @@
-"""The command line: ``main`` is ``zeus``; each verb is a module of its own, imported when it is used."""
+"""The command line: ``main`` is ``zeus``. Each verb is a separate module, imported when it is used."""
 
 from zeus_runtime.cli.entry import main
 

@@ -282,7 +282,7 @@ async def read_line(prompt: str) -> str | None:
 
 
 def _terminal() -> TerminalApprovals | None:
-    """A way to ask, where somebody sits at standard input and sees standard error."""
+    """A way to ask, if a user is at standard input and sees standard error."""
     return TerminalApprovals() if is_terminal(sys.stdin) and is_terminal(sys.stderr) else None
 
 

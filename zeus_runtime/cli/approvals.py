@@ -1,4 +1,4 @@
-"""``zeus approvals``: what waits for a decision, and what a user is never asked about."""
+"""``zeus approvals``: the pending approvals, and the rules under which a user is never asked."""
 
 from __future__ import annotations
 

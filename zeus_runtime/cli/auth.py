@@ -70,7 +70,7 @@ def login(process: Process, name: str, which: ConfigArgs, no_browser: bool) -> N
             import webbrowser
             from threading import Thread
 
-            # A browser in the terminal returns when it is left, and until then somebody must answer it.
+            # A terminal browser returns only when the user leaves it, and until then the request must be answered.
             Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
     tools = asyncio.run(toolset.log_in(name, show))

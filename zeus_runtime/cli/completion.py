@@ -60,7 +60,7 @@ def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str
             rows = connection.execute(query, (MOST_SESSIONS,)).fetchall()
     except sqlite3.Error:
         return []
-    # A config may name more secrets; which one, nobody knows here.
+    # A config may name more secrets, but no config is known here.
     redact = secrets_of_environment(os.environ)
     return [
         CompletionItem(name, help=shortened(redact(title), LONGEST_TITLE))

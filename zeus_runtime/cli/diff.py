@@ -57,7 +57,7 @@ def _shown(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
 
 
 def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
-    """As ``difflib`` gives them; what both texts begin and end with is left out of the comparison."""
+    """The opcodes of ``difflib``; a common beginning and end are left out of the comparison."""
     from difflib import SequenceMatcher
 
     most = min(len(old), len(new))

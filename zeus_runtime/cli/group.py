@@ -68,7 +68,7 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> None:
-        # Only ``ctx.exit`` sets an exit code; what a plugin's command returns is nobody's.
+        # Only ``ctx.exit`` sets an exit code; the return value of a plugin's command is ignored.
         try:
             super().invoke(ctx)
         except BrokenPipeError:

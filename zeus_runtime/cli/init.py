@@ -144,7 +144,7 @@ def proposed_model(environ: Mapping[str, str]) -> str:
 
 def _scalar(text: str) -> str:
     plain = _PLAIN.fullmatch(text) and text.lower() not in _NOT_TEXT
-    # A dollar begins a variable; what JSON writes is YAML too.
+    # A dollar begins a variable, so it is doubled. JSON strings are valid YAML.
     return text if plain else json.dumps(text.replace("$", "$$"), ensure_ascii=False)
 
 
@@ -209,7 +209,7 @@ def _hints(process: Process, preset: str) -> Sequence[str]:
     try:
         document = load(preset, environ=process.environ, homes=_homes(process), directory=process.directory)
     except ConfigError:
-        return ()  # what is wrong with it is said when the file is validated
+        return ()  # validation reports the error later
     names = {
         key: {each if isinstance(each, str) else next(iter(each), "") for each in document.get((key,)) or ()}
         for key in ("tools", "middlewares")

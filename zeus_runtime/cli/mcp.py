@@ -57,7 +57,7 @@ def command(process: Process, mode: Mode | None, which: ConfigArgs) -> None:
     from zeus_runtime.errors import MissingError
     from zeus_runtime.plan.plan import make_plan
 
-    # Standard input and output are the client's, so nobody can be asked.
+    # The client owns standard input and output, so no questions can be asked.
     checked = read_trusted(process, which, may_ask=False)
     plan = make_plan(checked, mode=mode)
     if find_spec("mcp") is None:

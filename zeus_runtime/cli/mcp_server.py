@@ -123,12 +123,12 @@ class _Client:
             answer = await self._ctx.session.elicit_form(question, dict(form), self._ctx.request_id)
         except MCPError:  # the connection has no way back to the client
             return None
-        if answer.action == "cancel":  # dismissed: nobody has decided
+        if answer.action == "cancel":  # dismissed: no decision was made
             return None
         given = answer.content if answer.action == "accept" else None
         if pending.is_question:
             return Decision("reject") if given is None else Decision("approve", arguments=given)
-        # Not every client holds to the form: "false" is no yes.
+        # Not every client follows the form's types: the string "false" must not count as approval.
         if given and given.get("approve") is True:
             return Decision("approve")
         return Decision("reject", reason=str((given or {}).get("reason", "")))

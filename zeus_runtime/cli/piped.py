@@ -1,4 +1,4 @@
-"""Text that is piped in, and how it stands in a prompt."""
+"""Piped text, and its form in a prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``zeus plugins``: the plugins there are, what they bring and what is wrong with them."""
+"""``zeus plugins``: list the plugins, their components and their problems."""
 
 from __future__ import annotations
 

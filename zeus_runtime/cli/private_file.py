@@ -1,4 +1,4 @@
-"""A file that a command writes for its user alone: memories and conversations are nobody else's to read."""
+"""Write a file that only its user may read, such as memories and conversations."""
 
 from __future__ import annotations
 

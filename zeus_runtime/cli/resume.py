@@ -1,4 +1,4 @@
-"""``zeus resume``: decide what a session waits for, and take its run up."""
+"""``zeus resume``: decide a session's pending approvals, and resume its run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""``zeus run``: one prompt to an agent, or a conversation where there is none and somebody is there to talk."""
+"""``zeus run``: send one prompt to an agent, or start a conversation if there is no prompt and a user is at the
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ class Request:
 
     @property
     def again(self) -> str:
-        """The command that goes on with this agent's latest session."""
+        """The command that continues this agent's latest session."""
         import shlex
 
         which = self.which
@@ -314,7 +316,7 @@ async def _ending(checked: Checked, request: Request, view: View) -> RunComplete
 
 
 async def _meant(agent: Agent, request: Request) -> str | None:
-    """The session to go on with: a sub-agent's is taken up with the one that it works for."""
+    """The session to continue: a sub-agent's session is resumed through its parent session."""
     if request.session is None:
         from zeus_runtime.cli.run_loop import latest
 

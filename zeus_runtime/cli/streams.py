@@ -44,7 +44,7 @@ def shows_colours(stream: TextIO) -> bool:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person is at the other end; at a closed stream there is nobody."""
+    """Whether a person is at the other end; false for a closed stream."""
     try:
         return stream.isatty()
     except ValueError:
@@ -57,12 +57,12 @@ def as_json(value: Any, *, indent: int | None = 2) -> str:
 
 
 def terminal_columns() -> int | None:
-    """How wide the terminal is that shows standard output; None where it is no terminal."""
+    """The width of the terminal that shows standard output; None if it is not a terminal."""
     return columns_of(sys.stdout) if is_terminal(sys.stdout) else None
 
 
 def columns_of(stream: TextIO) -> int:
-    """How wide the terminal is that shows ``stream``; what COLUMNS says, or 80, where it is no terminal."""
+    """The width of the terminal that shows ``stream``; otherwise COLUMNS, or 80."""
     try:
         width = os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):

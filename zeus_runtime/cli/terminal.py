@@ -75,7 +75,7 @@ class TerminalView:
         elif isinstance(event, RunStarted):
             self._wait()
         elif isinstance(event, ModelRetry):
-            # What this call said so far is void; what is printed of it stays, and the line says so.
+            # The text of this call so far is void. Text already printed stays, and the line says so.
             self._growing = ""
             self._tell(event)
         elif isinstance(
@@ -187,5 +187,5 @@ def split_blocks(text: str) -> tuple[list[str], str]:
 
 
 def _begins_anew(rest: list[str]) -> bool:
-    """Whether the next line, if it is there whole or begun, belongs to a new block: a list goes on over blank lines."""
+    """Whether the next line, complete or partial, belongs to a new block: a list continues over blank lines."""
     return bool(rest) and bool(rest[0].strip()) and not rest[0].startswith((" ", "\t"))

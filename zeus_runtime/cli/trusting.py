@@ -151,7 +151,7 @@ def _data_hint(part: Part, former: Record) -> Iterator[str]:
 
 
 def tell(lines: Iterable[str]) -> None:
-    """Write lines to standard error; one that is too long for the terminal goes on behind a dotted bar."""
+    """Write lines to standard error; a line too long for the terminal continues after a dotted bar."""
     from zeus_runtime.cli.question import Line, folded
 
     for line in lines:

@@ -167,7 +167,7 @@ class McpServer:
 
 @dataclass(frozen=True)
 class Connector:
-    """A server whose tools drive something, with the instructions that stand in section 9 while it is connected."""
+    """A server whose tools drive something, with the instructions that section 9 holds while it is connected."""
 
     server: Annotated[
         str | None, Doc("Which of mcpServers it is; null: for the browser Playwright's server, headless.")

@@ -1,10 +1,10 @@
-"""The embedding models that a caller has: which one embeds a new base, and which one is an older base's.
+"""The embedding models available to a caller: the one that embeds a new base, and the one that embedded an older base.
 
-A base is of one model, which the base records. A new base of a user's is embedded by the model that the user chose for
-themselves, else the config's; one of a project's by the config's, since a choice of one's own is not the others'. From
-then on texts and queries are embedded by the base's model, as long as it is among those that the config and the user
-name, or is the one that needs neither key nor network. No other is opened: what a base in a shared database names must
-not decide where anybody's texts are sent.
+Each base has one model, which it records. A user's new base is embedded by the model that the user chose, else by the
+config's. A project's base is embedded by the config's model, since one user's choice must not affect the others.
+
+Later texts and queries use the base's model, if the config or the user names it or it needs neither key nor network. No
+other model is opened: a base in a shared database must not decide where a user's texts are sent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NotAtHandError(ZeusError):
-    """The model that embedded a base is not among those at hand (exit 4)."""
+    """The model that embedded a base is not available (exit 4)."""
 
     exit_code = 4
     code = "embedding-not-configured"
@@ -66,7 +66,7 @@ class ModelsAtHand:
         """The model of a base's vectors.
 
         Raises:
-            NotAtHandError: it is not there, with what is.
+            NotAtHandError: it is not available; the error lists the available models.
         """
         there: list[str] = []
         problems: list[str] = []

@@ -23,13 +23,13 @@ _UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)[ \t]*\Z")
 
 
 class Stretch(NamedTuple):
-    """What stands between two headings that are marked by ``#``.
+    """The lines between two headings that are marked by ``#``.
 
     Args:
-        level, title: of the heading before it; 0 and empty at a text's begin.
-        start, end: its lines, without blank ones at either end; equal where there are none.
-        is_even: its blocks are parted by one empty line each, so that joined by one they are its lines again.
-        fences: start and end of each fenced code in it.
+        level, title: of the heading before it; 0 and empty at the beginning of a text.
+        start, end: its lines, without blank ones at either end; equal if there are none.
+        is_even: its blocks are separated by exactly one empty line, so joining them restores its lines.
+        fences: start and end of each fenced code block in it.
     """
 
     level: int
@@ -61,7 +61,7 @@ class Lines:
         return self.written[start] if end - start == 1 else "\n".join(self.written[start:end])
 
     def are_bare(self, start: int, end: int) -> bool:
-        """Whether no space stands in blank ones."""
+        """Whether all blank lines in the range are empty, without spaces."""
         return self._all_bare or self.written[start:end] == self.seen[start:end]
 
     def trimmed(self, start: int, end: int) -> tuple[int, int]:
@@ -126,7 +126,7 @@ def _stretches(lines: Lines) -> Iterator[Stretch]:
 
 
 def _title(written: str) -> str:
-    """What stands behind a heading's mark, without the marks that close it."""
+    """The text of a heading, without its marks."""
     title = written.rstrip(" \t")
     if not title.endswith("#"):
         return title

@@ -1,4 +1,4 @@
-"""Blocks put together to chunks of a size, under their headings, with the place where each stands. Pure."""
+"""Join blocks into chunks of a size, under their headings, with the position of each. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Chunk(NamedTuple):
 
     @property
     def embedded(self) -> str:
-        """What its vector and its words are made of: a chunk is found by the headings above it too."""
+        """The text for its vector and its words, with its headings: a search for a heading finds the chunk."""
         return f"{self.heading}\n{self.content}" if self.heading else self.content
 
 
@@ -64,10 +64,10 @@ def chunks(
 
 
 class _Headings:
-    """Those above the place at hand.
+    """The headings above the current position.
 
     Attributes:
-        trail: the level of each, and its title behind those above it.
+        trail: the level of each, and its title after those above it.
         path: the titles of all, cut to a length.
     """
 

@@ -1,7 +1,7 @@
-"""A file's bytes as text: Markdown where the format has a structure, pages where it has pages.
+"""Convert a file's bytes to text: Markdown where the format has a structure, pages where it has pages.
 
 PDF by pypdf (BSD, pure Python), DOCX by mammoth (BSD: headings, lists and tables as HTML), HTML by markdownify (MIT, on
-Beautiful Soup). All three come with the extra ``kb``; they read what anybody wrote, so they do it in a process apart.
+Beautiful Soup). All three come with the extra ``kb``. They parse untrusted files, so they run in a separate process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PROSE: Final = frozenset({"", ".txt", ".text", ".rst", ".adoc", ".log", ".org",
 
 
 class UnreadableError(ZeusError):
-    """A file of which no text can be had; the message says why (exit 1)."""
+    """A file that cannot be converted to text; the message gives the reason (exit 1)."""
 
     code = "unreadable-file"
 
@@ -69,7 +69,7 @@ class Converted:
 
 
 def has_parser(name: str) -> bool:
-    """Whether a file of this name is read by a parser, in a process apart."""
+    """Whether a file of this name is parsed in a separate process."""
     return PurePath(name).suffix.lower() in _FORMATS
 
 
@@ -77,14 +77,13 @@ def convert_file(name: str, data: bytes, *, apart: Apart | None = None, seconds:
     """The text of a file; blocks.
 
     Args:
-        name: its name; the suffix says the format.
+        name: its name; the suffix determines the format.
         data: its bytes.
-        apart: the process that formats with a parser are read in; None: one for this file alone.
-        seconds: how long reading it may take.
+        apart: the process that parses formats with a parser; None: start one for this file.
+        seconds: the time limit for parsing.
 
     Raises:
-        UnreadableError: it is no text and of no format that is known, or it is damaged, locked or too large, or takes
-            too long.
+        UnreadableError: the file is not text, its format is unknown, or it is damaged, locked, too large or too slow.
         MissingError: the extra ``kb`` is not installed.
     """
     if len(data) > MAX_BYTES:
@@ -153,7 +152,7 @@ def _docx(data: bytes) -> Converted:
     with zipfile.ZipFile(io.BytesIO(data)) as packed:
         if sum(each.file_size for each in packed.infolist()) > _MAX_UNPACKED:
             raise UnreadableError(f"unpacked it has more than {_MAX_UNPACKED:,} bytes")
-    # Pictures would come as text of their bytes.
+    # mammoth would embed each image as the text of its bytes.
     html = mammoth.convert_to_html(io.BytesIO(data), convert_image=lambda _image: []).value
     return _html(html.encode())
 

@@ -1,4 +1,4 @@
-"""The vectors of an ingest's texts: used again where there are some, asked for here, or in worker processes beside."""
+"""The vectors of an ingest's texts: reused if known, computed here, or in worker processes."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _ANSWER_SECONDS: Final = 600
 
 
 class Embedding:
-    """The texts of one ingest embedded. ``async with`` it: that ends the workers.
+    """Embed the texts of one ingest. Use it with ``async with``, which ends the workers.
 
-    A text is embedded by a worker that has room, else here: so nobody waits while there is work. What a worker does not
-    answer is embedded here too.
+    A worker with room embeds a text; otherwise this process does, so it is never idle while work is left. Texts that a
+    worker does not answer are embedded here too.
 
     Args:
-        embedder: what embeds; one that says how workers make it may have some.
+        embedder: the model; workers are possible only if it has a worker factory.
         workers: how many to start.
 
     Attributes:
-        asked: texts whose vector was asked for.
+        asked: texts whose vector was requested.
     """
 
     def __init__(self, embedder: Embedder, *, workers: int) -> None:
@@ -78,7 +78,7 @@ class Embedding:
         wanted = _Wanted(texts, reused)
         worker = next((each for each in self._workers if each.takes(_ORDERS)), None)
         if worker is not None and wanted.unknown:
-            # Ordered now: who asks next, before the task's first step, sees what the worker has.
+            # Ordered now: a later request sees this worker's load before the task's first step.
             task = asyncio.create_task(self._from(worker, worker.embed(wanted.unknown), wanted))
             self._tasks.add(task)
             task.add_done_callback(self._over)
@@ -89,7 +89,8 @@ class Embedding:
 
     def _over(self, task: asyncio.Future[Vectors]) -> None:
         self._tasks.discard(task)
-        # Of an ingest that failed before nobody asks for it; the event loop would call that an error of its own.
+        # If the ingest failed earlier, this exception is never retrieved, and the event loop would report it as an
+        # error.
         if not task.cancelled():
             task.exception()
 

@@ -1,4 +1,4 @@
-"""The files below what was added to a base: which there are, and what each is called in citations."""
+"""The files below the sources of a base, and their names in citations."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Found:
 def files_of(
     sources: Sequence[str], unread: Callable[[str, str], None] = lambda _folder, _why: None
 ) -> Iterator[Found]:
-    """Every file of the sources, sorted, each once; hidden ones, caches and links are left out.
+    """Every file of the sources, sorted, each once; hidden files, caches and links are left out.
 
     Args:
         sources: absolute paths.
-        unread: is told of each folder below them that cannot be looked into, and why.
+        unread: called with each folder that cannot be read, and the reason.
     """
     seen: set[str] = set()
     for source in sources:
@@ -57,7 +57,7 @@ def files_of(
 
 
 def is_utf8(path: str) -> bool:
-    """Whether a path can be written down; Linux takes any bytes for a name."""
+    """Whether a path is valid UTF-8; Linux accepts any bytes in a name."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -111,9 +111,9 @@ def _below(folder: str, source: str, label: str, unread: Callable[[str, str], No
             continue
         try:
             state = entry.stat(follow_symlinks=False)
-        except FileNotFoundError:  # since it was listed
+        except FileNotFoundError:  # deleted since it was listed
             continue
-        except OSError as error:  # as of all in a folder that may be listed and not entered
+        except OSError as error:  # such as a folder that may be listed but not entered
             unread(folder, error.strerror or str(error))
             continue
         if stat.S_ISREG(state.st_mode):

@@ -1,6 +1,6 @@
-"""Searching: vectors and words of whole bases in memory, exact, and their ranks fused.
+"""Search: vectors and words of whole bases in memory, exact, and their ranks fused.
 
-What a base holds is read once and brought up to date by document: its ``changes`` say whether there is anything to do.
+A base is read once and then updated by document; its ``changes`` show whether an update is needed.
 10,000 chunks of 256 dimensions take about 20 MB.
 """
 
@@ -59,7 +59,7 @@ class Hit:
 
     @property
     def citation(self) -> str:
-        """Where it stands, for a person."""
+        """Its place, for a person."""
         return " · ".join(filter(None, (f"{self.base}/{self.source}", self.heading, self.position)))
 
 
@@ -161,7 +161,7 @@ class _Shelf:
 
     def cosines(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
         """By slot; -3 where a chunk has no vector, since its model knows none of its words."""
-        # Not BLAS: for one vector its threads cost more than they give, and go on spinning afterwards.
+        # Not BLAS: for one vector its threads cost more than they save, and they keep spinning afterwards.
         found = np.einsum("ij,j->i", self._vectors, np.asarray(query, np.float32))
         found[~self._meant] = -3.0
         return np.asarray(found)

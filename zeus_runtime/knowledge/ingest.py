@@ -1,8 +1,8 @@
-"""Bringing a base up to date with its files: what did not change costs nothing, what was done is never done again.
+"""Bring a base up to date with its files: unchanged files cost nothing, and finished work is never repeated.
 
-Every few documents are one transaction, so a killed ingest goes on after the last of them. A long document is written
-in parts that nobody finds until it is complete; the vectors of those parts, like those of an older version's unchanged
-chunks, are used again.
+Every few documents are one transaction, so a killed ingest continues after the last of them. A long document is written
+in parts that a search does not find until it is complete. The vectors of those parts are reused, like those of an older
+version's unchanged chunks.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _AHEAD: Final = 8
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an ingest is.
+    """The progress of an ingest.
 
     Args:
-        path: the file at hand.
+        path: the current file.
     """
 
     files_done: int
@@ -89,14 +89,14 @@ async def ingest(
     secrets: Redactor | None = None,
     refusal_of: Callable[[Path], str | None] = lambda _file: None,
 ) -> Ingested:
-    """Read what is new or changed among the files of a base's sources, and forget those that are gone.
+    """Read new or changed files of a base's sources, and forget deleted ones.
 
     Args:
-        refusal_of: says why a file is kept from the agent; what came from it is forgotten too.
-        secrets: what is masked in what is kept and embedded.
+        refusal_of: why a file is hidden from the agent; text that came from it is forgotten too.
+        secrets: masked in stored and embedded text.
 
     Raises:
-        EmbeddingUnavailableError: the embedding model cannot be asked now; what was done stays.
+        EmbeddingUnavailableError: the embedding model cannot be reached now; finished work is kept.
         MissingError: a format needs the extra ``kb``.
     """
     whole = _Ingest(database, base, embedder, now_ns, progress, secrets or Redactor(), refusal_of)
@@ -189,11 +189,11 @@ class _Ingest:
                 try:
                     await self._ingest(files, reader)
                 except ZeusError:
-                    # What others embed already is not given up for it.
+                    # Texts that are already being embedded are still written.
                     await self._write_begun()
                     raise
         self._done.embedded = self._embedding.asked
-        # A folder that is not there may be on a disk that is not there: what came from it stays.
+        # A missing folder may be on a disk that is not mounted: its documents are kept.
         absent = await asyncio.to_thread(_absent, list(self._sources))
         missing = {self._sources[path] for path in absent}
         self._done.failed += [
@@ -284,7 +284,7 @@ class _Ingest:
     async def _embed(
         self, texts: Sequence[str], reused: Mapping[str, bytes], write: Callable[[Vectors], Awaitable[None]]
     ) -> None:
-        """Have texts embedded, and written when it is their turn: what was begun before is written before."""
+        """Embed texts and write them in the order in which they were begun."""
         self._ahead.append((await self._embedding.begun(texts, reused), write))
         while self._ahead and (self._ahead[0][0].done() or len(self._ahead) > _AHEAD):
             await self._write_first()

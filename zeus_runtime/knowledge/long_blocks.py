@@ -77,7 +77,7 @@ def _is_rule(lines: Sequence[str]) -> bool:
 
 
 def _parts(line: str, limit: int) -> Iterator[str]:
-    """The line, or if it is too long alone, parts of it that end after a sentence or a word where they can."""
+    """The line, or, if it alone is too long, parts of it that end after a sentence or a word where possible."""
     while (whole := size_of(line)) > limit:
         size = max(1, int(len(line) * limit / whole))
         window = line[:size]

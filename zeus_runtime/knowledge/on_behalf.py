@@ -1,4 +1,4 @@
-"""A database whose every transaction is on behalf of one caller (``store.row_security``)."""
+"""A database that runs every transaction on behalf of one caller (``store.row_security``)."""
 
 from __future__ import annotations
 

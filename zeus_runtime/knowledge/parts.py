@@ -1,4 +1,4 @@
-"""Chunks of a document packed to rows of the database and back: a row for many, since each has its price."""
+"""Pack a document's chunks into rows of the database and back: many chunks share a row, since each row has a cost."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def packed_parts(
 
     Args:
         documents: the chunks of each.
-        texts: what each chunk of all of them is found by.
-        vectors: theirs, shape (chunks of all, dimension).
+        texts: the search text of each chunk, over all documents.
+        vectors: the vectors of those texts, shape (chunks of all, dimension).
         first: the number of each document's first chunk.
     """
     parted = [

@@ -1,7 +1,7 @@
-"""The files of a base as chunks, in order: what says what it said is not cut, what needs a parser is read ahead.
+"""Read the files of a base as chunks, in order: unchanged files are not cut again, files with a parser are read ahead.
 
-Cutting holds the interpreter, so other work would only wait for it. A parser works in a process apart: several read at
-once, while what was read before is embedded.
+Cutting holds the interpreter lock, so concurrency would not help. Parsers run in separate processes: several files are
+parsed at once, while earlier ones are embedded.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Unread:
 
 @dataclass(frozen=True)
 class Same:
-    """A file that was touched and says what it said: its document's key, and its size and time now."""
+    """A file that was touched but has the same content: its document's key, and its size and time now."""
 
     key: int
     size_bytes: int
@@ -52,11 +52,11 @@ class Same:
 
 @dataclass(frozen=True)
 class Read:
-    """A file that is new or says something else.
+    """A file that is new or has new content.
 
     Args:
-        known: its document as it was read last.
-        mtime_ns: when it was changed; 0 where that may not show the next change.
+        known: its document as it was last read.
+        mtime_ns: when it was changed; 0 if the time may not reveal the next change.
     """
 
     found: Found
@@ -67,10 +67,10 @@ class Read:
 
 
 class Looks(NamedTuple):
-    """What there was in some files.
+    """The result of reading some files.
 
     Args:
-        unchanged: how many have the size and the time they had.
+        unchanged: how many have the same size and time as before.
     """
 
     unchanged: int
@@ -82,13 +82,13 @@ Turn: TypeAlias = tuple[Sequence[Found], Callable[[], Awaitable[Looks]]]
 
 
 class Reader:
-    """What reads the files of one base. ``async with`` it: that ends what reads ahead.
+    """Reads the files of one base. Use it with ``async with``, which ends the processes that read ahead.
 
     Args:
-        made_with: how documents are made now; those that were made so and have their file's digest are up to date.
+        made_with: how documents are made now; documents made so with their file's digest are up to date.
         known: path to document.
         now_ns: the time.
-        secrets: what is masked before a text is cut.
+        secrets: masked before a text is cut.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Reader:
         self._known = known
         self._now_ns = now_ns
         self._aparts = [Apart() for _ in range(min(PROCESSES, processors()))]
-        # The one that was used last is taken first: a second one is started when two are at work.
+        # Last in, first out: a second process is started only when two files are parsed at once.
         self._free: LifoQueue[Apart] = LifoQueue()
         for each in self._aparts:
             self._free.put_nowait(each)
@@ -117,7 +117,7 @@ class Reader:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Work in a thread cannot be given up, only ended: it may just be starting a process.
+        # Work in a thread cannot be cancelled, only ended: the thread may be starting a process right now.
         for apart in self._aparts:
             apart.close()
         await gather(*self._ahead, return_exceptions=True)
@@ -193,7 +193,7 @@ class Reader:
 
     def _cut(self, name: str, data: bytes, apart: Apart | None) -> list[Chunk]:
         found = convert_file(name, masked_bytes(data, self._secrets), apart=apart, seconds=_READING_SECONDS)
-        # A PDF shows what it says only when it is converted, and a part of a secret is no known secret.
+        # A PDF's text is known only after conversion. Mask before cutting: a part of a secret is not a known secret.
         pages = tuple(replace(page, text=self._secrets.text(page.text)) for page in found.pages)
         return chunks(
             replace(found, pages=pages),

@@ -234,7 +234,7 @@ def finish_document(connection: Connection, document: int, count: int) -> None:
 
 
 def note_unchanged(connection: Connection, touched: Sequence[Same]) -> None:
-    """Files were touched and say the same."""
+    """Record files that were touched but have the same content."""
     for each in touched:
         values = {"size_bytes": each.size_bytes, "mtime_ns": each.mtime_ns}
         connection.execute(update(DOCUMENT).where(DOCUMENT.c.key == each.key).values(values))

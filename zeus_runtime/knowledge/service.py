@@ -44,11 +44,11 @@ class Cutting:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search gives.
+    """The result of a search.
 
     Args:
         hits: the best first.
-        notices: what a person or a model should know: a base that is not there, a model that could not be asked.
+        notices: for a person or a model: a base that does not exist, a model that could not be reached.
     """
 
     hits: tuple[Hit, ...]
@@ -56,18 +56,18 @@ class Found:
 
 
 class KnowledgeService:
-    """What a caller may do with knowledge bases.
+    """The operations on knowledge bases that a caller may use.
 
     Args:
         url: of the database.
         directory: where a relative SQLite path starts.
         open_embedder: makes the config's embedding model.
-        open_chosen: makes the one that a user chose; None where nobody can choose.
-        open_offline: make those that need no key and no network.
+        open_chosen: makes the model that a user chose; None if users cannot choose.
+        open_offline: make the models that need no key and no network.
         caller: on whose behalf; from the config, never from the model.
-        linked: the bases that the config names; what tools may search.
-        secrets: what is masked in what is read and found.
-        refusal_of: says why a file is kept from the agent.
+        linked: the bases that the config names; tools may search only these.
+        secrets: masked in texts that are read and found.
+        refusal_of: why a file is hidden from the agent.
         now_ns: the clock, nanoseconds since 1970.
     """
 
@@ -129,16 +129,16 @@ class KnowledgeService:
         cutting: Cutting | None = None,
         progress: Callable[[Progress], None] = lambda _progress: None,
     ) -> Ingested:
-        """Add files and folders to a base, which is made if it is not there, and bring all of it up to date.
+        """Add files and folders to a base, creating it if needed, and bring all of it up to date.
 
         Args:
-            paths: files or folders; none brings what was added before up to date.
-            project: make the base the project's; one that is there stays whose it is.
+            paths: files or folders; none updates the existing sources.
+            project: create the base for the project; an existing base keeps its owner.
             cutting: for a new base.
 
         Raises:
-            UsageError: a path is not there, the name is none, the caller may not, or another process does the same.
-            EmbeddingUnavailableError: the embedding model cannot be asked; what was done stays.
+            UsageError: a path is missing, the name is invalid, the caller may not, or another process writes the base.
+            EmbeddingUnavailableError: the embedding model cannot be reached; finished work is kept.
             MissingError: a format needs the extra ``kb``.
         """
         from zeus_runtime.knowledge import records
@@ -186,12 +186,12 @@ class KnowledgeService:
     async def reindex(
         self, name: str, *, progress: Callable[[Progress], None] = lambda _progress: None
     ) -> Ingested:
-        """Bring a base up to date with the model that would embed a new one, whichever embedded it before.
+        """Bring a base up to date with the model that would embed a new one, whichever model embedded it before.
 
         Raises:
             UsageError: there is no such base, the caller may not, or another process writes it.
             MissingError, OptionsError: the model cannot be opened.
-            EmbeddingUnavailableError: it cannot be asked; what was done stays, and ``add`` goes on with it.
+            EmbeddingUnavailableError: it cannot be reached; finished work is kept, and ``add`` continues it.
         """
         from zeus_runtime.knowledge import records
 
@@ -205,7 +205,7 @@ class KnowledgeService:
             give_back()
 
     async def remove(self, name: str, paths: Sequence[Path] = ()) -> int:
-        """Remove a base, or only what came from some of its paths; how many documents went.
+        """Remove a base, or only the documents of some of its paths. Returns the number of removed documents.
 
         Raises:
             UsageError: there is no such base or path in it, or the caller may not.
@@ -227,11 +227,11 @@ class KnowledgeService:
         """The chunks that fit a query best, by meaning and by words; of files that the agent may read now.
 
         Args:
-            names: bases, searched as one; the linked ones by default. Of several, one whose embedding model is not
-                at hand is left out and named in the notices.
+            names: bases, searched as one; the linked ones by default. With several, a base whose embedding model is not
+                available is left out and named in the notices.
 
         Raises:
-            NotAtHandError: there is none whose embedding model is at hand.
+            NotAtHandError: no base has an available embedding model.
         """
         database = await self._open()
         wanted = list(dict.fromkeys(self.linked if names is None else names))
@@ -261,7 +261,7 @@ class KnowledgeService:
         return Found(tuple(map(self._masked, hits)), tuple(notices))
 
     def _masked(self, hit: Hit) -> Hit:
-        """What was read before its secrets were known is stored as it is."""
+        """Text that was read before its secrets were known is stored unmasked, so mask it again."""
         return replace(
             hit,
             source=self._secrets.text(hit.source),

@@ -39,11 +39,12 @@ def word_numbers(text: str) -> NDArray[np.uint32]:
 
 
 class WordNumbers:
-    """What the words that were met are numbered. For one thread at a time.
+    """Numbers for the words that were met. For one thread at a time.
 
-    A word in ASCII, where folding changes nothing but case, is eight or sixteen bytes, read as integers and looked up
-    by array operations: a hash table whose slots hold one word each, the first that came. All other words are looked
-    up one by one.
+    A word in ASCII, where folding changes only case, is eight or sixteen bytes, read as integers and looked up by array
+    operations. The table is a hash table whose slots hold one word each, the first that came. All other words are
+    looked up
+    one by one.
 
     Args:
         slot_bits: of the table when it is new: 2^14 slots by default. It grows with the words, so that few are more
@@ -51,8 +52,9 @@ class WordNumbers:
     """
 
     def __init__(self, slot_bits: int = 14) -> None:
-        # Once a block of this size was freed, glibc keeps as much for later, instead of giving the memory of each array
-        # back to the system and taking it anew, page by page: on virtual machines a page fault is 2 microseconds.
+        # After a block of this size was freed, glibc keeps as much for later. Otherwise it returns the memory of each
+        # array to
+        # the system and gets it again, page by page; on virtual machines a page fault takes 2 microseconds.
         np.empty(_KEPT_BYTES, np.uint8)
         self._table_keys: NDArray[np.uint64] = np.zeros(0, np.uint64)
         self._table_numbers: NDArray[np.uint32] = np.zeros(0, np.uint32)

@@ -56,8 +56,8 @@ class Postings:
     """The words of many chunks.
 
     Args:
-        words, counts: each word of a chunk once, and how often it stands there; of all chunks one after the other.
-        slots: whose each entry is.
+        words, counts: each word of a chunk once, and its count there; for all chunks, one after the other.
+        slots: the chunk of each entry.
         lengths: words of each chunk.
     """
 
@@ -84,7 +84,7 @@ def postings(packed: Sequence[PackedWords]) -> Postings:
 
 
 def parted(whole: Postings, ends: Sequence[int]) -> list[Postings]:
-    """The other way round than ``together``.
+    """The inverse of ``together``.
 
     Args:
         ends: behind the last chunk of each part, ascending.

@@ -1,7 +1,7 @@
-"""A worker process that embeds the texts of an ingest, on a processor of its own.
+"""A worker process that embeds the texts of an ingest, on another processor.
 
-Texts go there as JSON and come back as vectors, order after order, each behind its size. First of all the worker says
-which model it has. It has no secrets of this process, and ends with it.
+Texts are sent as JSON and vectors come back in the order of the requests, each preceded by its size. The worker first
+reports its model. It gets no secrets of this process, and ends with it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Worker:
         assert self._process.stdin is not None
         future = asyncio.get_running_loop().create_future()
         self._orders.append((len(texts), future))
-        # Half an emoji beside its other half is two characters, which JSON's escapes would make one.
+        # Two adjacent lone surrogates are two characters; JSON's escapes would join them into one.
         order = json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass")
         self._process.stdin.write(_framed(order))
         return future
@@ -153,7 +153,7 @@ async def _started() -> asyncio.subprocess.Process:
 async def _ended(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):
         if os.name == "posix" and process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)  # with what a model has forked
+            os.killpg(process.pid, signal.SIGKILL)  # including the processes that a model forked
         else:
             process.kill()
     # Before Python 3.13 `wait` waits for the pipes too: for texts that nobody reads, for vectors that nobody does, and
@@ -177,7 +177,7 @@ async def _frame(stream: asyncio.StreamReader) -> bytes:
 def _serve(user: int) -> None:
     end_with(user)
     answers = io.FileIO(os.dup(1), "wb")
-    # What a library prints is no answer.
+    # Output that a library prints must not be mixed with the vectors.
     os.dup2(2, 1)
     _widen(sys.stdin.fileno(), answers.fileno())
     orders = _read(sys.stdin.buffer)
@@ -224,5 +224,5 @@ def _widen(*pipes: int) -> None:
 
 
 if __name__ == "__main__":
-    with suppress(BrokenPipeError):  # its user is gone
+    with suppress(BrokenPipeError):  # the parent has ended
         _serve(int(sys.argv[1]))

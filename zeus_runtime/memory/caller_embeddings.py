@@ -41,7 +41,7 @@ class CallerEmbeddings:
         """The embedding model that the caller's user chose; None for the config's.
 
         Raises:
-            OptionsError: what is stored is no choice.
+            OptionsError: the stored choice is invalid.
         """
         from zeus_runtime.memory.choice import chosen_ref
 
@@ -49,11 +49,11 @@ class CallerEmbeddings:
         return None if stored is None else chosen_ref(stored, self._caller.user_id)
 
     async def choose(self, ref: Ref | None) -> None:
-        """Embed what this user writes and asks from now on by a model of the user's own; None: by the config's again.
+        """Embed this user's later texts and queries by a model that the user chooses; None: by the config's again.
 
-        Memories keep the vectors that they have, which are compared with nothing then: they are found by their words
-        until ``reindex`` embeds them anew. An agent that has its memory open elsewhere takes the choice up when it
-        opens it again.
+        Memories keep their vectors, which are then compared with nothing. They are found by their words until
+        ``reindex``
+        embeds them again. An agent that already has its memory open uses the choice after it opens the memory again.
 
         Args:
             ref: secrets do not belong in its options, they are read from the environment.
@@ -76,25 +76,25 @@ class CallerEmbeddings:
         self._opened.choices[user] = stored
 
     async def backfill(self, *, progress: Callable[[int, int], None] | None = None) -> int:
-        """Embed the caller's memories that have no vector yet; how many were.
+        """Embed the caller's memories that have no vector yet. Returns their number.
 
         Raises:
-            EmbeddingUnavailableError: the model does not answer; what was done stays done.
+            EmbeddingUnavailableError: the model does not answer; finished work is kept.
         """
         return await self._opened.embed_missing(
             await self._opened.acting(self._caller), any_model=False, progress=progress
         )
 
     async def reindex(self, *, progress: Callable[[int, int], None] | None = None) -> int:
-        """Make the lexical index anew, and the vectors of the caller's memories that are not of the present model.
+        """Rebuild the lexical index, and the vectors of the caller's memories that another model made.
 
-        It may be stopped at any time and goes on where it was.
+        It may be stopped at any time and continues from there.
 
         Args:
             progress: called with (done, in all) after each batch.
 
         Raises:
-            EmbeddingUnavailableError: there is no model or it does not answer; what was done stays done.
+            EmbeddingUnavailableError: there is no model or it does not answer; finished work is kept.
         """
         await (await self._opened.operations()).rebuild_words()
         return await self._opened.embed_missing(

@@ -62,8 +62,8 @@ class MemoryDatabase:
         """Run ``work`` on one state of the database.
 
         Args:
-            caller: on whose behalf; the database may show nobody's rows without one (``store.row_security``).
-            at_hand: what it looks at is in memory, and little: no thread is worth it.
+            caller: on whose behalf; without one, the database may show no rows (``store.row_security``).
+            at_hand: the rows are few and in memory, so a thread would cost more than it saves.
         """
 
         def transaction(connection: Connection) -> T:
@@ -105,7 +105,7 @@ class MemoryDatabase:
         return result
 
     async def run(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` on what is no row of memories: vectors kept elsewhere."""
+        """Run ``work`` on data that is not a row of memories: vectors stored elsewhere."""
         return await self._database.run(work)
 
     async def outside(self, work: Callable[[Connection], None]) -> None:

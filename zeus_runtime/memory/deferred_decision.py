@@ -49,12 +49,12 @@ class SecondLook:
         self._of_a_kind = of_a_kind
 
     async def at(self, caller: Caller | None, item: MemoryItem, embedded: Embedded) -> None:
-        """Let ``item`` replace what it changes, or give way to an older memory that says the same.
+        """Let ``item`` replace the memory it changes, or give way to an older memory that says the same.
 
-        Only as it was first stored: what a person edited since stays beside whatever they left there.
+        Only an item as first stored: an item that a person edited since stays beside the others.
 
         Args:
-            caller: who embeds it; None for the upkeep of everybody's.
+            caller: who embeds it; None for the maintenance of all users' memories.
         """
         whose = _on_behalf(caller, item)
         if item.version > 1 or whose is None:
@@ -116,10 +116,10 @@ class SecondLook:
 
 
 def _on_behalf(caller: Caller | None, item: MemoryItem) -> Caller | None:
-    """Who decides: the caller about what they wrote themselves, else the author, as far as the caller may edit it.
+    """Who decides: the caller about their own texts, else the author, as far as the caller may edit it.
 
-    An author's role is not known here, so they have that of an editor, who changes nothing but their own: what an
-    editor wrote replaces no memory of the owner, though the owner's process embeds it.
+    An author's role is not known here, so they act as an editor, who may change only their own items. An editor's text
+    therefore replaces no memory of the owner, although the owner's process embeds it.
     """
     if caller is not None:
         own = item.created_by == caller.user_id

@@ -1,4 +1,4 @@
-"""What is asked to be kept, before the gate has seen it."""
+"""A text that a caller wants to keep, before the gate has checked it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Draft:
             raise ValueError(f"its source is none of {', '.join(SOURCES)}")
         if self.visibility not in VISIBILITIES:
             raise ValueError(f"its visibility is none of {', '.join(VISIBILITIES)}")
-        # The gate cleans contents and subjects alone; nothing else looks at what no database can hold.
+        # The gate cleans only contents and subjects; nothing else rejects characters that no database can store.
         if self.source_id is not None and re.search("[\0\ud800-\udfff]", self.source_id):
             raise ValueError("its source_id has characters that cannot be stored")
         for name, time in (("valid_from", self.valid_from), ("valid_until", self.valid_until)):
@@ -52,7 +52,7 @@ class Draft:
 
 
 def ends_before_it_begins(valid_from: datetime | None, valid_until: datetime | None) -> bool:
-    """Whether there is no moment at which a memory of these times holds."""
+    """Whether there is no moment at which a memory with these times is valid."""
     return valid_from is not None and valid_until is not None and valid_until <= valid_from
 
 

@@ -25,7 +25,7 @@ Purpose: TypeAlias = Literal["memory", "query"]
 
 
 class EmbeddingUnavailableError(ZeusError):
-    """The model cannot be asked now: no key, no network, too slow. What needs no vector goes on without (exit 4)."""
+    """The model cannot be reached now: no key, no network, too slow. Work without vectors continues (exit 4)."""
 
     exit_code = 4
     code = "embedding-unavailable"

@@ -66,7 +66,7 @@ class LateVectors:
 
         def work(connection: Connection) -> int:
             done = records.mark_embedded(connection, versions, embedding)
-            # In a store of its own a vector is there before the row is committed that says so, never the reverse.
+            # In a separate store, a vector is written before the row that names it is committed, never the reverse.
             self._vectors.put(
                 connection,
                 [Entry(item, each.embedding, each.vector) for item, each in embedded if item.id in done],

@@ -1,4 +1,4 @@
-"""What a memory is: its fields, the words they may hold, who asks for it, and the thresholds it must pass."""
+"""Memory items: their fields, the words they may hold, the caller, and the thresholds they must pass."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ _TIMES: Final = ("created_at", "updated_at", "last_used_at", "valid_from", "vali
 
 @dataclass(frozen=True)
 class HiddenMemory:
-    """What is told of a memory to who may see that it exists, and delete it, but not read it."""
+    """The facts shown about a memory to a caller who may see that it exists, and delete it, but not read it."""
 
     id: str
     created_by: str
@@ -132,7 +132,7 @@ class Caller:
     """On whose behalf memory is used: from the run's config, never from the model.
 
     Args:
-        role: in the project; None for who is no member.
+        role: in the project; None for a user who is not a member.
     """
 
     user_id: str
@@ -213,13 +213,14 @@ class MemorySettings:
         return _first(self.related_threshold, min(duplicate, zero + (duplicate - zero) * share))
 
     def overridden(self, environment: Mapping[str, str]) -> MemorySettings:
-        """These settings with what the environment says instead; unset and empty variables say nothing.
+        """These settings, overridden by the environment; unset and empty variables are ignored.
 
         Args:
             environment: variable to value, such as ``os.environ``.
 
         Raises:
-            MemorySettingError: a value that is no number, out of range or at odds with another; ``where`` names the
+            MemorySettingError: a value that is not a number, is out of range or conflicts with another; ``where`` names
+                the
                 variable.
         """
         values: dict[str, float] = {}

@@ -35,7 +35,7 @@ class Member:
 class Members:
     """The members of the caller's project.
 
-    A project without members takes the config's word for who may what. From its first member on, who has no row is no
+    In a project without members, the config decides the roles. From its first member on, a user without a row is not a
     member, whatever a config says.
 
     Args:
@@ -61,7 +61,7 @@ class Members:
         """Make a user a member, or give a member another role.
 
         Raises:
-            UsageError: the caller may not (``refusal``), or nobody can have that name.
+            UsageError: the caller may not (``refusal``), or the name is not valid.
         """
         import re
 
@@ -187,7 +187,7 @@ def members_of(connection: Connection, caller: Caller) -> tuple[Member, ...]:
 
 
 def _held(connection: Connection, caller: Caller) -> dict[str, Member]:
-    """The members, which nobody else changes until the transaction ends."""
+    """The members, locked against changes by others until the transaction ends."""
     from zeus_runtime.memory import records
 
     records.lock(connection, f"members of {caller.project_id}")

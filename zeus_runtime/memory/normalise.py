@@ -1,4 +1,4 @@
-"""The form in which texts are stored and compared: what looks the same is the same, and nothing invisible is left."""
+"""The form in which texts are stored and compared: texts that look the same are equal, without invisible characters."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ _END: Final = " .!。…;,、؟"
 
 
 def normalise(text: str) -> str:
-    """``text`` in Unicode NFKC, without what cannot be seen, with single spaces and at most one empty line.
+    """``text`` in Unicode NFKC, without invisible characters, with single spaces and at most one empty line.
 
-    Zero-width characters, direction marks, variation selectors and the invisible tag characters can hide
-    instructions from a reader or tear a secret into parts that no pattern knows; they go, as do control characters
+    Zero-width characters, direction marks, variation selectors and the invisible tag characters can hide instructions
+    from
+    a reader. They can also split a secret into parts that no pattern matches. They are removed, as are control
+    characters
     and lone surrogates. Line breaks stay. ``normalise(normalise(text)) == normalise(text)``.
     """
     if text.isascii() and text.isprintable() and "  " not in text and text == text.strip():

@@ -306,7 +306,7 @@ class Opened:
             raise
 
     def _begin(self, work: Coroutine[Any, Any, None], failed: str) -> None:
-        """Work in the background; what fails there is said in the log and stops nobody."""
+        """Run work in the background; a failure is logged and affects no other work."""
         import asyncio
 
         async def heard() -> None:

@@ -116,7 +116,7 @@ class Operations:
     async def add(
         self, caller: Caller, passed: Passed, item: MemoryItem, embedded: Embedded | None, *, explicit: bool
     ) -> Written:
-        """Decide about ``item`` beside what is there and write it, as one step for all processes.
+        """Decide about ``item`` against the stored memories and write it, as one atomic step for all processes.
 
         Args:
             item: as it would be stored, without an embedding.
@@ -133,7 +133,7 @@ class Operations:
 
         def work(connection: Connection) -> Written:
             nonlocal tried
-            if tried:  # and not committed: the database was locked
+            if tried:  # the earlier try was not committed: the database was locked
                 self._index.lexicon.doubt()
             tried = True
             extracted = 0
@@ -199,7 +199,7 @@ class Operations:
         return self._index.is_at_hand(reach(caller, "read", scope), caller.user_id)
 
     def _at_once(self, embedded: Embedded | None) -> Embedding | None:
-        """What the row says of its vector: that of a store of its own is written later and said then."""
+        """The row's embedding; None for vectors in a separate store, which are written and recorded later."""
         return embedded.embedding if embedded is not None and self._vectors.transactional else None
 
     async def _follow(self, written: Written, embedded: Embedded | None) -> Written:
@@ -231,7 +231,7 @@ class Operations:
         )
 
     async def extractions(self, caller: Caller) -> int:
-        """How many memories the agent saved of its own accord in this session and window."""
+        """How many memories the agent saved without being asked in this session and window."""
         session = caller.session_id or f"user {caller.user_id}"
         since = self.database.time() - timedelta(hours=self._settings.extraction_window_hours)
         return await self.database.read(

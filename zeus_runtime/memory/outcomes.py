@@ -1,4 +1,4 @@
-"""What became of what was asked of memory, and the words in which a model is told."""
+"""The outcomes of memory operations, and the sentences that report them to a model."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class RateLimit:
-    """How many memories this session may still save of its own accord within the window."""
+    """How many memories this session may still save without being asked within the window."""
 
     used: int
     allowed: int
@@ -93,7 +93,7 @@ class Imported:
 
 
 def rejected(why: Rejected) -> Saved:
-    """What a rejection by the gate comes to."""
+    """The outcome of a rejection by the gate."""
     return Saved("rejected", None, why.message, code=why.code)
 
 

@@ -1,7 +1,7 @@
 """Cassettes: a run's model calls in a file, one JSON line per call. The format is in docs/how-to/cassettes.md.
 
-Pure apart from reading the file. What is compared of a request is what a provider acts on; ids of our own and
-the model's reasoning are left out. Text masked in the recording fits whatever stands there in the live request.
+Pure except for reading the file. Requests are compared by the parts that a provider acts on; Zeus's own ids and the
+model's reasoning are left out. Text that is masked in the recording matches any text in the live request.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _COMPARED: Final = ("role", "content", "name", "tool_calls", "tool_call_id", "is
 
 
 class CassetteError(ZeusError):
-    """A file is no cassette, or a damaged one (exit 3)."""
+    """A file is not a cassette, or is damaged (exit 3)."""
 
     exit_code = 3
     code = "cassette"

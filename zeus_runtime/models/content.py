@@ -53,7 +53,7 @@ def _labels(message: BaseMessage) -> list[str]:
 
 
 def _argument_text(arguments: Any) -> str:
-    """The arguments of a call with their texts as they are, line breaks and all; what is no object, as it came."""
+    """The arguments of a call with their texts and line breaks unescaped; other values unchanged."""
     if not isinstance(arguments, Mapping):
         return str(arguments or "")
     shown = (

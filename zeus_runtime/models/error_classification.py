@@ -1,6 +1,6 @@
-"""A provider's error as a ``ModelError``: its class, its HTTP status, how long to wait, the counts it states.
+"""A provider's error as a ``ModelError``: its class, its HTTP status, the time to wait, and the counts it states.
 
-Pure: reads attributes, calls nothing. Knows no provider library; exception classes are told by their names.
+Pure: reads attributes, calls nothing. It imports no provider library; exception classes are recognized by name.
 """
 
 from __future__ import annotations

@@ -70,8 +70,9 @@ class ModelRequest:
 class Usage:
     """Tokens of one call as the provider reports them.
 
-    ``input_tokens`` includes the cached ones, ``cache_write_tokens`` those of ``cache_write_1h_tokens``, which are
-    kept for an hour at a price of their own.
+    ``input_tokens`` includes the cached ones, ``cache_write_tokens`` those of ``cache_write_1h_tokens``, which are kept
+    for
+    an hour at a separate price.
     """
 
     input_tokens: int = 0

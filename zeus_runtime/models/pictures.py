@@ -58,7 +58,7 @@ class Picture:
 
     @property
     def label(self) -> str:
-        """What it is, on one line."""
+        """A description on one line."""
         kind = self.media_type.partition("/")[2].upper()
         name = self.name or self.path
         where = "" if name == self.path else f", {self.path}"

@@ -71,7 +71,7 @@ TOKENIZERS: Final = ("o200k_base", "cl100k_base", "estimate")
 
 
 def spellings(name: str) -> tuple[Spelling, ...]:
-    """The table keys ``name`` may stand under, the most exact first, without repeats."""
+    """The table keys that may hold ``name``, the most exact first, without repeats."""
     prefix, slash, rest = name.partition("/")
     ways: list[Spelling] = [(name, ())]
     if slash:

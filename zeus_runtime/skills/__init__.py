@@ -1,4 +1,6 @@
-"""Skills: folders with a ``SKILL.md`` that a model loads when a task needs them; found, read, listed, kept inside."""
+"""Skills: folders with a ``SKILL.md`` that a model loads when a task needs them. Discovery, parsing, listing,
+resources.
+"""
 
 from __future__ import annotations
 

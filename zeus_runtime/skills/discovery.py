@@ -1,4 +1,4 @@
-"""Where skills are: the project's folders and every Home's; the nearest of a name wins, the untrusted never does."""
+"""Find skills in the project and in every Home. The nearest skill of a name wins, an untrusted one never does."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Root:
     """A folder of skills.
 
     Args:
-        project: it came with the project, not with who runs it: nobody vouches for it.
+        project: it came with the project, not from the user, so it is untrusted by default.
     """
 
     path: Path
@@ -47,15 +47,15 @@ class Skill:
     """One skill.
 
     Args:
-        name: what the model calls it.
-        description: one line: what it is for and when.
-        folder: the real folder, links resolved; nothing outside is ever read.
+        name: the name that the model uses.
+        description: one line: what the skill is for and when to use it.
+        folder: with links resolved; no file outside it is ever read.
         root: where it was found.
-        status: ``offered`` to the model; ``shadowed`` by a nearer one of its name; ``untrusted`` because the project
-            brings it; ``hidden`` by its author; ``unusable``, ``warnings`` say why.
-        by: the file of the one that shadows it.
-        license: what its front matter says.
-        warnings: what is wrong with its file.
+        status: ``offered`` to the model; ``shadowed`` by a nearer one of the same name; ``untrusted`` because it comes
+            with the project; ``hidden`` by its author; ``unusable``, with the reason in ``warnings``.
+        by: the file of the skill that shadows it.
+        license: from its front matter.
+        warnings: the problems in its file.
     """
 
     name: str
@@ -75,10 +75,10 @@ class Skill:
 
 @dataclass(frozen=True)
 class Skills:
-    """All that was found, nearest first, then by name.
+    """All skills that were found, nearest first, then by name.
 
     Args:
-        all: whatever its status.
+        all: every skill, whatever its status.
         overflow: whether folders were left unread because there were too many.
     """
 
@@ -87,7 +87,7 @@ class Skills:
 
     @cached_property
     def offered(self) -> tuple[Skill, ...]:
-        """What the model may load."""
+        """The skills that the model may load."""
         return tuple(each for each in self.all if each.status == "offered")
 
     @cached_property
@@ -101,9 +101,9 @@ def skill_roots(*, directory: Path, workspace: Path, homes: Sequence[Path]) -> t
 
     Args:
         directory: the project's folder.
-        workspace: the agent's; mostly the same.
-        homes: the Home folders, nearest first. The project's own ``.zeus`` is a Home too, and its skills the project's;
-            those of the others are the user's, a plugin's or the config's.
+        workspace: the agent's workspace; usually the same folder.
+        homes: the Home folders, nearest first. The project's own ``.zeus`` is also a Home, and its skills are the
+            project's. Skills of the other Homes belong to the user, a plugin or the config.
     """
     found: dict[Path, Root] = {}
     for base in (workspace, directory):
@@ -119,7 +119,7 @@ def skill_roots(*, directory: Path, workspace: Path, homes: Sequence[Path]) -> t
 def has_skills(
     roots: Sequence[Root], *, trust_project: bool, hides: Callable[[Path], bool] = lambda file: False
 ) -> bool:
-    """Whether any file of a skill is there to be offered; reads no file.
+    """Whether there is at least one ``SKILL.md`` to offer; reads no file.
 
     Args:
         hides: as in ``find_skills``.
@@ -140,15 +140,15 @@ def find_skills(
     known: Mapping[Path, tuple[object, Skill]] | None = None,
     hides: Callable[[Path], bool] = lambda file: False,
 ) -> tuple[Skills, dict[Path, tuple[object, Skill]]]:
-    """Every skill under ``roots``.
+    """Find every skill under ``roots``.
 
     Args:
-        trust_project: whether what the project brings is offered too; else it neither is nor shadows another.
-        known: what an earlier search gave as its second value: files that did not change are not read again.
-        hides: whether a ``SKILL.md`` does not exist for the agent.
+        trust_project: whether the project's skills are offered too; otherwise they are not offered and shadow none.
+        known: the second value that an earlier search returned: files that did not change are not read again.
+        hides: whether a ``SKILL.md`` is invisible to the agent.
 
     Returns:
-        the skills, and what was read, for the next search.
+        the skills, and a cache for the next search.
     """
     budget = [_MAX_FOLDERS]
     read: dict[Path, tuple[object, Skill]] = {}
@@ -177,7 +177,7 @@ def _ranked(skill: Skill, taken: dict[str, Path], *, trust_project: bool) -> Ski
 
 
 def _folders(path: Path, depth: int, budget: list[int]) -> Iterator[Path]:
-    """Folders with a ``SKILL.md``, not looking into these: what lies there is the skill's own."""
+    """Folders with a ``SKILL.md``. Their subfolders are not searched: those files belong to the skill."""
     budget[0] -= 1
     if budget[0] < 0:
         return
@@ -200,7 +200,7 @@ def _folders(path: Path, depth: int, budget: list[int]) -> Iterator[Path]:
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """A link that leads nowhere, or in a circle, is none; what stands beside it is."""
+    """Whether an entry is a folder. A dangling or circular link is not one, and does not stop the search."""
     try:
         return entry.is_dir()
     except OSError:

@@ -1,4 +1,4 @@
-"""A ``SKILL.md`` as what its front matter says and its body; what is wrong with it is a warning with its place."""
+"""Parse a ``SKILL.md`` into front matter and body; problems become warnings with their position."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 @dataclass(frozen=True)
 class Warned:
-    """What is wrong in a skill's file.
+    """A problem in a skill's file.
 
     Args:
         line, column: from 1.
@@ -46,16 +46,16 @@ class Warned:
 
 @dataclass(frozen=True)
 class Read:
-    """A ``SKILL.md`` as it was understood.
+    """A parsed ``SKILL.md``.
 
     Args:
-        name: of the front matter; empty if it has none.
-        description: one line; empty if nothing says what the skill is for.
+        name: from the front matter; empty if it has none.
+        description: one line; empty if the file does not say what the skill is for.
         body: the instructions, without the front matter.
-        body_line: where in the file the body begins, from 1.
-        for_model: false when the skill's author keeps it from the model (``disable-model-invocation``).
-        license: what it says of it.
-        warnings: in the order of their places.
+        body_line: the line of the file where the body begins, from 1.
+        for_model: false when the skill's author hides it from the model (``disable-model-invocation``).
+        license: from the front matter.
+        warnings: in the order of their positions.
     """
 
     name: str
@@ -68,10 +68,10 @@ class Read:
 
 
 def read_skill_text(data: bytes) -> Read:
-    """What the bytes of a ``SKILL.md`` say, taken as far as it can be read.
+    """Parse the bytes of a ``SKILL.md`` as far as possible.
 
-    Bytes that are not UTF-8 become U+FFFD; a byte order mark and CR LF do not matter. Front matter that is no YAML is
-    read line by line as ``key: value``. Without a description, the body's first line of prose takes its place.
+    Bytes that are not UTF-8 become U+FFFD; a byte order mark and CR LF are accepted. Front matter that is not valid
+    YAML is read line by line as ``key: value``. Without a description, the body's first line of prose is used.
     """
     warnings: list[Warned] = []
     lines = _decoded(data, warnings).split("\n")
@@ -105,7 +105,7 @@ def _decoded(data: bytes, warnings: list[Warned]) -> str:
 
 
 def _split(lines: list[str], warnings: list[Warned]) -> tuple[list[str], int, int]:
-    """(the front matter's lines, the number of the first of them, the number of the body's first line)."""
+    """(the front matter's lines, the number of its first line, the number of the body's first line)."""
     start = next((index for index, line in enumerate(lines) if line.strip()), 0)
     if not lines or not _FENCE.match(lines[start]):
         warnings.append(Warned(1, 1, "there is no front matter (a block between two lines of ---)"))
@@ -125,7 +125,7 @@ def _values(written: list[str], first: int, warnings: list[Warned]) -> Mapping[s
 
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
-        # The base loader leaves every scalar as it is written: a name `on` is not a boolean, a version not a float.
+        # The base loader keeps every scalar as written: a name `on` is not a boolean, a version is not a float.
         found = yaml.load("\n".join(written), Loader=loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

@@ -1,4 +1,4 @@
-"""Section 8 within a budget: names and descriptions, then names only, then a count. Pure."""
+"""Section 8 of the prompt within a budget: names and descriptions, then names only, then a count. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ HEAD: Final = (
 
 
 def skill_listing(skills: Sequence[Skill], *, max_tokens: int, count: Callable[[str], int]) -> str:
-    """The section that tells the model of ``skills``; empty when there are none. The same skills give the same bytes.
+    """The section that lists ``skills`` for the model; empty when there are none. The same skills give the same bytes.
 
-    All names come before any description: the descriptions of the last ones go first, then the names of the last ones,
-    which are counted.
+    Names come before descriptions: over budget, the last descriptions are dropped first, then the last names. Dropped
+    names are counted.
 
     Args:
         skills: the nearest first.
@@ -42,7 +42,7 @@ def skill_listing(skills: Sequence[Skill], *, max_tokens: int, count: Callable[[
 
 
 def matching_skills(skills: Sequence[Skill], query: str) -> Sequence[Skill]:
-    """The skills that have some word of ``query`` in name or description: most words first, names before descriptions.
+    """The skills whose name or description has a word of ``query``: most words first, names before descriptions.
 
     An empty query finds all, in their order.
     """

@@ -36,7 +36,7 @@ class Resource:
 
 
 def skill_resources(folder: Path) -> list[Resource]:
-    """The files of a skill besides its ``SKILL.md``, sorted; none that is hidden, a cache or a link that leads out."""
+    """A skill's files except its ``SKILL.md``, sorted; without hidden files, caches and links that lead outside."""
     found: list[Resource] = []
     for resource in _files(folder.resolve(), folder.resolve(), 0):
         found.append(resource)
@@ -46,15 +46,15 @@ def skill_resources(folder: Path) -> list[Resource]:
 
 
 def read_skill_resource(folder: Path, path: str, files: WorkspaceFiles | None = None) -> bytes:
-    """The bytes of the file ``path`` of a skill.
+    """Read the file ``path`` of a skill.
 
     Args:
         folder: the skill's.
         path: relative, with ``/``.
-        files: the workspace of the agent that reads; its rules hold.
+        files: the workspace of the agent that reads; its access rules apply.
 
     Raises:
-        UsageError: the path leaves the folder by whatever way, or is no readable file of at most ``MAX_BYTES``.
+        UsageError: the path leaves the folder in any way, or is not a readable file of at most ``MAX_BYTES``.
         WorkspaceError: no tool may read it.
         AccessAsked: a person must approve it first.
     """
@@ -78,7 +78,7 @@ def read_skill_resource(folder: Path, path: str, files: WorkspaceFiles | None = 
 
 
 def _bytes(target: Path, path: str) -> bytes:
-    # Not blocking, so that a pipe that took the file's place cannot stop the run.
+    # Non-blocking, so that a pipe that replaced the file cannot stop the run.
     descriptor = os.open(target, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
     with open(descriptor, "rb") as file:  # noqa: PTH123
         state = os.fstat(file.fileno())
@@ -107,7 +107,7 @@ def _files(base: Path, folder: Path, depth: int) -> Iterator[Resource]:
                 continue
             if entry.is_file():
                 yield Resource(path.relative_to(base).as_posix(), entry.stat().st_size)
-            # A link to a folder could lead in a circle; what it shows is listed where it is.
+            # A link to a folder could lead in a circle. Its files are listed at their real place.
             elif entry.is_dir(follow_symlinks=False) and depth < _MAX_DEPTH:
                 yield from _files(base, path, depth + 1)
         except (OSError, RuntimeError):

@@ -1,4 +1,4 @@
-"""What a person is asked before something is done, and what the answer can be. Data only."""
+"""Approval requests: the question to a person before an action, and the possible answers. Data only."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Reference:
     picture: Picture | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """As the log keeps it; what is empty is left out, and pictures stand with their message."""
+        """The form that the log keeps; empty fields are left out, and pictures are with their message."""
         return {key: value for key, value in asdict(self).items() if value and key != "picture"}
 
     @classmethod

@@ -158,7 +158,7 @@ async def preview_of(tool: Tool, arguments: Mapping[str, JSON], secrets: Redacto
     if tool.preview is None:
         return None
     try:
-        # The person who is asked reads it, not the model: what needs an approval is not asked for once more.
+        # A person reads this preview, not the model, so files that need an approval cause no second question.
         with calling(tool.name, approved=True):
             return await tool.preview(arguments, secrets)
     except ZeusError as error:

@@ -93,12 +93,12 @@ class Walk:
 
     def _enter(self, name: str, status: os.stat_result | None) -> None:
         if status is None or not stat.S_ISDIR(status.st_mode):
-            # Before anything is told or made: behind a link, what was asked for may be a path that must not be reached.
+            # Before any message or new file: behind a link, the path may lead to a place that must not be reached.
             self._ask_guard(name, *reversed(self.todo))
         if status is None:
             if not self.create:
                 raise FileNotFoundError(errno.ENOENT, "missing", name)
-            # Another writer may make it first, which is just as well: what it made is checked by the open below.
+            # Another writer may create it first, which is fine: the open below checks the result.
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=self.folders[-1])
         elif not stat.S_ISDIR(status.st_mode):

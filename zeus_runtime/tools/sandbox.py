@@ -210,7 +210,7 @@ class SandboxBackend(Protocol):
         ...
 
     async def remove(self, session: str) -> None:
-        """Remove a session's sandbox with all its files; one that is not there is no error."""
+        """Remove a session's sandbox with all its files; a missing one is not an error."""
         ...
 
     async def aclose(self) -> None:

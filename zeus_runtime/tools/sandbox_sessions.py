@@ -57,7 +57,7 @@ class SessionFolders(Protocol):
         ...
 
     async def remove(self, session: str) -> None:
-        """Remove a session's; none is no error."""
+        """Remove a session's sandbox; a missing one is not an error."""
         ...
 
     async def remove_older(self, *, spare: str) -> None:

@@ -34,7 +34,7 @@ async def in_thread(function: Callable[..., T], /, **arguments: Any) -> T:
             try:
                 loop.call_soon_threadsafe(settle, outcome, error)
             except RuntimeError:
-                # Closed in between: nobody waits for this call any more.
+                # Closed in the meantime: no caller waits for this call any more.
                 return
 
     def work() -> None:

@@ -60,7 +60,7 @@ class ToolRun(Protocol):
 
     @property
     def place(self) -> int:
-        """Where the call's result goes in the log; the same whenever the run is taken up."""
+        """The index of the call's result in the log; the same after every resume."""
         ...
 
     @property
@@ -115,12 +115,12 @@ class ToolRun(Protocol):
 
     @property
     def is_attended(self) -> bool:
-        """Whether somebody is there to answer now."""
+        """Whether a user is there to answer now."""
         ...
 
     @property
     def unanswered(self) -> Sequence[str]:
-        """The questions that nobody answered in a call that does not wait (``may_wait``)."""
+        """The unanswered questions of a call that does not wait (``may_wait``)."""
         ...
 
     async def ask(

@@ -76,7 +76,7 @@ class Apart:
         self.close()
 
     def close(self) -> None:
-        """End the process, and what it is doing; nothing more is read in it."""
+        """End the process, also in the middle of work; it reads nothing more."""
         self.closed = True
         self._end()
 
@@ -231,7 +231,7 @@ def _serve(user: int) -> None:
     end_with(user)
     orders = sys.stdin.buffer
     answers = io.FileIO(os.dup(1), "wb")
-    # What a library prints is no answer.
+    # Output that a library prints must not be mixed with the answers.
     os.dup2(2, 1)
     for order in _orders(orders):
         _limit(order.seconds)

@@ -1,6 +1,6 @@
-"""The files of a project that the words of a command name, with what a digest holds for their content.
+"""The project files that the words of a command name, and the content that a digest holds for each.
 
-Every word is read in all the ways in which programs read words; none of them is known by its name.
+A word is read in every way in which programs read words; no program is treated by name.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Named:
     """A file or folder that a word of a command names.
 
     Args:
-        word: which word.
+        word: index of the word.
         name: the file as the word names it.
-        path: where it is.
-        content: its digest, or what it is where its content is not in the digest.
-        is_covered: its content is in the digest.
+        path: its location.
+        content: its digest, or a description of it if the digest does not hold its content.
+        is_covered: whether the digest holds its content.
     """
 
     word: int
@@ -57,13 +57,13 @@ class Named:
 
 @dataclass(frozen=True)
 class Covered:
-    """What a digest holds of a project's files.
+    """The project files that a digest covers.
 
     Args:
-        named: what the words name, without ``data``.
-        unsplit: the words that a shell would expand, so that nobody knows the files they name.
-        has_more: the words name more folders than names are looked for in.
-        refused: the entries of ``data`` that name what the command starts.
+        named: the files that the words name, without ``data``.
+        unsplit: the words that a shell would expand, so the files they name are unknown.
+        has_more: the words name more folders than are searched for names.
+        refused: the entries of ``data`` that name a file that the command starts.
     """
 
     named: tuple[Named, ...]
@@ -112,7 +112,7 @@ def covered(
 
 
 def files_below(folder: Path, most: int = MOST_ENTRIES) -> Iterator[Path]:
-    """The files in a folder, sorted, also those behind links; each folder once. Without what Python compiles itself.
+    """The files in a folder, sorted, links followed; each folder once. Files that Python compiles itself are left out.
 
     Raises:
         TooLargeError: there are more than ``most`` files and folders.
@@ -127,7 +127,7 @@ def files_below(folder: Path, most: int = MOST_ENTRIES) -> Iterator[Path]:
         seen.add(real)
         folders.sort()
         files = [file for file in (Path(place, name) for name in sorted(names)) if not _is_timed(file)]
-        # Python makes its folders of caches while it runs, so they may not decide whether a folder is too large.
+        # Python creates cache folders while it runs, so they must not decide whether a folder is too large.
         most -= len(files) + (Path(place).name != _CACHES)
         if most < 0:
             raise TooLargeError
@@ -135,18 +135,18 @@ def files_below(folder: Path, most: int = MOST_ENTRIES) -> Iterator[Path]:
 
 
 class TooLargeError(Exception):
-    """A folder holds more than a digest reads."""
+    """A folder holds more entries than a digest reads."""
 
 
 class _Search:
-    """Where names are looked for: the folders of the project, and the folders that words name.
+    """The folders where names are looked up: the project's, and those that words name.
 
     Args:
         project: its ``path`` is the command's.
         cwd: the command's working directory.
 
     Attributes:
-        has_more: more folders are named than are looked in.
+        has_more: the words name more folders than are searched.
     """
 
     def __init__(self, project: Project, cwd: Path) -> None:
@@ -162,12 +162,12 @@ class _Search:
         self._entries, self._bytes = MOST_ENTRIES, MOST_BYTES
 
     def grow(self, names: Iterable[str]) -> None:
-        """Look below the folders that are named, too: ``--directory tools run server.py``, ``cd a && cd b && ./run``.
+        """Also search the folders that are named: ``--directory tools run server.py``, ``cd a && cd b && ./run``.
 
         Folders above the project are among them: ``--directory .. run project/server.py``.
         """
         every = list(dict.fromkeys(names))
-        for base in self._bases:  # goes on with what is added meanwhile
+        for base in self._bases:  # the list grows during the loop
             for name in every:
                 place = _place(base, name)
                 if stat.S_ISDIR(self._mode(place)) and place not in self._bases and self._leads_to_it(place):
@@ -177,7 +177,7 @@ class _Search:
                     self._bases.append(place)
 
     def program(self, word: str, names: Iterable[str]) -> Iterator[Named]:
-        """What is started itself: the first of ``PATH``, or a path."""
+        """The program that the command starts: the first match on ``PATH``, or a path."""
         if os.sep not in word:
             folders = self._project.path.split(os.pathsep) if word else []
             places = [_place(str(self._cwd / folder), word) for folder in folders]
@@ -190,7 +190,7 @@ class _Search:
                 yield Named(0, name, Path(place), "")
 
     def named(self, word: int, names: Iterable[str]) -> Iterator[Named]:
-        """What an argument or a value names: files, folders, and files whose suffix it leaves out."""
+        """The files and folders that an argument or a value names, also files named without their suffix."""
         found: dict[str, str] = {}
         for name in names:
             # `.` and `..` are the working directory's own.
@@ -208,16 +208,16 @@ class _Search:
                 yield Named(word, name, path, "")
 
     def places(self, entry: str) -> Iterator[Path]:
-        """Where an entry of ``data`` may lie."""
+        """The paths that an entry of ``data`` may mean."""
         for base in self._bases if "\0" not in entry else ():
             place = _place(base, entry)
             yield from (Path(place), Path(os.path.realpath(place)))
 
     def read(self, named: Named, free: set[Path]) -> Named:
-        """With what the digest holds for it.
+        """The same name with the content that the digest holds for it.
 
         Args:
-            free: what may change.
+            free: files that may change.
         """
         try:
             resolved = named.path.resolve()
@@ -250,7 +250,7 @@ class _Search:
         return f"a folder with {count:,} {'file' if count == 1 else 'files'}, sha256 {content.hexdigest()}"
 
     def _with_suffix(self, place: str) -> Iterator[str]:
-        """The files that a program takes for a name without a suffix, and those that Python made of them."""
+        """The files that a program finds for a name without a suffix, and those that Python compiled from them."""
         folder, name = os.path.split(place)
         for each in (folder, f"{folder}{os.sep}{_CACHES}"):
             for file in self._siblings_in(each).get(name.casefold(), ()):
@@ -258,7 +258,7 @@ class _Search:
                     yield str(file)
 
     def _siblings_in(self, folder: str) -> Mapping[str, list[Path]]:
-        """What is in a folder of the project by what stands before each dot of its name."""
+        """The entries of a project folder, by each part of their name that ends before a dot."""
         if folder not in self._siblings:
             found: dict[str, list[Path]] = {}
             here = Path(folder)
@@ -271,7 +271,7 @@ class _Search:
         return self._siblings[folder]
 
     def _mode(self, place: str) -> int:
-        """Of the file at a place, links followed; 0 for none."""
+        """The mode of the file at a path, links followed; 0 if there is none."""
         if place not in self._modes:
             try:
                 self._modes[place] = Path(place).stat().st_mode
@@ -298,7 +298,7 @@ _TOO_LARGE: Final = (
 
 
 def _place(base: str, name: str) -> str:
-    """Where a name leads, without ``..``, which a link before it would send elsewhere."""
+    """The path that a name leads to. ``..`` is kept out of it, because a link before ``..`` would lead elsewhere."""
     place = Path(base, name)
     if ".." not in place.parts:
         return os.path.normpath(place)
@@ -306,8 +306,9 @@ def _place(base: str, name: str) -> str:
 
 
 def _names(word: str) -> Iterator[str]:
-    """What in a word may name a file: ``server.py``, ``--load=server.py``, ``-rserver.js``, ``cd a && ./run.sh``,
-    ``-mtools.server``."""
+    """The parts of a word that may name a file: ``server.py``, ``--load=server.py``, ``-rserver.js``,
+    ``cd a && ./run.sh``, ``-mtools.server``.
+    """
     pieces = dict.fromkeys([word, *_BETWEEN.split(word)])
     for piece in _shell_words(word):
         pieces.update(dict.fromkeys([piece, *_BETWEEN.split(piece)]))
@@ -325,7 +326,7 @@ def _names(word: str) -> Iterator[str]:
 
 
 def _shell_words(word: str) -> list[str]:
-    """What a shell makes of a word; nothing where its quotes are open."""
+    """The words that a shell makes of a word; empty if its quotes are open."""
     if not re.search(r"['\"\\]", word):
         return word.split()
     lexer = shlex.shlex(word, posix=True, punctuation_chars=True)
@@ -342,9 +343,9 @@ def _is_expanded(word: str) -> bool:
 
 
 def _started(found: Sequence[Named], words: Sequence[str]) -> list[Named]:
-    """What a command starts, as far as its words tell: the program, and the first file among the arguments.
+    """The files that a command starts, as far as its words show: the program, and the first file among the arguments.
 
-    The value of an option that is written with ``=`` is not looked at.
+    The value of an option that is written with ``=`` is not examined.
     """
     program = [each for each in found if each.word == 0]
     arguments = [
@@ -362,7 +363,7 @@ def _is_in(path: Path, places: set[Path]) -> bool:
 
 
 def _is_timed(file: Path) -> bool:
-    """Whether Python compiled a file itself, and would do so again if its source had another time."""
+    """Whether Python compiled this file and would compile it again if the source's time changed."""
     if file.parent.name != _CACHES or file.suffix != ".pyc":
         return False
     try:
@@ -375,7 +376,7 @@ def _is_timed(file: Path) -> bool:
 
 
 def _status(file: Path) -> tuple[int, int]:
-    """Mode and size; of a link that leads nowhere 0."""
+    """Mode and size; 0 for a link that leads nowhere."""
     try:
         status = file.stat()
     except FileNotFoundError:
@@ -384,7 +385,7 @@ def _status(file: Path) -> tuple[int, int]:
 
 
 def content_of(file: Path) -> str:
-    """What a digest holds for a file."""
+    """The content of a file as a digest holds it."""
     with file.open("rb") as stream:
         return f"sha256 {file_digest(stream, 'sha256').hexdigest()}"
 

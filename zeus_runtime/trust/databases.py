@@ -1,4 +1,4 @@
-"""Which SQLite databases this user's Zeus has made: each has a random mark, which is recorded with the file's path."""
+"""The SQLite databases that this user's Zeus created: each has a random mark, recorded with the file's path."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _PATIENCE_SECONDS: Final = 10.0
 
 
 def is_database(file: Path) -> bool:
-    """Whether a file is a SQLite database that has something in it."""
+    """Whether a file is a SQLite database that is not empty."""
     return _header(file).startswith(_MAGIC)
 
 
 def is_made(records: Path | None, file: Path) -> bool:
-    """Whether a file is one that this user's Zeus made there, or one that is still to be made.
+    """Whether this user's Zeus created the file, or the file does not exist yet.
 
     Args:
-        records: the folder that has what the user allowed.
+        records: the folder with the user's permissions.
         file: with all links resolved.
 
     Raises:
-        MissingError: others may write where it is recorded.
+        MissingError: other users may write to the record.
     """
     if not _header(file):
         return True
@@ -46,11 +46,11 @@ def is_made(records: Path | None, file: Path) -> bool:
 
 
 def database_part(file: Path, name: str, *, where: str = "") -> Part:
-    """A database that this user's Zeus did not make, by its mark; without one by its content.
+    """A database that this user's Zeus did not create, identified by its mark, or by its content if it has none.
 
     Args:
         file: with all links resolved.
-        name: as a person knows it.
+        name: the name shown to a person.
     """
     from zeus_runtime.trust.parts import Part, one_line, part_digest
 
@@ -71,14 +71,14 @@ def database_part(file: Path, name: str, *, where: str = "") -> Part:
 
 
 def make(records: Path | None, file: Path) -> bool:
-    """Make the database in an empty file, with a mark that is recorded; whether it could be recorded.
+    """Create the database in an empty file, with a recorded mark. Returns whether the mark could be recorded.
 
-    Of several processes one makes it.
+    If several processes try, one of them creates it.
     """
     is_recorded = True
     with closing(_connected(file)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
-        # Not SQLite's own number of pages: the transaction has made the first one.
+        # SQLite's own page count does not tell: the transaction has already made the first page.
         is_new = not file.stat().st_size
         if is_new:
             try:
@@ -87,17 +87,17 @@ def make(records: Path | None, file: Path) -> bool:
                 is_recorded = False
         connection.execute("COMMIT")
         if is_new:
-            # Before the transaction it would write the file, which another process would see without a mark.
+            # Before the transaction, this would write the file, and another process would see it without a mark.
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
             connection.execute("VACUUM")
     return is_recorded
 
 
 def adopt(records: Path, part: Part) -> None:
-    """Record that the user allows a database. It gets a new mark: another file with its former one is not allowed.
+    """Record that the user allows a database. It gets a new mark, so another file with the former mark is not allowed.
 
     Raises:
-        MissingError: it is no database, is in use, or cannot be written.
+        MissingError: the file is not a database, is in use, or cannot be written.
     """
     from sqlite3 import Error
 
@@ -120,7 +120,7 @@ def adopt(records: Path, part: Part) -> None:
 
 
 def _put_mark(connection: Connection, records: Path | None, file: Path, part: Part | None = None) -> str:
-    """Give a database a mark in the open transaction, which is recorded before anybody can see it."""
+    """Give a database a mark in the open transaction. The mark is recorded before any other process can see it."""
     numbers = [int.from_bytes(os.urandom(4), "big") & 0x7FFFFFFF | 1 for _ in range(2)]
     connection.execute(f"PRAGMA user_version={numbers[0]}")
     connection.execute(f"PRAGMA application_id={numbers[1]}")
@@ -155,7 +155,7 @@ def _mark(file: Path) -> str:
 
 
 def _header(file: Path) -> bytes:
-    """The beginning of a file; nothing where it is empty, is not there or cannot be read."""
+    """The beginning of a file; empty if the file is empty, missing or unreadable."""
     try:
         with file.open("rb") as stream:
             return stream.read(_APPLICATION_ID.stop)

@@ -1,4 +1,4 @@
-"""Whether a part of a config may be executed: recorded for this user, or given by whoever starts the process."""
+"""Whether a part of a config may be executed: recorded for this user, or allowed by the one who starts the process."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ALL: Final = "all"
 
 
 class UntrustedError(MissingError):
-    """A config needs what its user has not allowed (exit 4).
+    """A config needs parts that its user has not allowed (exit 4).
 
     Args:
-        parts: what is not allowed.
+        parts: the parts that are not allowed.
     """
 
     code = "untrusted"
@@ -32,16 +32,16 @@ class UntrustedError(MissingError):
 
 @dataclass(frozen=True)
 class Trust:
-    """What one config may execute.
+    """The parts that one config may execute.
 
     Args:
-        given: what the process's starter allows: digests, absolute paths of configs, or ``all``.
-        records: the folder that has what the user allowed.
+        given: permissions given at process start: digests, absolute paths of configs, or ``all``.
+        records: the folder with the user's permissions.
         file: the outermost config, as an absolute path; permissions are recorded for it.
-        folder: where that config was named, with links resolved; the target of a link may be elsewhere.
+        folder: the folder where that config was named, with links resolved; the target of a link may be elsewhere.
         words: the config as a command line names it.
-        homes: the Homes that are the user's own or come with an installed distribution.
-        variables: the names of those variables that the config is given as the process itself has them.
+        homes: the Homes that belong to the user or come with an installed distribution.
+        variables: the names of the variables that the config gets with the same value as the process.
     """
 
     given: frozenset[str]
@@ -53,7 +53,7 @@ class Trust:
     variables: frozenset[str] = frozenset()
 
     def is_own(self, file: Path) -> bool:
-        """Whether a file or folder is the user's own or an installed distribution's."""
+        """Whether a file or folder belongs to the user or to an installed distribution."""
         return any(file.resolve().is_relative_to(home) for home in self.homes)
 
     def allows(self, part: Part) -> bool:
@@ -67,10 +67,10 @@ class Trust:
         return is_recorded(self.records, self.file, part.digest)
 
     def require(self, parts: Sequence[Part]) -> None:
-        """Raise unless all may be executed.
+        """Raise unless all parts may be executed.
 
         Raises:
-            UntrustedError: with those that may not.
+            UntrustedError: with the parts that may not.
         """
         missing = [part for part in parts if not self.allows(part)]
         if missing:
@@ -80,7 +80,7 @@ class Trust:
         """The error for parts that are not allowed.
 
         Args:
-            consequence: what was not done because of it, such as ``so its components were not checked``.
+            consequence: the work that was skipped because of it, such as ``so its components were not checked``.
         """
         named = ", ".join(map(str, missing[:_FEW])) + (" and others" if len(missing) > _FEW else "")
         is_one = len(missing) == 1
@@ -93,7 +93,7 @@ class Trust:
 
     @property
     def remedy(self) -> str:
-        """What allows the config's parts."""
+        """The command that allows the config's parts."""
         import shlex
 
         return (
@@ -109,9 +109,9 @@ def recorded_trust(environ: Mapping[str, str], given: str | None = None) -> Trus
     """The permissions of a process's user, not yet bound to a config.
 
     Args:
-        environ: the environment of the process itself, never with a ``.env`` beneath it: ``ZEUS_TRUST``, and
-            ``XDG_STATE_HOME`` or ``HOME``, which say where the record is.
-        given: allowed besides, as ``ZEUS_TRUST`` writes it.
+        environ: the environment of the process itself, never merged with a ``.env``: ``ZEUS_TRUST``, and
+            ``XDG_STATE_HOME`` or ``HOME``, which locate the record.
+        given: additional permissions, in the syntax of ``ZEUS_TRUST``.
 
     Raises:
         UsageError: an entry is neither a digest nor an absolute path nor ``all``.
@@ -121,9 +121,9 @@ def recorded_trust(environ: Mapping[str, str], given: str | None = None) -> Trus
 
 
 def records_folder(environ: Mapping[str, str]) -> Path | None:
-    """The folder that has what the user allowed; None for a process without a home."""
+    """The folder with the user's permissions; None for a process without a home."""
     state = environ.get("XDG_STATE_HOME", "")
-    # The XDG specification has a relative path ignored.
+    # The XDG specification says to ignore a relative path.
     if state and Path(state).is_absolute():
         return Path(state) / "zeus" / "trust"
     home = environ.get("HOME") or environ.get("USERPROFILE")

@@ -37,15 +37,15 @@ class Part:
 
     Args:
         kind: ``server`` for an MCP server, ``plugin`` for a file of Python code, ``option`` for an option that is
-            marked ``Executes``, ``destination`` for one that is marked ``Destination``, ``file`` for a file elsewhere
-            that the agent reads, ``database`` for one that this user's Zeus did not
-            make, ``folder`` for one elsewhere that the agent's tools work in.
+            marked ``Executes``, ``destination`` for one that is marked ``Destination``, ``file`` for a file outside
+            the project that the agent reads, ``database`` for one that this user's Zeus did not create, ``folder``
+            for one outside the project that the agent's tools work in.
         name: as the config names it.
         digest: ``sha256:`` and the digest of everything that decides what is executed.
-        lines: what is executed, as (label, value) for a person; secrets are masked.
-        files: the files whose content is in the digest; a folder stands for all files below it, also for new ones.
-        where: where the config has it, as ``file:line:column``.
-        own: it lies in the user's own Home or comes with an installed distribution.
+        lines: the executed content, as (label, value) for a person; secrets are masked.
+        files: the files whose content is in the digest; a folder means all files below it, also new ones.
+        where: its place in the config, as ``file:line:column``.
+        own: it is in the user's own Home or comes with an installed distribution.
     """
 
     kind: PartKind
@@ -61,7 +61,7 @@ class Part:
 
     @property
     def is_needed_to_check(self) -> bool:
-        """Whether nothing is done with the config without it; a server is permitted each time it starts."""
+        """Whether nothing may be done with the config without this part; a server is permitted each time it starts."""
         return self.kind != "server"
 
 
@@ -81,7 +81,7 @@ class Command:
     """A process to start.
 
     Args:
-        name: what the config calls it.
+        name: its name in the config.
         words: the program and its arguments.
         env: the environment that the config gives it.
         cwd: its working directory; relative to Zeus's own.
@@ -100,9 +100,9 @@ class Remote:
     """A server on another machine.
 
     Args:
-        name: what the config calls it.
+        name: its name in the config.
         address: its URL.
-        headers: what every request tells it.
+        headers: sent with every request.
     """
 
     name: str
@@ -116,9 +116,9 @@ class Project:
 
     Args:
         directory: the working directory.
-        folders: the folders whose files may change without the user: the project's and the workspace's.
-        path: ``PATH``, where programs are looked for.
-        place: what a permission is bound to besides: the working directory of a config that is used in many.
+        folders: the folders whose files may change without the user's knowledge: the project's and the workspace's.
+        path: ``PATH``, where programs are looked up.
+        place: a further binding of permissions: the working directory, for a config that is used in many.
     """
 
     directory: Path
@@ -131,7 +131,7 @@ class Project:
 
     @cached_property
     def places(self) -> tuple[Path, ...]:
-        """The folders, as they are written and with links resolved."""
+        """The folders, both as written and with links resolved."""
         found = (
             each for folder in self.folders for each in (Path(os.path.normpath(folder)), folder.resolve())
         )
@@ -139,7 +139,7 @@ class Project:
 
 
 def plugin_part(file: Path, code: bytes, *, where: str = "", own: bool = False) -> Part:
-    """A plugin file, by its content.
+    """A plugin file, identified by its content.
 
     Args:
         code: the bytes that are executed if the part is allowed.
@@ -157,12 +157,12 @@ def plugin_part(file: Path, code: bytes, *, where: str = "", own: bool = False) 
 
 
 def command_part(command: Command, project: Project, *, mask: Mask = str, where: str = "") -> Part:
-    """A process, by its program, arguments, environment, folder, and the files of the project that those name.
+    """A process, identified by its program, arguments, environment, folder, and the project files that those name.
 
-    Files of ``data`` count by their names.
+    Files of ``data`` count by name only.
 
     Args:
-        mask: hides the secrets in what is shown; the digest is made from the values themselves.
+        mask: hides the secrets in the text shown; the digest is made from the values themselves.
     """
     found = _covered(command, project)
     program, *arguments = command.words
@@ -199,7 +199,7 @@ def command_part(command: Command, project: Project, *, mask: Mask = str, where:
 
 
 def program_data(command: Command, project: Project) -> tuple[str, ...]:
-    """The entries of ``data`` that name what the command starts, whose content stays in the digest."""
+    """The entries of ``data`` that name a file that the command starts; the digest still holds its content."""
     return _covered(command, project).refused
 
 
@@ -216,7 +216,7 @@ def _file_lines(found: Covered, directory: Path) -> Iterator[tuple[str, str]]:
 
 
 def _called(index: int, command: Command) -> str:
-    """A word as a person finds it among the lines."""
+    """The label of a word among the lines shown to a person."""
     if index < len(command.words):
         return f"argument {index}"
     return f"env {one_line(sorted(command.env)[index - len(command.words)])}"
@@ -231,11 +231,11 @@ _UNSEEN: Final = "has $, `, a pattern or open quotes: the files that a shell fin
 def option_part(
     name: str, path: str, value: str, project: Project, *, mask: Mask = str, where: str = ""
 ) -> Part:
-    """An option that is marked ``Executes``, by its value and the files of the project that this names.
+    """An option that is marked ``Executes``, identified by its value and the project files that the value names.
 
     Args:
         name: component and option, such as ``docker.command``.
-        path: where it is in the config, as ``--set`` writes it.
+        path: its place in the config, as ``--set`` writes it.
     """
     found = covered((value,), project)
     lines = [("value", one_line(mask(value))), *_file_lines(found, project.directory)]
@@ -246,7 +246,7 @@ def option_part(
 
 
 def remote_part(remote: Remote, *, mask: Mask = str, where: str = "") -> Part:
-    """A server on another machine, by its address and the names of its headers; the digest is of their values too."""
+    """A server on another machine, shown as its address and header names; the digest also covers the header values."""
     lines = [
         ("address", one_line(mask(remote.address))),
         *(("header", one_line(f"{mask(name)}: {MASK}")) for name in sorted(remote.headers)),
@@ -258,12 +258,12 @@ def remote_part(remote: Remote, *, mask: Mask = str, where: str = "") -> Part:
 def destination_part(
     name: str, path: str, value: str, *, file: Path | None = None, mask: Mask = str, where: str = ""
 ) -> Part:
-    """An option that says where data is sent, by its value.
+    """An option that says where data is sent, identified by its value.
 
     Args:
         name: component and option, such as ``litellm.api_base``.
-        path: where it is in the config, as ``--set`` writes it.
-        file: the file that the value names, which may name addresses in its turn.
+        path: its place in the config, as ``--set`` writes it.
+        file: the file that the value names, which may itself name addresses.
     """
     content = None if file is None else content_of(file)
     digest = part_digest("destination", name=name, value=value, content=content)
@@ -272,17 +272,17 @@ def destination_part(
 
 
 def file_part(path: str, file: Path, directory: Path, *, where: str = "") -> Part:
-    """A file outside the project, by its path: its content may change.
+    """A file outside the project, identified by its path: its content may change.
 
     Args:
-        path: where the config names it, as ``--set`` writes it.
+        path: the place in the config that names it, as ``--set`` writes it.
     """
     digest = part_digest("file", path=path, file=_relative(file, directory))
     return Part("file", path, digest, (("reads", one_line(str(file))),), where=where)
 
 
 def is_here(address: str) -> bool:
-    """Whether an address certainly names this machine, to every program that reads it."""
+    """Whether every program that reads this address takes it for the local machine."""
     return _HERE.fullmatch(address) is not None
 
 
@@ -290,22 +290,22 @@ def folder_part(path: str, folder: Path, *, where: str = "") -> Part:
     """A folder outside the project that tools work in.
 
     Args:
-        path: where the config names it, as ``--set`` writes it.
-        folder: the real one.
+        path: the place in the config that names it, as ``--set`` writes it.
+        folder: with links resolved.
     """
     digest = part_digest("folder", path=path, folder=str(folder))
     return Part("folder", path, digest, (("opens", one_line(str(folder))),), where=where)
 
 
 def one_line(text: str) -> str:
-    """``text`` on one line, so that two different texts never look the same."""
+    """``text`` on one line, escaped so that two different texts never look the same."""
     from zeus_runtime.escaping import exact_line
 
     return exact_line(text)
 
 
 def _relative(cwd: Path, directory: Path) -> str:
-    """A folder as it is written in a digest, which holds wherever the project lies."""
+    """A folder as a digest writes it: relative, so the digest is valid wherever the project is."""
     normal = Path(os.path.normpath(cwd))
     base = Path(os.path.normpath(directory))
     return normal.relative_to(base).as_posix() if normal.is_relative_to(base) else str(normal)

@@ -36,10 +36,10 @@ class Record:
 
 
 def is_recorded(folder: Path, file: str, digest: str) -> bool:
-    """Whether the user allowed a part of a config. A record that is damaged counts as none: the user is asked again.
+    """Whether the user allowed a part of a config. A damaged record counts as missing: the user is asked again.
 
     Raises:
-        MissingError: others may write where it is kept.
+        MissingError: other users may write to the record.
     """
     path = _place(folder, file) / _name(digest)
     record = _read(path)
@@ -54,7 +54,7 @@ def add(folder: Path, file: str, part: Part) -> None:
     """Record that the user allows a part of a config; atomically, in a private file.
 
     Raises:
-        MissingError: nothing can be written there.
+        MissingError: the record cannot be written.
     """
     place = _place(folder, file)
     text = json.dumps(
@@ -82,12 +82,12 @@ def add(folder: Path, file: str, part: Part) -> None:
 
 
 def records_of(folder: Path, file: str) -> tuple[Record, ...]:
-    """What is recorded for a config, sorted by kind and name."""
+    """The permissions recorded for a config, sorted by kind and name."""
     return tuple(sorted(_in(_place(folder, file)), key=_order))
 
 
 def all_records(folder: Path) -> tuple[Record, ...]:
-    """Everything that is recorded, sorted by config, kind and name."""
+    """All recorded permissions, sorted by config, kind and name."""
     try:
         places = [each for each in folder.iterdir() if each.is_dir()]
     except OSError:
@@ -97,10 +97,10 @@ def all_records(folder: Path) -> tuple[Record, ...]:
 
 
 def revoke(folder: Path, file: str) -> int:
-    """Forget what is recorded for a config; how many parts that were.
+    """Forget the permissions recorded for a config. Returns the number of parts.
 
     Raises:
-        MissingError: it cannot be removed.
+        MissingError: a record cannot be removed.
     """
     place = _place(folder, file)
     count = 0
@@ -148,7 +148,7 @@ def _read(path: Path) -> Record | None:
 
 
 def _refuse_open(path: Path) -> None:
-    """Raise if others may write it: they could allow what this user never saw."""
+    """Raise if other users may write it: they could allow parts that this user never saw."""
     status = path.stat()
     if os.name == "posix" and (status.st_mode & 0o022 or status.st_uid != os.geteuid()):
         raise MissingError(

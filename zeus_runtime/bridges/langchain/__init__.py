@@ -1,7 +1,7 @@
 """LangChain tools and ``AgentMiddleware`` as Zeus tools and middlewares.
 
-A plugin calls ``from_langchain_tool`` or ``from_langchain_middleware`` in its ``create``. What Zeus cannot honour is
-refused there, so a config that names it fails before it runs. docs/how-to/langchain.md says what is honoured, and how.
+A plugin calls ``from_langchain_tool`` or ``from_langchain_middleware`` in its ``create``. Features that Zeus does not
+support are refused there, so the config fails before it runs. docs/how-to/langchain.md lists the supported features.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What of a LangChain tool or middleware Zeus cannot honour: found before anything runs."""
+"""Find the features of a LangChain tool or middleware that Zeus does not support, before anything runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class UnsupportedError(OptionsError):
 
 
 def refuse_tool(tool: BaseTool) -> None:
-    """Raise for the first thing that Zeus cannot honour.
+    """Raise for the first feature that Zeus does not support.
 
     Raises:
         UnsupportedError: the result ends the run, or an argument is injected from LangGraph's state or store.
@@ -49,7 +49,7 @@ def refuse_tool(tool: BaseTool) -> None:
 
 
 def injected(tool: BaseTool) -> Mapping[str, str]:
-    """The arguments that the model does not give, each with the name of its marker."""
+    """The arguments that do not come from the model, each with the name of its marker."""
     from langchain_core.tools import InjectedToolArg
 
     function = getattr(tool, "coroutine", None) or getattr(tool, "func", None) or type(tool)._run
@@ -69,7 +69,7 @@ def injected(tool: BaseTool) -> Mapping[str, str]:
 
 
 def _kinds(hint: Any) -> Iterator[type]:
-    """The classes of a hint, of each of its alternatives and of their marks."""
+    """The classes of a type hint: of each alternative and of its annotations."""
     origin = get_origin(hint)
     if origin in (Annotated, Union, UnionType):
         for each in get_args(hint):
@@ -87,10 +87,10 @@ def _hints(thing: Any) -> Mapping[str, Any]:
 
 
 def refuse_middleware(given: AgentMiddleware[Any, Any, Any]) -> None:
-    """Raise with everything that Zeus cannot honour.
+    """Raise with every feature that Zeus does not support.
 
     Raises:
-        UnsupportedError: hooks around the agent, state of its own, jumps, stream transformers, no hook at all.
+        UnsupportedError: hooks around the agent, its own state, jumps, stream transformers, or no hook at all.
     """
     problems = list(_problems(given))
     if not problems:
@@ -128,19 +128,19 @@ HOOKS: Final = ("wrap_model_call", "wrap_tool_call", "before_model", "after_mode
 
 
 def has(given: AgentMiddleware[Any, Any, Any], hook: str) -> bool:
-    """Whether it overrides a hook, in its sync or its async form."""
+    """Whether the middleware overrides a hook, in its sync or its async form."""
     return overrides(given, hook) or overrides(given, f"a{hook}")
 
 
 def overrides(given: AgentMiddleware[Any, Any, Any], method: str) -> bool:
-    """Whether it has this very method of its own."""
+    """Whether the middleware overrides exactly this method."""
     from langchain.agents.middleware import AgentMiddleware
 
     return getattr(type(given), method) is not getattr(AgentMiddleware, method)
 
 
 def jumps(given: AgentMiddleware[Any, Any, Any], hook: str) -> set[str]:
-    """Where a hook says that it may jump to."""
+    """The places that a hook declares it may jump to."""
     return {
         target
         for method in (hook, f"a{hook}")
@@ -149,7 +149,7 @@ def jumps(given: AgentMiddleware[Any, Any, Any], hook: str) -> set[str]:
 
 
 def unsupported(given: AgentMiddleware[Any, Any, Any], what: str) -> UnsupportedError:
-    """The error for an action of a LangChain middleware, during a run, that Zeus cannot honour."""
+    """The error for an action during a run that Zeus does not support."""
     return UnsupportedError(
         f"the LangChain middleware {given.name!r} cannot go on: {what}",
         remedy="docs/how-to/langchain.md says what is honoured.",

@@ -49,20 +49,20 @@ def from_langchain_middleware(
     tool_access: Access | Mapping[str, Access] = "write",
     tool_errors: Errors = "message",
 ) -> Middleware:
-    """A Zeus middleware that calls a LangChain middleware's hooks, in the place of its line in the YAML.
+    """A Zeus middleware that calls a LangChain middleware's hooks, at its position in the YAML.
 
-    ``before_model`` and ``after_model`` run around this middleware's own ``wrap_model_call``. What they or it change
-    of the messages holds for that one request: the thread's history is append-only. ``state`` is the messages of the
-    request (in ``wrap_tool_call``: of the step's model call), ``runtime`` has neither context nor store.
+    ``before_model`` and ``after_model`` run around this middleware's own ``wrap_model_call``. Changes to the messages
+    apply to that one request: the thread's history is append-only. ``state`` is the messages of the request (in
+    ``wrap_tool_call``: of the step's model call), ``runtime`` has neither context nor store.
 
     Args:
         given: a new instance for each run: make it in your component's ``create``.
         tool_access: the access class of its own tools, for all or by name (``write`` where a name is missing).
-        tool_errors: how ``wrap_tool_call`` learns of a failed call: as a ``ToolMessage`` with status ``error``, or as
-            an exception of the handler, which LangChain's retry middleware waits for.
+        tool_errors: how ``wrap_tool_call`` receives a failed call: as a ``ToolMessage`` with status ``error``, or as
+            an exception of the handler, which LangChain's retry middleware expects.
 
     Raises:
-        UnsupportedError: it has a hook, state or jump that Zeus does not have.
+        UnsupportedError: it has a hook, state or jump that Zeus does not support.
         MissingError: langchain is not installed.
     """
     try:
@@ -186,7 +186,7 @@ class _Bridged(Middleware):
         def from_its_thread(changed: Any) -> T:
             future = asyncio.run_coroutine_threadsafe(call(changed), loop)
             asked.append(future)
-            # The run may have ended between the two lines, or before a further try.
+            # The run may have ended between these two lines, or before a retry.
             if over.is_set():
                 future.cancel()
             return future.result()

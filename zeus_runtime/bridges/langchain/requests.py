@@ -1,4 +1,4 @@
-"""Requests and answers on their way to a LangChain middleware and back."""
+"""Convert requests and responses for a LangChain middleware, and back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def identified(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The messages with ids, so that an update can name them; one without gets its place, on a copy."""
+    """The messages with ids, so that an update can name them; one without an id gets its position, on a copy."""
     return [
         each if each.id is not None else each.model_copy(update={"id": f"place_{index}"})
         for index, each in enumerate(messages)
@@ -39,9 +39,9 @@ def updated(
     """The messages after a hook's update, by LangGraph's rule: same id replaces, ``RemoveMessage`` removes.
 
     Args:
-        messages: as they were.
+        messages: before the update.
         shown: the same with ids, as the hook saw them.
-        update: what the hook returned.
+        update: the hook's return value.
     """
     from langgraph.graph.message import add_messages
 
@@ -55,12 +55,12 @@ def updated(
 
 
 class ModelCalls:
-    """One wrapped model call: what the middleware is given, and what its handler asks.
+    """One wrapped model call: the middleware's input and its handler.
 
     Args:
         given: the middleware.
         request: as it came in.
-        call_next: asks on.
+        call_next: calls the next layer.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class ModelCalls:
         )
 
     async def handle(self, changed: LangchainRequest[Any]) -> LangchainResponse[Any]:
-        """Ask the model with what the middleware made of the request."""
+        """Call the model with the request as the middleware changed it."""
         from langchain.agents.middleware import ModelResponse as LangchainResponse
 
         response = await self._call_next(self._request(changed))
@@ -138,7 +138,7 @@ class ModelCalls:
         return ToolSchema(name, shown.get("description", ""), shown.get("parameters", {"type": "object"}))
 
     def response(self, answer: Any) -> ModelResponse:
-        """What the middleware gave back, with the usage of what was asked."""
+        """The middleware's response, with the usage of all calls that it made."""
         from zeus_runtime.models import ModelResponse
 
         message = self._message(answer)
@@ -173,7 +173,7 @@ class ModelCalls:
 
 
 class FailedCallError(Exception):
-    """A tool call that failed, for a middleware that waits for exceptions; the text is the model's to read."""
+    """A failed tool call, for a middleware that expects exceptions; the model reads the text."""
 
     def __init__(self, result: ToolResult) -> None:
         super().__init__(result.content)
@@ -181,14 +181,14 @@ class FailedCallError(Exception):
 
 
 class ToolCalls:
-    """One wrapped tool call: what the middleware is given, and what its handler calls.
+    """One wrapped tool call: the middleware's input and its handler.
 
     Args:
         given: the middleware.
         call: as it came in.
-        call_next: calls on.
+        call_next: calls the next layer.
         seen: the messages of the step's model call.
-        raises: a failed call is an exception of the handler.
+        raises: the handler raises an exception for a failed call.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class ToolCalls:
         )
 
     async def handle(self, changed: ToolCallRequest) -> ToolMessage:
-        """Call the tool with what the middleware made of the call."""
+        """Run the tool with the call as the middleware changed it."""
         from langchain_core.messages import ToolMessage
 
         wanted = changed.tool_call
@@ -251,7 +251,7 @@ class ToolCalls:
         return message
 
     def result(self, answer: Any) -> ToolResult:
-        """What the middleware gave back; what the tool keeps with the thread, and its pictures, stay with it."""
+        """The middleware's result. The tool's stored data and images are kept with it."""
         given = result_of(self._former.name, answer)
         passed_on = [result for message, result in self._results if message is answer]
         former = (passed_on or [result for _, result in self._results])[-1:]
@@ -264,7 +264,7 @@ class ToolCalls:
 def _kept_points(
     points: CachePoints | None, former: Sequence[BaseMessage], messages: Sequence[BaseMessage]
 ) -> CachePoints | None:
-    """The cache points that still stand after the same messages."""
+    """The cache points that are still after the same messages."""
     if points is None or messages is former:
         return points
     same = 0
@@ -294,7 +294,7 @@ def _model_stand_in() -> BaseChatModel:
     from langchain_core.language_models import BaseChatModel
 
     class ZeusModel(BaseChatModel):
-        """The running model; a middleware asks it through its handler."""
+        """The running model; a middleware calls it through its handler."""
 
         @property
         def _llm_type(self) -> str:

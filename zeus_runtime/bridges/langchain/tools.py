@@ -26,11 +26,11 @@ def from_langchain_tool(
     """A Zeus tool that calls a LangChain tool: its name, description and schema, its errors as error results.
 
     Args:
-        given: any ``BaseTool``; ``InjectedToolCallId`` is honoured, other injected arguments are not.
-        access: ``read`` when it changes nothing outside the thread.
-        category: the row of the mode table that rules it.
+        given: any ``BaseTool``; ``InjectedToolCallId`` is supported, other injected arguments are not.
+        access: ``read`` if it changes nothing outside the thread.
+        category: the row of the approval mode table that applies to it.
         replayable_result: the same call fetches the same result again.
-        timeout_seconds: how long one call may take.
+        timeout_seconds: the limit of one call.
 
     Raises:
         UnsupportedError: it relies on LangGraph's state, store or runtime, or ends the run with its result.
@@ -68,7 +68,7 @@ def from_langchain_tool(
 
 
 def result_of(name: str, answer: Any) -> ToolResult:
-    """What a LangChain tool gave back, as Zeus writes it; an artifact that is no JSON becomes its text."""
+    """A LangChain tool's return value as a Zeus result; an artifact that is not JSON becomes its text."""
     from langchain_core.messages import ToolMessage
     from pydantic_core import to_jsonable_python
 

@@ -196,7 +196,7 @@ def _steps(entries: Sequence[tuple[int, str]], problems: list[str]) -> list[Step
 
 
 def _plan(checked: Checked) -> Plan | None:
-    """What the config has now; None where it cannot be planned."""
+    """The config's present plan; None if it cannot be planned."""
     from zeus_runtime.plan.plan import make_plan
 
     try:

@@ -87,7 +87,7 @@ def _private_file(prefix: str, text: str) -> Path:
 
 
 def _edited(file: Path) -> str:
-    """What stands in the file once the editor is closed."""
+    """The content of the file after the editor is closed."""
     from zeus_runtime.config.yaml.reader import decode
 
     try:

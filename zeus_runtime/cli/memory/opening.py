@@ -95,7 +95,7 @@ async def _refuse_unknown(checked: Checked, memory: MemoryService, session: str,
             return
     finally:
         await database.close()
-    # What a session left that was deleted without its memories can be seen and deleted still.
+    # Memories of a deleted session remain, and can still be listed and deleted.
     if saves or not await memory.list_memories(scope="session", status=None, limit=1):
         raise _no_session(session)
 

@@ -100,7 +100,7 @@ def _object(stored: Stored, shown: Sequence[Message], redact: Redactor) -> dict[
 
 
 def _tell_about(stored: Stored, hidden: int, redact: Redactor) -> None:
-    """What is not part of the conversation: family, open questions, how to go on."""
+    """Report facts beside the conversation: family, open questions, the command to continue."""
     if hidden:
         complain(f"({hidden} message(s) set aside by a rollback: --all shows them)")
     if stored.info.parent:

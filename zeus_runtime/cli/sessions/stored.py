@@ -98,7 +98,7 @@ def conversation(messages: Sequence[Message], approvals: Sequence[PendingApprova
 
 
 def decision_text(pending: PendingApproval) -> str:
-    """``approved by user, with changed arguments``; empty where nobody decided."""
+    """``approved by user, with changed arguments``; empty if no decision was made."""
     decision = pending.decision
     if decision is None:
         return ""

@@ -115,7 +115,7 @@ class Layers:
         """
         found = self._found_preset(name, self.homes, None) if _is_preset(name) else None
         if found is None:
-            # The file that the word means instead has rules for plugins of its own.
+            # The file that the word means instead has its own rules for plugins.
             self._asked = None
         return found
 
@@ -128,7 +128,7 @@ class Layers:
         return self._file(path, self.homes, (), None)
 
     def text(self, text: str, name: str, folder: Path) -> Node:
-        """The tree of a text that is no file (standard input), laid over what it extends."""
+        """The tree of a text without a file (standard input), laid over the configs that it extends."""
         return self._extended(text, name, folder, self.homes, ())
 
     def is_preset(self, path: Path) -> bool:
@@ -359,7 +359,7 @@ def _bytes(path: Path, name: str, sources: Sources, position: Mark | None) -> by
 
 
 def _open_written(path: str, flags: int) -> int:
-    """Opened for reading; of a pipe that nobody writes to there is nothing to wait for."""
+    """Open for reading; non-blocking, so a pipe without a writer does not block."""
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     os.set_blocking(descriptor, True)
     return descriptor

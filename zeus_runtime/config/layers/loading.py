@@ -157,7 +157,7 @@ def _with_settings(root: Node, sets: Sequence[str], layers: Layers) -> Node:
 
 
 def _settings_read(sets: Sequence[str]) -> Iterator[Node]:
-    """Each sound ``--set`` as a layer of its own, strongest first."""
+    """Each sound ``--set`` as a separate layer, strongest first."""
     for text in reversed(sets):
         try:
             setting = parse_setting(text)

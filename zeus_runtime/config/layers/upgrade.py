@@ -98,7 +98,7 @@ def _moved(
 
 
 def _joined(first: Node, second: Node) -> Node:
-    """Two halves of one mapping, which share no key: what both name is not moved, and validation reports it."""
+    """Two halves of one mapping, without shared keys: a key in both is not moved, and validation reports it."""
     if not (first.is_map and second.is_map):
         return first
     return first._replace(value={**second.value, **first.value}, origins=first.origins + second.origins)

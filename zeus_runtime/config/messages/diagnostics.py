@@ -221,7 +221,7 @@ def _as_text(diagnostic: Diagnostic) -> str:
 
 
 def _excerpt(line: str, start: int, width: int) -> tuple[str, str, str]:
-    """What stands before, at and after the caret, as it may be printed; a long line is cut to what is near."""
+    """The text before, at and after the caret, as it may be printed; a long line is cut to the part near the caret."""
     from zeus_runtime.escaping import terminal_text
 
     before, marked, after = line[:start], line[start : start + width], line[start + width :]

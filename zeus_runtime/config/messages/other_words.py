@@ -1,4 +1,4 @@
-"""What a word of another product is called here, and where a key belongs that stands in the wrong place. Pure."""
+"""Map words of other products to Zeus's keys, and find the right place of a misplaced key. Pure."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _properties(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[s
 
 
 def _first(part: Any) -> Mapping[str, Any]:
-    """A component's own schema, which may stand beside null."""
+    """A component's own schema, which may be in a union with null."""
     found: Mapping[str, Any] = next(iter(part.get("anyOf", ())), part)
     return found
 

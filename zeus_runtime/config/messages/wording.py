@@ -70,7 +70,7 @@ def _worded(error: Any, root: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _white(error: Any) -> str | None:
-    """What is wrong with a text that has too little but white space, or white space around what would do."""
+    """The problem of a text that has too little besides white space, or white space around a valid value."""
     import re
 
     text: str = error.instance
@@ -411,7 +411,7 @@ def _is_named(value: Any) -> bool:
 
 
 def _meaning(path: Path, schema: Any) -> str | None:
-    """What the value at a path is for, by its schema."""
+    """The purpose of the value at a path, from its schema."""
     if not isinstance(schema, Mapping) or not path:
         return None
     if "const" in schema:

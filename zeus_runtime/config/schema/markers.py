@@ -1,4 +1,4 @@
-"""Markers that stand in ``Annotated[...]`` beside a field's or parameter's type."""
+"""Markers in ``Annotated[...]`` next to a field's or parameter's type."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Alias(NamedTuple):
 
 
 class AlsoCalled(NamedTuple):
-    """Words by which other products call the same key: an unknown key among them is told ours."""
+    """Words by which other products call the same key: the error for such an unknown key names ours."""
 
     words: tuple[str, ...]
 

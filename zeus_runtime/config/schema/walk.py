@@ -40,7 +40,7 @@ def branches(schema: Any, root: Schema) -> list[Schema]:
 
 
 def types(places: Sequence[Schema]) -> frozenset[str]:
-    """The JSON types that may stand at a place; ``number`` includes ``integer``."""
+    """The JSON types that are allowed at a place; ``number`` includes ``integer``."""
     named: set[str] = set()
     for schema in places:
         stated = schema.get("type")

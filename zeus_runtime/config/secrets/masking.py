@@ -286,7 +286,7 @@ class Redactor:
 
     @property
     def learned_count(self) -> int:
-        """How many secrets were learned; what was masked at another count may hold one that is known now."""
+        """How many secrets were learned; text masked at another count may hold one that is known now."""
         return sum(len(each.names) for each in self.learned)
 
     def hides(self, text: str) -> bool:
@@ -299,13 +299,13 @@ class Redactor:
         return tuple(self._forms)
 
     def _open_end(self, text: str) -> int:
-        """Where the longest end of ``text`` begins that a secret may go on from."""
+        """The start of the longest end of ``text`` that more text may complete to a secret."""
         if not self._forms:
             return len(text)
         escape = unfinished(text)
         ends = [escape, _open_start(text, self._searches.plain), self._open_folded(text)]
         if (whole := min(escape, unfinished_wrap(text))) < len(text):
-            # What is open before an unfinished escape or wrap goes on behind it.
+            # A part that is open before an unfinished escape or wrap may continue after it.
             before = self._open_folded(text[:whole])
             ends += [before] if before < whole else []
         return min(ends)
@@ -362,7 +362,7 @@ class Redactor:
             if form in search.forms:
                 yield _Place(match.start(), match.end(), search.forms[form])
             else:
-                # Of another config, or written by somebody: what stands behind its start may be the secret itself.
+                # The placeholder is another config's, or forged: the text after its start may be the secret itself.
                 at = match.end() if self._stands(form) else match.start() + len(START)
 
     def _places(self, written: str, start: int, shown: str) -> list[_Place]:
@@ -437,7 +437,7 @@ class Redactor:
 
 
 class _Place(NamedTuple):
-    """Where a secret stands in a text, and what is shown instead."""
+    """The position of a secret in a text, and its replacement."""
 
     start: int
     end: int

@@ -128,12 +128,12 @@ def wraps(text: str) -> list[tuple[int, int]]:
 
 
 def unfinished(text: str) -> int:
-    """Where an escape begins that more text may go on; the length of ``text`` if there is none."""
+    """Where an escape begins that more text may complete; the length of ``text`` if there is none."""
     return _tail(text, _UNFINISHED)
 
 
 def unfinished_wrap(text: str) -> int:
-    """Where a line wrap or a colour begins that more text may go on; the length of ``text`` if there is none."""
+    """Where a line wrap or a colour begins that more text may complete; the length of ``text`` if there is none."""
     return _tail(text, _UNFINISHED_WRAP)
 
 

@@ -31,7 +31,7 @@ def rest_placeholder(shown: str, length: int) -> str:
 
 
 def way_placeholder(shown: str, way: str) -> str:
-    """What stands for a form of a secret that is written in a way that no list has, such as ``escaped-0a1b2c3d``."""
+    """The placeholder for a form of a secret whose notation is in no list, such as ``escaped-0a1b2c3d``."""
     body = shown.removesuffix(">")
     return f"{body}{'-' if ':' in body.removeprefix(START) else ':'}{way}>"
 

@@ -22,7 +22,7 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 
 
 class _StopError(Exception):
-    """Reading cannot go on."""
+    """Reading cannot continue."""
 
 
 def decode(data: bytes, source: str) -> str:

@@ -1,4 +1,4 @@
-"""The lines of a profile that a model finds in memories: what it is asked, and what of its answer counts."""
+"""The lines of a profile that a model finds in memories: the question, and the checks of its answer."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from zeus_runtime.memory.profile.fields import (
 def profile_question(
     items: Sequence[MemoryItem], kind: ProfileKind, known: Sequence[Line]
 ) -> tuple[str, str]:
-    """What a model is asked: (system, user).
+    """The question for the model: (system, user).
 
     Args:
-        known: what the rules found already.
+        known: the lines that the rules already found.
     """
     asked = [name for name in field_names(kind) if name not in HAND_ONLY]
     choices = "; ".join(f"{name} is one of {', '.join(CHOICES[name])}" for name in asked if name in CHOICES)

@@ -24,7 +24,7 @@ _HEAD = """\
 
 
 def profile_document(kind: ProfileKind, fields: Sequence[ProfileField]) -> str:
-    """Every field with what a hand wrote; what was drawn from memories stands above it as a comment."""
+    """Every field with its value written by hand; lines drawn from memories are in a comment above it."""
     return _HEAD.format(kind=kind) + "".join(_lines(each) for each in fields)
 
 

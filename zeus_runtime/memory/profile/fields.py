@@ -131,7 +131,7 @@ class Line:
         return any(same) if self.made_by == "rule" else bool(same) and all(same)
 
     def without(self, gone: Iterable[str]) -> Line | None:
-        """What is left of it when memories are deleted."""
+        """The rest of the line when memories are deleted; None if nothing is left."""
         lost = set(gone) & self.sources.keys()
         if not lost:
             return self

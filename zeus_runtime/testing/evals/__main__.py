@@ -92,6 +92,6 @@ def _write_stressed(given: argparse.Namespace) -> int:
 
 if __name__ == "__main__":
     if not sys.flags.safe_path:
-        # The working directory: what lies in a project is no installed plugin.
+        # The working directory: modules in a project are not installed plugins.
         del sys.path[0]
     sys.exit(main())

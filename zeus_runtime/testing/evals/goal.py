@@ -1,4 +1,4 @@
-"""The goal survives: a long task that is summarized in its middle, and what the model is still sent of it."""
+"""The goal survives: a long task is summarized midway, and the model still sees its goal in every later request."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def lost(task: Task, turns: Sequence[Sent]) -> Iterator[Finding]:
 
 
 async def goal(subject: Subject, folder: Path, seed: int) -> Check:
-    """Whether goal, constraints and artefacts stand in every request of a task that is compacted twice."""
+    """Whether goal, constraints and artefacts are in every request of a task that is compacted twice."""
     desk = Desk(subject.plan(folder).profile.max_input_tokens, seed)
     task = new_task(desk)
     async with running(subject, folder, script(task, desk), faithful, desk.tools()) as bench:

@@ -304,12 +304,12 @@ async def needle(subject: Subject, folder: Path, seed: int, case: str) -> Check:
 
 
 def but_for_room(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """What is wrong however little room there was: a law that is broken in a narrow place stays broken."""
+    """The findings that little room does not excuse: a broken law in a narrow window is still broken."""
     return (each for each in findings if each.kind not in _NO_ROOM)
 
 
 def moved_away(turns: Sequence[Sent], history: Sequence[BaseMessage]) -> bool:
-    """Whether a page that the model had asked for was taken away before it was shown: there was no room for it."""
+    """Whether a page that the model had requested was removed before it was shown, because there was no room for it."""
     pages = {
         str(message.tool_call_id): message.content  # type: ignore[attr-defined]
         for message in history
