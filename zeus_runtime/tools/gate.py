@@ -64,13 +64,13 @@ def calling(tool: str | None, *, approved: bool = False) -> Iterator[None]:
 
 
 class AccessAsked(BaseException):
-    """A running tool reached a file that needs an approval. The call ends, a person is asked, and it is made again.
+    """A running tool reached a file that needs an approval. The call ends, a person is asked, and the call is repeated.
 
-    It is no error: like a cancellation it passes through ``except Exception``.
+    Not an error: like a cancellation it passes through ``except Exception``.
 
     Args:
         path: the file.
-        ruling: why.
+        ruling: the reason.
     """
 
     def __init__(self, path: str, ruling: Ruling) -> None:
@@ -161,10 +161,10 @@ class Gate:
         return strictest((own, self.above._ruling(parts, host, kind, tool, foreign=True)))
 
     def require(self, parts: Parts, host: str, kind: Kind, *, looks: bool = False) -> None:
-        """See to it that the running tool may access a file.
+        """Ensure that the running tool may access a file.
 
         Args:
-            looks: only that it is there is told, which needs no approval.
+            looks: the tool only learns that the file exists, which needs no approval.
 
         Raises:
             WorkspaceError: it may not.
@@ -233,10 +233,10 @@ class Gate:
         return ruling is not None and ruling.action == "deny"
 
     def require_one_name(self, parts: Parts, descriptor: int) -> None:
-        """See to it that an open file has no second name (hard link), which may be outside or one that is denied.
+        """Ensure that an open file has no second name (hard link), which may be outside or denied.
 
         Raises:
-            WorkspaceError: it has one, and stands in none of the folders for which the config allows that.
+            WorkspaceError: it has one, and is in none of the folders for which the config allows that.
         """
         status = os.fstat(descriptor)
         if status.st_nlink < 2:
