@@ -287,7 +287,7 @@ def _terminal() -> TerminalApprovals | None:
 
 
 def asking_for(*, yes: bool, at_terminal: bool = True) -> Asking | None:
-    """What a run asks its user by; None where nobody is there.
+    """The way in which a run asks its user; None if no user is there.
 
     Args:
         yes: approve every call; only questions that need an answer are still put to the user.

@@ -206,7 +206,7 @@ class Chat:
         return self._agent.plan.mode
 
     def enter(self, session: str | None, *, continues: bool) -> None:
-        """Say hello, and go on with a session if one is wanted.
+        """Greet the user, and continue a session if one is given.
 
         Raises:
             UsageError: there is no such session.

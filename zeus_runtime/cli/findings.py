@@ -9,14 +9,14 @@ Status: TypeAlias = Literal["ok", "warn", "fail"]
 
 
 class Finding(NamedTuple):
-    """What one check found.
+    """The result of one check.
 
     Args:
-        status: ``fail`` only for what a run needs.
-        subject: what was checked.
-        detail: what was found.
-        remedy: what to do about it.
-        exit_code: what the command ends with because of it.
+        status: ``fail`` only for something that a run needs.
+        subject: the checked item.
+        detail: the finding.
+        remedy: the remedy for the user.
+        exit_code: the exit code that the command gets from it.
     """
 
     status: Status

@@ -48,17 +48,17 @@ def question_lines(
     width: int | None = None,
     rest: str = "v shows all",
 ) -> list[Line]:
-    """What would be done, why it is asked, and until when.
+    """The action, the reason for the question, and its deadline.
 
-    Two different calls never look the same, and no line of a value looks like one of ours: values of several lines
-    stand behind a bar, and a line that is longer than ``width`` goes on behind a dotted one. Blanks that end a line or
-    could be others have signs.
+    Two different calls never look the same, and no line of a value looks like a line of Zeus's: values of several lines
+    follow a bar, and a line that is longer than ``width`` continues after a dotted bar. Signs replace blanks that end a
+    line or could be mistaken for others.
 
     Args:
         answers: the parts of the answer to a question.
         whole: long values and diffs in full, and the arguments that a diff stands for.
         width: columns of a line; None for no limit.
-        rest: how to see what is cut.
+        rest: how to see the part that is cut.
     """
     shown = _lines(pending, answers, None if whole else rest)
     return [part for line in shown for part in folded(line, width)]

@@ -17,10 +17,10 @@ _WHO: Final = {"human": "you", "ai": "agent", "tool": "tool", "system": "system"
 
 
 def transcript(messages: Sequence[BaseMessage], notes: Sequence[str] = ()) -> str:
-    """Every message whole, under who said it.
+    """Every message in full, under its author.
 
     Args:
-        notes: what stands beside who said it, one for each message.
+        notes: a text beside the author, one for each message.
     """
     beside = notes or [""] * len(messages)
     return "\n\n".join(

@@ -85,7 +85,7 @@ def beside(path: str, name: str) -> str | None:
 
 
 def forget(path: str, files: WorkspaceFiles) -> None:
-    """Remove a kept file, and what was made of its bytes if no other name has them; one that is gone is no error.
+    """Remove a kept file, and the files made from its bytes if no other name has them; a missing one is not an error.
 
     Raises:
         WorkspaceError, OSError: it cannot be removed.

@@ -83,13 +83,13 @@ def kept_now() -> Callable[[str], bool] | None:
 
 
 class AccessAsked(BaseException):
-    """A running tool reached a file that needs an approval. The call ends, a person is asked, and it is made again.
+    """A running tool reached a file that needs an approval. The call ends, a person is asked, and the call is repeated.
 
-    It is no error: like a cancellation it passes through ``except Exception``.
+    Not an error: like a cancellation it passes through ``except Exception``.
 
     Args:
         path: the file.
-        ruling: why.
+        ruling: the reason.
     """
 
     def __init__(self, path: str, ruling: Ruling) -> None:
@@ -183,10 +183,10 @@ class Gate:
         return strictest((self.policy.ruling(reached, kind, tool), _not_own(reached.names, tool)))
 
     def require(self, parts: Parts, host: str, kind: Kind, *, looks: bool = False) -> None:
-        """See to it that the running tool may access a file.
+        """Ensure that the running tool may access a file.
 
         Args:
-            looks: only that it is there is told, which needs no approval.
+            looks: the tool only learns that the file exists, which needs no approval.
 
         Raises:
             WorkspaceError: it may not.
@@ -255,10 +255,10 @@ class Gate:
         return ruling is not None and ruling.action == "deny"
 
     def require_one_name(self, parts: Parts, descriptor: int) -> None:
-        """See to it that an open file has no second name (hard link), which may be outside or one that is denied.
+        """Ensure that an open file has no second name (hard link), which may be outside or denied.
 
         Raises:
-            WorkspaceError: it has one, and stands in none of the folders for which the config allows that.
+            WorkspaceError: it has one, and is in none of the folders for which the config allows that.
         """
         status = os.fstat(descriptor)
         if status.st_nlink < 2:

@@ -97,7 +97,7 @@ def owned(folder: Path) -> bool:
 
 
 def claim(folder: Path) -> None:
-    """Mark a folder that is missing or empty as Zeus's; one with files in it is somebody's, and stays so.
+    """Mark a missing or empty folder as Zeus's; a folder with files belongs to someone else and stays unmarked.
 
     Raises:
         LinkedFolderError: as ``opened``.
@@ -134,10 +134,10 @@ def opened_to_remove(folder: Path) -> Iterator[int | None]:
 
 
 def remove_tree(folder: Path) -> bool:
-    """Remove a folder that is Zeus's with all in it; what the system does not let go stays.
+    """Remove a folder of Zeus's with all its content; files that the system does not allow to remove stay.
 
     Returns:
-        whether it may be removed; False for a folder that is somebody else's.
+        whether it may be removed; False for a folder that Zeus did not create.
 
     Raises:
         LinkedFolderError: as ``opened``.

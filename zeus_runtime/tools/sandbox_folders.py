@@ -38,7 +38,7 @@ def make_session_folder(folder: Path) -> None:
 
 
 def remove_folder(root: Path, session: str) -> None:
-    """Remove the folder of one session; one that is not there is no error.
+    """Remove the folder of one session; a missing one is not an error.
 
     Raises:
         SandboxError: Zeus did not make it.

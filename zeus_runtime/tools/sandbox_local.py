@@ -28,7 +28,7 @@ class FolderContainment(Containment, Protocol):
         on_output: Callable[[bytes], None] | None,
         /,
     ) -> Outcome:
-        """Run a program over a session's folder: its files go in, and what became of them comes back.
+        """Run a program over a session's folder: its files go in, and the changed files come back.
 
         Raises:
             SandboxError: it could not be run.

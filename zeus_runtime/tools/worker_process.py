@@ -1,6 +1,6 @@
-"""Reading what strangers wrote in a process of its own: parsers meet files that never end, or unpack to all the memory.
+"""Parse untrusted files in a worker process: they may never end, or unpack to more than the memory.
 
-A thread cannot be ended and a parser's memory cannot be taken back; a process can. It gets bytes and gives JSON back.
+A thread cannot be ended and a parser's memory cannot be taken back; a process can. It gets bytes and returns JSON.
 """
 
 from __future__ import annotations

@@ -349,10 +349,10 @@ class WorkspaceFiles:
                 os.close(descriptor)
 
     def remove(self, path: str, *, with_folder: bool = False) -> None:
-        """Remove a file; one that is not there is no error.
+        """Remove a file; a missing one is not an error.
 
         Args:
-            with_folder: its folder too, if nothing else is in it.
+            with_folder: also remove its folder, if it is empty then.
         """
         parts = self._writable_parts(path)
         with suppress(FileNotFoundError), self._place(parts, "write") as place, self._lock(place):

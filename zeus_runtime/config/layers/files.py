@@ -359,7 +359,7 @@ def _bytes(path: Path, name: str, sources: Sources, position: Mark | None) -> by
 
 
 def _open_written(path: str, flags: int) -> int:
-    """Open for reading; non-blocking, so a pipe without a writer does not block."""
+    """Open for reading without waiting for the writer of a pipe."""
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     os.set_blocking(descriptor, True)
     return descriptor

@@ -1,4 +1,4 @@
-"""What the gate is asked about and what it answers."""
+"""The input and the answers of the gate."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What must never be kept, and what must never be believed: secrets, and texts that give orders to a model.
+"""Detect texts that must never be stored (secrets) and texts that must never be trusted (orders to a model).
 
-A rule is told by its name alone. No function here returns, raises or logs any part of the text.
+A rule is reported by its name alone. No function here returns, raises or logs any part of the text.
 """
 
 from __future__ import annotations

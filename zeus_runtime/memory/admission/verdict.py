@@ -1,4 +1,4 @@
-"""What a new text is beside an older one."""
+"""The relation of a new text to an older one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OfAKind: TypeAlias = Callable[[str, str], bool | None]
 
 
 class Change(NamedTuple):
-    """What a new text is beside an older one, and by which rule."""
+    """The relation of a new text to an older one, and the rule that found it."""
 
     decision: Verdict
     reason: str
