@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from zeus_runtime.context.replay.provider_simulator import Outcome, SimulatedProvider
+from zeus_runtime.context.replay.provider_simulator import SimulatedCost, SimulatedProvider
 from zeus_runtime.context.replay.recordings import Recording, chained, read_trajectories, recording
 
 _WORDS = ("error", "request", "server", "value", "retry", "user", "file", "line", "cache", "token", "step")
@@ -34,7 +34,7 @@ class Played:
         recoverable, removed: messages whose originals can be read back byte for byte, of those that left the context.
     """
 
-    outcome: Outcome
+    outcome: SimulatedCost
     cpu_seconds: Sequence[float]
     recoverable: int = 0
     removed: int = 0

@@ -19,6 +19,16 @@ def test_langgraph_is_named_in_one_module_of_the_core() -> None:
     assert core == {"zeus_runtime.run.graph"}
 
 
+def test_no_class_name_means_two_things() -> None:
+    homes: dict[str, list[str]] = {}
+    for name, module in modules().items():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(name)
+    # Each component calls its options so: the schema and the docs name them by their component.
+    assert {name: found for name, found in homes.items() if len(found) > 1 and name != "Options"} == {}
+
+
 def test_a_circle_is_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
 

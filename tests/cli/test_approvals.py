@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.cli.conftest import Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support import mcp_server
-from zeus_runtime.cli.approval_prompt import Field, TerminalApprovals, YesApprovals
+from zeus_runtime.cli.approval_prompt import AnswerField, TerminalApprovals, YesApprovals
 from zeus_runtime.tools.approval import Decision, PendingApproval
 
 ASKING = "middlewares: [approve]\n"
@@ -387,13 +387,13 @@ COLOUR = {"type": "string", "enum": ["red", "green"], "description": "Which one.
 def test_a_field_says_what_it_wants_and_reads_it(
     field: dict[str, object], line: str, shown: str, value: object
 ) -> None:
-    made = Field("f", field, required=True)
+    made = AnswerField("f", field, required=True)
     assert (made.line, made.value(line)) == (shown, value)
 
 
 def test_a_fields_name_cannot_pass_for_more_than_a_name() -> None:
     for name in ('target (string, else "safe") answer: mode', "because", "a\n", ""):
-        assert Field(name, {}, required=False).line == f"{json.dumps(name)} (any)"
+        assert AnswerField(name, {}, required=False).line == f"{json.dumps(name)} (any)"
 
 
 scalars = st.one_of(
@@ -406,7 +406,7 @@ forms = st.fixed_dictionaries(
 
 @given(first=st.tuples(scalars.map(str), forms), second=st.tuples(scalars.map(str), forms))
 def test_two_fields_that_send_something_else_never_look_the_same(first: Any, second: Any) -> None:
-    lines = [Field(name, form, required=False).line for name, form in (first, second)]
+    lines = [AnswerField(name, form, required=False).line for name, form in (first, second)]
     sends = [repr((name, form.get("default"), form.get("enum"))) for name, form in (first, second)]
     assert lines[0] != lines[1] or sends[0] == sends[1]
     assert all(line.isprintable() for line in lines)

@@ -18,7 +18,7 @@ from zeus_runtime.context.inspection import (
     why_missing,
 )
 from zeus_runtime.context.inspection.trace import Branch
-from zeus_runtime.context.ledger import Decision, Step, StepUsage
+from zeus_runtime.context.ledger import PolicyDecision, Step, StepUsage
 from zeus_runtime.context.prompt_cost import FixedParts
 from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.context.view import fold
@@ -70,7 +70,7 @@ def trace_of(calls: list[tuple[int, list[Edit]]], sections: list[dict[str, str]]
             after = view.effect(edit).tokens_after
             edits.append((cursor, replace(edit, tokens_before=view.tokens, tokens_after=after)))
             decisions.append(
-                Decision(
+                PolicyDecision(
                     edit.policy,
                     type(edit).__name__,
                     True,

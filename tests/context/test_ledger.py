@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from zeus_runtime.context.ledger import Decision, Step, StepUsage
-from zeus_runtime.context.prompt_cost import FixedParts, Part, ToolCounts, fixed_from_json
+from zeus_runtime.context.ledger import PolicyDecision, Step, StepUsage
+from zeus_runtime.context.prompt_cost import FixedParts, PromptPart, ToolCounts, fixed_from_json
 from zeus_runtime.models.interface import ToolSchema
 
 
@@ -41,7 +41,7 @@ def test_an_entry_comes_back_as_it_was() -> None:
         edits=2,
         model="m",
         by_source={"user": 5},
-        decisions=(Decision("p", "evict", True, "why", 2, (3, 4), (1, 2), 90, 40),),
+        decisions=(PolicyDecision("p", "evict", True, "why", 2, (3, 4), (1, 2), 90, 40),),
         usage=StepUsage(10, 2, 5),
         cost_usd=0.25,
     )
@@ -62,7 +62,7 @@ def test_an_entry_of_a_later_version_is_read_as_far_as_it_is_known() -> None:
 def test_the_fixed_part_is_named_and_counted_part_by_part() -> None:
     parts = FixedParts(Letters(), SCHEMAS)  # type: ignore[arg-type]
     fixed = parts.measure([("core", "I am."), ("time", "Today.")], "I am.\n\nToday.")
-    assert fixed.sections["core"] == Part(fixed.sections["core"].digest, 5)
+    assert fixed.sections["core"] == PromptPart(fixed.sections["core"].digest, 5)
     assert fixed.tokens == len("I am.\n\nToday.") + 7
     assert fixed.texts[fixed.sections["time"].digest] == "Today."
     again = fixed_from_json(fixed.digest, fixed.texts[fixed.digest])

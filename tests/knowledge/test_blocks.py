@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.knowledge.blocks import Lines, blocks, stretches
+from zeus_runtime.knowledge.blocks import TextLines, blocks, stretches
 from zeus_runtime.knowledge.long_blocks import _parted, parts
 
 MARKDOWN = st.lists(
@@ -33,7 +33,7 @@ MARKDOWN = st.lists(
 
 @given(MARKDOWN)
 def test_an_even_stretch_is_its_blocks_joined_by_an_empty_line(text: str) -> None:
-    lines = Lines(text)
+    lines = TextLines(text)
     for stretch in stretches(lines, "markdown"):
         found = list(blocks(lines, stretch, "markdown"))
         joined = "\n\n".join(lines.text(start, end) for _, start, end in found)
@@ -57,7 +57,7 @@ def test_an_even_stretch_is_its_blocks_joined_by_an_empty_line(text: str) -> Non
     ],
 )
 def test_a_stretch_is_even_if_nothing_else_parts_its_blocks(text: str, is_even: bool) -> None:
-    (stretch,) = stretches(Lines(text), "markdown")
+    (stretch,) = stretches(TextLines(text), "markdown")
     assert stretch.is_even is is_even
 
 

@@ -26,7 +26,7 @@ from zeus_plugins.embeddings.static.embedder import StaticEmbedder
 
 from tests.support.knowledge import Counting, knowledge, write
 from zeus_runtime.knowledge import Progress, embedding, ingest
-from zeus_runtime.knowledge.embedding import Embedding
+from zeus_runtime.knowledge.embedding import IngestEmbedding
 from zeus_runtime.knowledge.parts import unpacked_chunks
 from zeus_runtime.knowledge.worker import Worker
 from zeus_runtime.plugin.embedding import EmbeddingUnavailableError, WorkerFactory
@@ -56,21 +56,21 @@ def _three_processors_and_small_batches(monkeypatch: pytest.MonkeyPatch) -> None
 def workers(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
     """Those that were started; nothing is embedded before they are ready."""
     started: list[Worker] = []
-    begun = Embedding.begun
+    begun = IngestEmbedding.begun
 
     class Noted(Worker):
         def __init__(self, *given: Any) -> None:
             super().__init__(*given)
             started.append(self)
 
-    async def when_ready(self: Embedding, *given: Any) -> Any:
+    async def when_ready(self: IngestEmbedding, *given: Any) -> Any:
         for each in started:
             if not each._begun.done():
                 await each.is_ready()
         return await begun(self, *given)
 
     monkeypatch.setattr(embedding, "Worker", Noted)
-    monkeypatch.setattr(Embedding, "begun", when_ready)
+    monkeypatch.setattr(IngestEmbedding, "begun", when_ready)
     return started
 
 

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.knowledge.chunks import Chunk
-from zeus_runtime.knowledge.parts import CHUNKS, Part, packed_parts, unpacked_chunks
+from zeus_runtime.knowledge.parts import CHUNKS, ChunkGroup, packed_parts, unpacked_chunks
 from zeus_runtime.knowledge.word_numbers import WordNumbers, word_numbers
 
 TEXT = st.text(st.characters() | st.sampled_from("\0\ud800\n船"), max_size=20)
 CHUNK = st.builds(Chunk, TEXT, TEXT, TEXT)
 
 
-def packed(documents: list[list[Chunk]], first: int = 0) -> tuple[list[list[Part]], np.ndarray]:  # type: ignore[type-arg]
+def packed(documents: list[list[Chunk]], first: int = 0) -> tuple[list[list[ChunkGroup]], np.ndarray]:  # type: ignore[type-arg]
     texts = [each.embedded for some in documents for each in some]
     vectors = np.arange(2 * len(texts), dtype=np.float32).reshape(len(texts), 2)
     return packed_parts(documents, texts, vectors, WordNumbers(), first=first), vectors

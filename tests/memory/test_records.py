@@ -66,7 +66,7 @@ def connection() -> Iterator[Connection]:
         yield opened
 
 
-def kept(connection: Connection, item: MemoryItem) -> records.Place:
+def kept(connection: Connection, item: MemoryItem) -> records.MemoryPlace:
     place = records.changed(connection, records.lock_place(connection, item.scope, item.scope_id))
     records.write(connection, item, place)
     return place

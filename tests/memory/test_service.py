@@ -21,7 +21,7 @@ from tests.support.databases import execute
 from tests.support.extracting import vectors_of
 from tests.support.memory import Clock, HashingEmbedder, OutsideStore, numbered, service
 from zeus_runtime.errors import UsageError
-from zeus_runtime.memory.admission.decisions import Duplicate, Passed, Rejected, Stored
+from zeus_runtime.memory.admission.decisions import Duplicate, Passed, Rejected, StoredAlone
 from zeus_runtime.memory.embedding import EmbeddingUnavailableError
 from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, Caller, Embedding, MemorySettings
 from zeus_runtime.memory.outcomes import UnknownMemoryError
@@ -170,7 +170,7 @@ async def test_a_list_is_kept_entry_by_entry_and_an_entry_that_changes_is_replac
 
 async def test_what_a_save_would_come_to_can_be_asked_without_saving(tmp_path: Path) -> None:
     memory = service(tmp_path)
-    assert isinstance(await memory.check_duplicate("The user plays the piano"), Stored)
+    assert isinstance(await memory.check_duplicate("The user plays the piano"), StoredAlone)
     saved = await memory.add_explicit_memory("The user plays the piano")
     asked = await memory.check_duplicate("the user plays the piano")
     assert isinstance(asked, Duplicate)

@@ -23,7 +23,7 @@ from tests.support.planning import edits_of, entries_of, steps_of, texts_of, wri
 from zeus_runtime import Agent
 from zeus_runtime.context import fold, read_archive
 from zeus_runtime.context.edits import edit_from_json
-from zeus_runtime.context.ledger import MAX_DECISIONS, Decision
+from zeus_runtime.context.ledger import MAX_DECISIONS, PolicyDecision
 from zeus_runtime.context.prompt_cost import fixed_from_json
 from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.events import Notice, RunCompleted, Text, TokenUsage
@@ -47,7 +47,10 @@ def looping(steps: int, text: str = LONG) -> PositionModel:
 
 
 def test_more_decisions_than_a_row_lists_are_counted() -> None:
-    many = [Decision("p", "evict", False, f"reason {number}", count=2) for number in range(MAX_DECISIONS + 3)]
+    many = [
+        PolicyDecision("p", "evict", False, f"reason {number}", count=2)
+        for number in range(MAX_DECISIONS + 3)
+    ]
     assert listed(many[:MAX_DECISIONS]) == tuple(many[:MAX_DECISIONS])
     rows = listed(many)
     assert len(rows) == MAX_DECISIONS

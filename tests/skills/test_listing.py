@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.skills import Root, Skill, matching_skills, skill_listing
+from zeus_runtime.skills import Skill, SkillRoot, matching_skills, skill_listing
 
 
 def count(text: str) -> int:
@@ -16,7 +16,7 @@ def count(text: str) -> int:
 
 
 def skill(name: str, description: str = "Does it.") -> Skill:
-    return Skill(name, description, Path("/s") / name, Root(Path("/s"), project=False), "offered")
+    return Skill(name, description, Path("/s") / name, SkillRoot(Path("/s"), project=False), "offered")
 
 
 MANY = [skill(f"skill-{number:03}", "What it is for. " * 20) for number in range(400)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.store.branch import Line, Rollback, edits_aside, line_of, steps_aside
+from zeus_runtime.store.branch import Rollback, SessionBranch, edits_aside, line_of, steps_aside
 
 
 @dataclass
@@ -44,8 +44,8 @@ def test_the_line_is_what_is_left_after_each_return(moves: list[float | None]) -
 
 
 def test_without_a_rollback_places_are_the_logs_own_numbers() -> None:
-    assert [Line().place(seq) for seq in (0, 1, 7)] == [0, 1, 7]
-    assert Line().seq(7) == 7
+    assert [SessionBranch().place(seq) for seq in (0, 1, 7)] == [0, 1, 7]
+    assert SessionBranch().seq(7) == 7
 
 
 def test_what_knew_more_than_what_stayed_is_set_aside() -> None:

@@ -16,8 +16,8 @@ from zeus_runtime.context.edits import DropBefore, Edit, Pin, Summarize, edit_fr
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.context.replay.provider_simulator import (
     SUMMARY_TOKENS,
-    Call,
-    Outcome,
+    SimulatedCall,
+    SimulatedCost,
     SimulatedProvider,
     outcome,
 )
@@ -56,8 +56,8 @@ class Replayed:
         provider: its final state.
     """
 
-    outcome: Outcome
-    calls: Sequence[Call]
+    outcome: SimulatedCost
+    calls: Sequence[SimulatedCall]
     steps: Sequence[Step]
     edits: Sequence[tuple[int, Edit]]
     cpu_seconds: Sequence[float]
@@ -124,7 +124,7 @@ class _Player:
         self._listed = listed
         self.cpu_seconds: list[float] = []
         self._plan = plan
-        self._provider = _Watched(provider, self)
+        self._provider = _PausedProvider(provider, self)
         self._recording = recording
         self._log = log
         self._thread = thread
@@ -182,7 +182,7 @@ class _Player:
         return replace(resources, limits=limits)
 
 
-class _Watched:
+class _PausedProvider:
     """The simulated provider, whose own CPU time is not counted."""
 
     def __init__(self, simulated: SimulatedProvider, player: _Player) -> None:

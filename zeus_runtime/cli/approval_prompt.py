@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from zeus_runtime.cli.question import Line, folded, named, question_lines
+from zeus_runtime.cli.question import StyledLine, folded, named, question_lines
 from zeus_runtime.cli.streams import columns_of, complain, is_terminal
 from zeus_runtime.cli.table import one_line
 from zeus_runtime.cli.wording import tool_label
@@ -117,7 +117,7 @@ class TerminalApprovals:
             if not isinstance(outcome, Instead):
                 return outcome
             for each in outcome.text.split("\n"):
-                for piece in folded(Line(each), columns_of(sys.stderr)):
+                for piece in folded(StyledLine(each), columns_of(sys.stderr)):
                     complain(piece.text)
 
     async def _asked_for(self, pending: PendingApproval) -> str | None:
@@ -127,7 +127,7 @@ class TerminalApprovals:
         given = {}
         for field in fields_of(pending):
             # The question showed all of it; a prompt that wraps would begin a server's words at the margin.
-            shown, *more = folded(Line(field.line), columns_of(sys.stderr) - len("  ……: "))
+            shown, *more = folded(StyledLine(field.line), columns_of(sys.stderr) - len("  ……: "))
             line = await self._read(f"  {shown.text}{'…' if more else ''}: ")
             if line is None:
                 return None
@@ -163,7 +163,7 @@ class YesApprovals:
 
 
 @dataclass(frozen=True)
-class Field:
+class AnswerField:
     """A part of the answer to a question.
 
     Args:
@@ -202,12 +202,12 @@ class Field:
             return line
 
 
-def fields_of(pending: PendingApproval) -> Sequence[Field]:
+def fields_of(pending: PendingApproval) -> Sequence[AnswerField]:
     """What an answer to a question consists of."""
     schema = pending.schema or {}
     required = schema.get("required") or ()
     return [
-        Field(name, each if isinstance(each, dict) else {}, name in required)
+        AnswerField(name, each if isinstance(each, dict) else {}, name in required)
         for name, each in (schema.get("properties") or {}).items()
     ]
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.cli.approval_prompt import Asking
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.cli.views import View
+    from zeus_runtime.cli.views import RunView
     from zeus_runtime.plan.validated import Checked
 
 T = TypeVar("T")
@@ -133,7 +133,7 @@ def converse(
     """
     import asyncio
 
-    from zeus_runtime.cli.prompt_input import Lines
+    from zeus_runtime.cli.prompt_input import PromptInput
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.cli.trusting import read_trusted
 
@@ -142,7 +142,7 @@ def converse(
         chat = Chat(checked, runner, mode=mode, quiet=quiet, attach=attach, yes=yes)
         try:
             chat.enter(session, continues=continues)
-            with Lines(process.environ, lambda line: process.secrets.hides(line)) as lines:
+            with PromptInput(process.environ, lambda line: process.secrets.hides(line)) as lines:
                 return _loop(chat, lines, prompt)
         finally:
             chat.close()
@@ -269,7 +269,7 @@ class Chat:
         from zeus_runtime.cli.view_choice import view_for
         from zeus_runtime.events import RunFailed
 
-        view: View = view_for("text", quiet=self._quiet)
+        view: RunView = view_for("text", quiet=self._quiet)
         ending = self._wait(drive(self._agent, events, view, asking))
         self._session = ending.session or self._session
         return ending.exit_code if isinstance(ending, RunFailed) else 0

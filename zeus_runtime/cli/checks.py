@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.cli.findings import Finding, missing
+from zeus_runtime.cli.findings import DoctorFinding, missing
 from zeus_runtime.cli.streams import is_terminal, shows_colours
 from zeus_runtime.errors import ZeusError
 
@@ -21,7 +21,7 @@ OLDEST_PYTHON = (3, 11)
 DEFAULT_URL = "sqlite:///.zeus/zeus.db"
 
 
-def examine(process: Process, which: ConfigArgs) -> Iterator[Finding]:
+def examine(process: Process, which: ConfigArgs) -> Iterator[DoctorFinding]:
     """Every finding, as it is made.
 
     Args:
@@ -33,7 +33,7 @@ def examine(process: Process, which: ConfigArgs) -> Iterator[Finding]:
     yield from _homes(process)
     checked: Checked | None = None
     if which.config is None and not (process.directory / "zeus.yaml").exists():
-        yield Finding(
+        yield DoctorFinding(
             "ok", "config", "none asked for, and no zeus.yaml here: keys and defaults are looked at"
         )
         yield _keys(process)
@@ -48,23 +48,23 @@ def examine(process: Process, which: ConfigArgs) -> Iterator[Finding]:
     yield _terminal(process)
 
 
-def _python() -> Finding:
+def _python() -> DoctorFinding:
     from platform import python_implementation, python_version
 
     shown = f"{python_implementation()} {python_version()} ({sys.executable})"
     if sys.version_info < OLDEST_PYTHON:
         return missing("python", shown, f"Use Python {'.'.join(map(str, OLDEST_PYTHON))} or later.")
-    return Finding("ok", "python", shown)
+    return DoctorFinding("ok", "python", shown)
 
 
-def packages(distribution: str) -> Iterator[Finding]:
+def packages(distribution: str) -> Iterator[DoctorFinding]:
     """The distribution and what it requires: installed or not."""
     import re
     from importlib.metadata import PackageNotFoundError, requires, version
 
     try:
         required = requires(distribution) or []
-        yield Finding("ok", distribution, version(distribution))
+        yield DoctorFinding("ok", distribution, version(distribution))
     except PackageNotFoundError:
         yield missing(
             distribution, "is not installed as a distribution", "Install it: without that no plugin is found."
@@ -82,10 +82,10 @@ def packages(distribution: str) -> Iterator[Finding]:
     for name in absent:
         yield missing("packages", f"{name} is not installed", f"pip install {name}")
     if present:
-        yield Finding("ok", "packages", ", ".join(present))
+        yield DoctorFinding("ok", "packages", ", ".join(present))
 
 
-def _plugins(process: Process) -> Iterator[Finding]:
+def _plugins(process: Process) -> Iterator[DoctorFinding]:
     from collections import Counter
 
     from zeus_runtime.registry import discover
@@ -98,22 +98,22 @@ def _plugins(process: Process) -> Iterator[Finding]:
             "plugins", "none is loaded", "Reinstall zeus-runtime; `zeus plugins` shows what is blocked."
         )
     else:
-        yield Finding("ok", "plugins", shown)
+        yield DoctorFinding("ok", "plugins", shown)
     for problem in registry.problems:
-        yield Finding("warn", "plugins", problem.message, problem.remedy)
+        yield DoctorFinding("warn", "plugins", problem.message, problem.remedy)
 
 
-def _homes(process: Process) -> Iterator[Finding]:
+def _homes(process: Process) -> Iterator[DoctorFinding]:
     from zeus_runtime.registry import search_path
 
     try:
         homes = search_path(directory=process.directory, environ=process.environ)
-        yield Finding("ok", "homes", ", ".join(map(str, homes)))
+        yield DoctorFinding("ok", "homes", ", ".join(map(str, homes)))
     except ZeusError as error:
         yield missing("homes", error.message, error.remedy or "")
 
 
-def _config(process: Process, which: ConfigArgs) -> tuple[list[Finding], Checked | None]:
+def _config(process: Process, which: ConfigArgs) -> tuple[list[DoctorFinding], Checked | None]:
     from zeus_runtime.cli.options import read_config
     from zeus_runtime.plan.plan import make_plan
 
@@ -121,22 +121,24 @@ def _config(process: Process, which: ConfigArgs) -> tuple[list[Finding], Checked
         checked = read_config(process, which)
         plan = make_plan(checked)
     except ZeusError as error:
-        return [Finding("fail", "config", str(error), error.remedy or "", exit_code=error.exit_code)], None
-    findings = [Finding("ok", "config", checked.document.source)]
-    findings += [Finding("warn", "config", notice.message) for notice in plan.notices]
+        return [
+            DoctorFinding("fail", "config", str(error), error.remedy or "", exit_code=error.exit_code)
+        ], None
+    findings = [DoctorFinding("ok", "config", checked.document.source)]
+    findings += [DoctorFinding("warn", "config", notice.message) for notice in plan.notices]
     return findings, checked
 
 
-def _keys(process: Process) -> Finding:
+def _keys(process: Process) -> DoctorFinding:
     names = sorted(name for name, value in process.environ.items() if name.endswith("_API_KEY") and value)
     if names:
-        return Finding("ok", "keys", ", ".join(names))
-    return Finding(
+        return DoctorFinding("ok", "keys", ", ".join(names))
+    return DoctorFinding(
         "warn", "keys", "no ..._API_KEY is set", "Set your provider's; `zeus run quickstart` needs none."
     )
 
 
-def _model(checked: Checked) -> Iterator[Finding]:
+def _model(checked: Checked) -> Iterator[DoctorFinding]:
     """Whether the model could be called; a model that can tell has ``async check()``, which raises if not."""
     import asyncio
 
@@ -151,10 +153,10 @@ def _model(checked: Checked) -> Iterator[Finding]:
     except ZeusError as error:
         yield missing("model", error.message, error.remedy or "")
     else:
-        yield Finding("ok", "model", f"{plan.profile.name} ({plan.model.name})")
+        yield DoctorFinding("ok", "model", f"{plan.profile.name} ({plan.model.name})")
 
 
-def _sandboxes(checked: Checked) -> Iterator[Finding]:
+def _sandboxes(checked: Checked) -> Iterator[DoctorFinding]:
     """Whether programs could be run, and what this machine does not let a sandbox limit."""
     from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.run.connections import sandboxes_of
@@ -167,17 +169,19 @@ def _sandboxes(checked: Checked) -> Iterator[Finding]:
             continue
         weaknesses = backend.capabilities.weaknesses
         for weakness in weaknesses:
-            yield Finding(
+            yield DoctorFinding(
                 "warn",
                 "sandbox",
                 weakness,
                 "Run Zeus in a systemd user slice (systemd-run --user --scope zeus ...), or use the backend docker.",
             )
         if not weaknesses:
-            yield Finding("ok", "sandbox", f"{backend.capabilities.boundary}, all limits are the kernel's")
+            yield DoctorFinding(
+                "ok", "sandbox", f"{backend.capabilities.boundary}, all limits are the kernel's"
+            )
 
 
-def database(url: str, directory: Path) -> Iterator[Finding]:
+def database(url: str, directory: Path) -> Iterator[DoctorFinding]:
     """Whether threads can be stored at a URL. An SQLite file that is not there is not made."""
     from zeus_runtime.store.database import sqlite_file
     from zeus_runtime.store.database_url import without_password
@@ -195,7 +199,7 @@ def database(url: str, directory: Path) -> Iterator[Finding]:
         yield from _new_sqlite(file)
 
 
-def _new_sqlite(file: Path) -> Iterator[Finding]:
+def _new_sqlite(file: Path) -> Iterator[DoctorFinding]:
     from tempfile import TemporaryDirectory
 
     folder = next(parent for parent in file.parents if parent.exists())
@@ -207,7 +211,7 @@ def _new_sqlite(file: Path) -> Iterator[Finding]:
         yield missing("database", f"{folder} cannot be written: {error.strerror}", remedy)
 
 
-def _sqlite(probe: Path, shown: Path, note: str = "") -> Finding:
+def _sqlite(probe: Path, shown: Path, note: str = "") -> DoctorFinding:
     """Whether ``probe`` can be written, and whether its file system bears SQLite's write-ahead log."""
     import sqlite3
     from contextlib import closing
@@ -223,11 +227,11 @@ def _sqlite(probe: Path, shown: Path, note: str = "") -> Finding:
     detail = f"{shown}{note}, SQLite {sqlite3.sqlite_version}, journal {mode}"
     if mode != "wal":
         remedy = "The write-ahead log is not available there (a network file system?): use a local disk."
-        return Finding("warn", "database", detail, remedy)
-    return Finding("ok", "database", detail)
+        return DoctorFinding("warn", "database", detail, remedy)
+    return DoctorFinding("ok", "database", detail)
 
 
-def _reachable(url: str, directory: Path) -> Finding:
+def _reachable(url: str, directory: Path) -> DoctorFinding:
     import asyncio
 
     from zeus_runtime.store.database import Database
@@ -246,15 +250,15 @@ def _reachable(url: str, directory: Path) -> Finding:
         asyncio.run(ask())
     except ZeusError as error:
         return missing("database", error.message, error.remedy or "")
-    return Finding("ok", "database", without_password(url))
+    return DoctorFinding("ok", "database", without_password(url))
 
 
-def _terminal(process: Process) -> Finding:
+def _terminal(process: Process) -> DoctorFinding:
     from importlib.util import find_spec
     from shutil import get_terminal_size
 
     if not is_terminal(sys.stdout):
-        return Finding("ok", "terminal", "standard output is not one: answers are plain text")
+        return DoctorFinding("ok", "terminal", "standard output is not one: answers are plain text")
     size = get_terminal_size()
     parts = [
         f"{size.columns}x{size.lines}",
@@ -264,7 +268,7 @@ def _terminal(process: Process) -> Finding:
     parts.append("colours" if shows_colours(sys.stdout) else "no colours")
     if find_spec("readline") is None:
         detail = ", ".join([*parts, "no readline"])
-        return Finding(
+        return DoctorFinding(
             "warn", "terminal", detail, "Without readline a chat has no line editing and no history."
         )
-    return Finding("ok", "terminal", ", ".join(parts))
+    return DoctorFinding("ok", "terminal", ", ".join(parts))

@@ -11,7 +11,7 @@ from zeus_runtime.cli.options import ConfigArgs, config_argument
 from zeus_runtime.cli.streams import Style, answer, as_json
 
 if TYPE_CHECKING:
-    from zeus_runtime.cli.findings import Finding
+    from zeus_runtime.cli.findings import DoctorFinding
     from zeus_runtime.cli.process import Process
 
 _STYLES: dict[str, Style] = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -48,8 +48,8 @@ def command(
 
 
 def _shown(
-    findings: Iterable[Finding], *, as_object: bool, redact: Callable[[str], str]
-) -> Iterator[Finding]:
+    findings: Iterable[DoctorFinding], *, as_object: bool, redact: Callable[[str], str]
+) -> Iterator[DoctorFinding]:
     for finding in findings:
         told: Any = finding.redacted(redact)
         if not as_object:

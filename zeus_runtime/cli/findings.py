@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 Status: TypeAlias = Literal["ok", "warn", "fail"]
 
 
-class Finding(NamedTuple):
+class DoctorFinding(NamedTuple):
     """The result of one check.
 
     Args:
@@ -25,7 +25,7 @@ class Finding(NamedTuple):
     remedy: str = ""
     exit_code: int = 0
 
-    def redacted(self, redact: Callable[[str], str]) -> Finding:
+    def redacted(self, redact: Callable[[str], str]) -> DoctorFinding:
         """The finding without secrets."""
         return self._replace(detail=redact(self.detail), remedy=redact(self.remedy))
 
@@ -34,6 +34,6 @@ class Finding(NamedTuple):
         return {name: value for name, value in self._asdict().items() if name != "exit_code"}
 
 
-def missing(subject: str, detail: str, remedy: str) -> Finding:
+def missing(subject: str, detail: str, remedy: str) -> DoctorFinding:
     """Something a run needs is not there."""
-    return Finding("fail", subject, detail, remedy, exit_code=4)
+    return DoctorFinding("fail", subject, detail, remedy, exit_code=4)

@@ -18,7 +18,7 @@ MAX_INPUT: Final = 50_000_000
 """Bytes of piped input, or characters of one line of it: what never ends would take all the memory."""
 
 
-class Lines:
+class PromptInput:
     """Reads prompts; use it as a context manager, so that the history is kept.
 
     Args:

@@ -33,7 +33,7 @@ _GOES_ON: Final = "    ┊ "
 _LEAST_COLUMNS: Final = 12
 
 
-class Line(NamedTuple):
+class StyledLine(NamedTuple):
     """A line to write, and how it looks."""
 
     text: str
@@ -47,7 +47,7 @@ def question_lines(
     whole: bool = False,
     width: int | None = None,
     rest: str = "v shows all",
-) -> list[Line]:
+) -> list[StyledLine]:
     """The action, the reason for the question, and its deadline.
 
     Two different calls never look the same, and no line of a value looks like a line of Zeus's: values of several lines
@@ -64,9 +64,9 @@ def question_lines(
     return [part for line in shown for part in folded(line, width)]
 
 
-def _lines(pending: PendingApproval, answers: Sequence[str], rest: str | None) -> Iterator[Line]:
+def _lines(pending: PendingApproval, answers: Sequence[str], rest: str | None) -> Iterator[StyledLine]:
     waits = "asks" if pending.is_question else "waits for approval"
-    yield Line(f"{tool_label(pending.tool)} {waits} ({pending.id})", "yellow")
+    yield StyledLine(f"{tool_label(pending.tool)} {waits} ({pending.id})", "yellow")
     preview = pending.preview
     hidden = preview.stands_for if preview is not None and preview.changes and rest is not None else ()
     arguments = [(str(name), value) for name, value in pending.arguments.items() if name not in hidden]
@@ -78,46 +78,46 @@ def _lines(pending: PendingApproval, answers: Sequence[str], rest: str | None) -
             yield from _change(change, rest)
         yield from _left(len(preview.changes), "change", rest)
         if preview.problem:
-            yield Line(f"  no diff: {one_line(preview.problem)}")
+            yield StyledLine(f"  no diff: {one_line(preview.problem)}")
     for each in answers[: _most(rest)]:
         kept = each if rest is None else _cut(each)
-        yield Line(f"  answer: {kept}")
+        yield StyledLine(f"  answer: {kept}")
         yield from _unshown(each, kept, rest)
     yield from _left(len(answers), "field", rest)
     if pending.reason and not pending.is_question:
-        yield Line(f"  because: {one_line(pending.reason)}")
+        yield StyledLine(f"  because: {one_line(pending.reason)}")
     if pending.expires_ms is not None:
         until = datetime.fromtimestamp(pending.expires_ms / 1000, UTC).astimezone()
-        yield Line(f"  until {until:%Y-%m-%d %H:%M:%S}, then: {pending.on_timeout}")
+        yield StyledLine(f"  until {until:%Y-%m-%d %H:%M:%S}, then: {pending.on_timeout}")
 
 
 def _most(rest: str | None) -> int | None:
     return None if rest is None else MOST_LINES
 
 
-def _left(count: int, noun: str, rest: str | None) -> Iterator[Line]:
+def _left(count: int, noun: str, rest: str | None) -> Iterator[StyledLine]:
     if rest is not None and (left := count - MOST_LINES) > 0:
-        yield Line(f"  … {left:,} more {noun}{'s' if left > 1 else ''}; {rest}", "yellow")
+        yield StyledLine(f"  … {left:,} more {noun}{'s' if left > 1 else ''}; {rest}", "yellow")
 
 
-def _unshown(text: str, kept: str, rest: str | None) -> Iterator[Line]:
+def _unshown(text: str, kept: str, rest: str | None) -> Iterator[StyledLine]:
     if left := len(text) - len(kept):
-        yield Line(f"    … {left:,} more characters; {rest}", "yellow")
+        yield StyledLine(f"    … {left:,} more characters; {rest}", "yellow")
 
 
-def _argument(name: str, value: Any, rest: str | None) -> Iterator[Line]:
+def _argument(name: str, value: Any, rest: str | None) -> Iterator[StyledLine]:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     kept = text if rest is None else _cut(text)
     name = _short_name(name, rest)
     if isinstance(value, str) and "\n" in text:
-        yield Line(f"  {name}:")
-        yield from (Line(f"{_BLOCK}{exact_blanks(line)}") for line in kept.split("\n"))
+        yield StyledLine(f"  {name}:")
+        yield from (StyledLine(f"{_BLOCK}{exact_blanks(line)}") for line in kept.split("\n"))
     elif isinstance(value, str):
         quoted = needs_quotes(text)
         shown = json_shown(kept) if quoted else exact(kept)
-        yield Line(f"  {name}: {shown}")
+        yield StyledLine(f"  {name}: {shown}")
     else:
-        yield Line(f"  {name}: {exact_json(kept)}")
+        yield StyledLine(f"  {name}: {exact_json(kept)}")
     yield from _unshown(text, kept, rest)
 
 
@@ -135,21 +135,21 @@ def _cut(text: str) -> str:
     return "\n".join(text[:MOST_CHARACTERS].split("\n")[:MOST_LINES])
 
 
-def _change(change: Change, rest: str | None) -> Iterator[Line]:
+def _change(change: Change, rest: str | None) -> Iterator[StyledLine]:
     found = difference(change.before or "", change.after)
     removed, added = (sum(each.kind == kind for each in found) for kind in "-+")
     if change.before is None:
         did = f"new file, {added:,} {'line' if added == 1 else 'lines'}"
     else:
         did = f"{removed:,} removed, {added:,} added" if found else "no line changes"
-    yield Line(f"  {exact_line(change.path)}: {did}", "bold")
+    yield StyledLine(f"  {exact_line(change.path)}: {did}", "bold")
     kept = found if rest is None else _cut_diff(found)
     for each in kept:
         yield from _diff_line(each)
     if len(kept) < len(found):
         characters = sum(len(each.text) for each in found[len(kept) :])
         more = f"{len(found) - len(kept):,} more lines ({characters:,} characters)"
-        yield Line(f"    … {more}; {rest}", "yellow")
+        yield StyledLine(f"    … {more}; {rest}", "yellow")
 
 
 def _cut_diff(found: Sequence[DiffLine]) -> Sequence[DiffLine]:
@@ -161,17 +161,17 @@ def _cut_diff(found: Sequence[DiffLine]) -> Sequence[DiffLine]:
     return found[:MOST_LINES]
 
 
-def _diff_line(line: DiffLine) -> Iterator[Line]:
+def _diff_line(line: DiffLine) -> Iterator[StyledLine]:
     if line.kind == "@":
-        yield Line(f"    @@ line {line.text}", "dim")
+        yield StyledLine(f"    @@ line {line.text}", "dim")
         return
     text = line.text.removesuffix("\n")
-    yield Line(f"    {line.kind} {exact_blanks(text)}", _STYLES[line.kind])
+    yield StyledLine(f"    {line.kind} {exact_blanks(text)}", _STYLES[line.kind])
     if text == line.text:
-        yield Line("    \\ no newline at the end", "dim")
+        yield StyledLine("    \\ no newline at the end", "dim")
 
 
-def folded(line: Line, width: int | None) -> Iterator[Line]:
+def folded(line: StyledLine, width: int | None) -> Iterator[StyledLine]:
     """A line in pieces that fit, so that no terminal begins a part of a value where our own lines begin."""
     room = None if width is None else max(_LEAST_COLUMNS, width - 1)
     if room is None or _columns(line.text) <= room:
@@ -180,8 +180,8 @@ def folded(line: Line, width: int | None) -> Iterator[Line]:
     *pieces, last = _pieces(line.text, room - 1)
     for piece in pieces:
         # A space at the end of a piece could not be seen.
-        yield Line(f"{piece[:-1]}␠" if piece[-1] == " " else piece, line.style)
-    yield Line(last, line.style)
+        yield StyledLine(f"{piece[:-1]}␠" if piece[-1] == " " else piece, line.style)
+    yield StyledLine(last, line.style)
 
 
 def _pieces(text: str, room: int) -> Iterator[str]:

@@ -33,7 +33,7 @@ from zeus_runtime.cli.words import config_and_prompt
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.cli.views import View
+    from zeus_runtime.cli.views import RunView
     from zeus_runtime.errors import ZeusError
     from zeus_runtime.events import RunCompleted, RunFailed
     from zeus_runtime.plan.validated import Checked
@@ -281,7 +281,7 @@ def carry_out(process: Process, request: Request) -> int:
     return ending.exit_code
 
 
-async def _ending(checked: Checked, request: Request, view: View) -> RunCompleted | RunFailed:
+async def _ending(checked: Checked, request: Request, view: RunView) -> RunCompleted | RunFailed:
     from contextlib import AsyncExitStack
 
     from zeus_runtime.agent.agent import Agent

@@ -15,13 +15,13 @@ from zeus_runtime.events import ApprovalRequested, Event, RunCompleted, RunFaile
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.cli.approval_prompt import Asking
-    from zeus_runtime.cli.views import View
+    from zeus_runtime.cli.views import RunView
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 async def drive(
-    agent: Agent, events: AsyncIterator[Event], view: View, approvals: Asking | None = None
+    agent: Agent, events: AsyncIterator[Event], view: RunView, approvals: Asking | None = None
 ) -> RunCompleted | RunFailed:
     """Show the events of one run and return the last.
 
@@ -73,7 +73,7 @@ async def drive(
 
 
 @contextmanager
-def _interruptible(stop: Callable[[], None], view: View) -> Iterator[Callable[[], bool]]:
+def _interruptible(stop: Callable[[], None], view: RunView) -> Iterator[Callable[[], bool]]:
     """While inside, a signal calls ``stop`` and a second one kills; gives a function that says whether one came."""
     loop = asyncio.get_running_loop()
     came: list[int] = []

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.plan.inventory import Opened, Stock
+    from zeus_runtime.plan.inventory import OutsideTools, Stock
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.tools import PlannedTool
     from zeus_runtime.registry import Plugin
@@ -162,7 +162,7 @@ def _plugin_object(plugin: Plugin) -> dict[str, Any]:
     return {"name": plugin.name, "distribution": plugin.distribution, "version": plugin.version}
 
 
-async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool], Opened]:
+async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool], OutsideTools]:
     """All tools in the order the model sees them, with the toolsets' where they are there, and how those are."""
     import asyncio
 
@@ -197,10 +197,10 @@ async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool
         await toolsets.aclose()
 
 
-def _opened(toolsets: Mapping[str, Toolset], *, started: bool = False) -> Opened:
-    from zeus_runtime.plan.inventory import Opened
+def _opened(toolsets: Mapping[str, Toolset], *, started: bool = False) -> OutsideTools:
+    from zeus_runtime.plan.inventory import OutsideTools
 
-    return Opened(
+    return OutsideTools(
         {name: toolset.status() for name, toolset in toolsets.items()},
         {name: toolset.accounts() for name, toolset in toolsets.items()},
         started=started,

@@ -152,10 +152,10 @@ def _data_hint(part: Part, former: Record) -> Iterator[str]:
 
 def tell(lines: Iterable[str]) -> None:
     """Write lines to standard error; a line too long for the terminal continues after a dotted bar."""
-    from zeus_runtime.cli.question import Line, folded
+    from zeus_runtime.cli.question import StyledLine, folded
 
     for line in lines:
-        for part in folded(Line(line), columns_of(sys.stderr) if is_terminal(sys.stderr) else None):
+        for part in folded(StyledLine(line), columns_of(sys.stderr) if is_terminal(sys.stderr) else None):
             complain(part.text)
 
 

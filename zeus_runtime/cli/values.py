@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.services import PlannedMemory
 
 
-class Value(NamedTuple):
+class ConfigValue(NamedTuple):
     """One value.
 
     Args:
@@ -39,11 +39,11 @@ class Value(NamedTuple):
         return ", ".join([first, *(f"overrides {mark}" for mark in older)])
 
 
-def effective_values(document: Document, plan: Plan) -> tuple[Value, ...]:
+def effective_values(document: Document, plan: Plan) -> tuple[ConfigValue, ...]:
     """The config's values in its own order, the options of its components with them."""
     redact = document.redactor.json
     return tuple(
-        Value(show_path(path), redact(value), _marks(document, written))
+        ConfigValue(show_path(path), redact(value), _marks(document, written))
         for path, value, written in _leaves(document, plan)
     )
 

@@ -10,10 +10,10 @@ from zeus_runtime.cli.streams import is_terminal
 from zeus_runtime.cli.views import JsonView, NdjsonView, PlainView, StreamedView
 
 if TYPE_CHECKING:
-    from zeus_runtime.cli.views import View
+    from zeus_runtime.cli.views import RunView
 
 
-def view_for(output: str, *, quiet: bool) -> View:
+def view_for(output: str, *, quiet: bool) -> RunView:
     """The view for ``--output``, by what standard output is.
 
     Args:

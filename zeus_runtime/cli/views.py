@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from zeus_runtime.cli.streams import answer, as_json, columns_of, complain, is_terminal
 from zeus_runtime.cli.wording import (
-    Totals,
+    TokenTotals,
     call_line,
     decision_line,
     ending_numbers,
@@ -40,7 +40,7 @@ PROGRESS_SECONDS: Final = 2.0
 """Between two lines of progress in a journal, which cannot take one back."""
 
 
-class View(Protocol):
+class RunView(Protocol):
     """Gets every event of a run but the questions that the terminal asks, the terminal one last."""
 
     def show(self, event: Event) -> None: ...
@@ -62,7 +62,7 @@ class Journal:
         self._quiet = quiet
         self._clock = clock
         self._told = float("-inf")
-        self._totals = Totals()
+        self._totals = TokenTotals()
 
     def show(self, event: Event) -> None:
         """Write the event's line, if it has one."""
@@ -171,7 +171,7 @@ class JsonView:
     """One JSON object when the run has ended."""
 
     def __init__(self) -> None:
-        self._totals = Totals()
+        self._totals = TokenTotals()
         self._notices: list[dict[str, str]] = []
 
     def show(self, event: Event) -> None:

@@ -25,7 +25,7 @@ LONGEST_NAME: Final = 64
 
 
 @dataclass(frozen=True)
-class Totals:
+class TokenTotals:
     """What the model calls seen so far used, in tokens."""
 
     calls: int = 0
@@ -34,7 +34,7 @@ class Totals:
     cached_tokens: int = 0
     cache_write_tokens: int = 0
 
-    def adding(self, usage: TokenUsage) -> Totals:
+    def adding(self, usage: TokenUsage) -> TokenTotals:
         """These totals and one more call's."""
         return replace(
             self,
@@ -101,7 +101,7 @@ def subagent_line(event: SubAgentEvent, width: int) -> str:
             return ""
 
 
-def usage_line(ending: RunCompleted | RunFailed, totals: Totals) -> str:
+def usage_line(ending: RunCompleted | RunFailed, totals: TokenTotals) -> str:
     """``session_… · 3 steps · 1,234 tokens in (1,000 cached) · 56 out · $0.0042``."""
     steps, cost = ending_numbers(ending)
     parts = [ending.session] if ending.session else []

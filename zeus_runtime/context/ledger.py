@@ -18,7 +18,7 @@ MAX_DECISIONS: Final = 24
 
 
 @dataclass(frozen=True)
-class Decision:
+class PolicyDecision:
     """A decision on a policy's proposals: one entry for all edits of a kind with the same outcome.
 
     Args:
@@ -99,7 +99,7 @@ class Step:
     messages: int = 0
     estimate_tokens: int = 0
     expected_tokens: int = 0
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[PolicyDecision, ...] = ()
     usage: StepUsage | None = None
     cost_usd: float | None = None
     cost_estimated: bool = False
@@ -156,6 +156,6 @@ class Step:
             raise ValueError(f"not a ledger entry: {error}") from None
 
 
-def _decision(value: Mapping[str, Any]) -> Decision:
+def _decision(value: Mapping[str, Any]) -> PolicyDecision:
     pairs = {name: tuple(value.get(name, ())) for name in ("seqs", "numbers")}
-    return Decision(**{**value, **pairs})
+    return PolicyDecision(**{**value, **pairs})

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Part:
+class PromptPart:
     """A section of the prompt or a tool's schema: the digest of its text, and its tokens."""
 
     digest: str
@@ -36,8 +36,8 @@ class Fixed:
 
     digest: str
     tokens: int
-    sections: Mapping[str, Part]
-    tools: Mapping[str, Part]
+    sections: Mapping[str, PromptPart]
+    tools: Mapping[str, PromptPart]
     texts: Mapping[str, str] = field(default_factory=dict, repr=False)
     sources: Mapping[str, str] = field(default_factory=dict)
 
@@ -48,8 +48,8 @@ def fixed_from_json(digest: str, text: str) -> Fixed:
     return Fixed(
         digest,
         value["tokens"],
-        {name: Part(*part) for name, part in value["sections"].items()},
-        {name: Part(*part) for name, part in value["tools"].items()},
+        {name: PromptPart(*part) for name, part in value["sections"].items()},
+        {name: PromptPart(*part) for name, part in value["tools"].items()},
         sources=value.get("sources", {}),
     )
 
@@ -63,10 +63,10 @@ class ToolCounts:
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
-        self._parts: dict[str, tuple[ToolSchema, Part, str]] = {}
+        self._parts: dict[str, tuple[ToolSchema, PromptPart, str]] = {}
         self._together: tuple[tuple[str, ...], int] = ((), 0)
 
-    def part(self, schema: ToolSchema) -> tuple[Part, str]:
+    def part(self, schema: ToolSchema) -> tuple[PromptPart, str]:
         """The tool's part, and its text."""
         known = self._parts.get(schema.name)
         if known is None or known[0] != schema:
@@ -75,7 +75,7 @@ class ToolCounts:
             )
             # Measured as the second of two: the framing around all tools belongs to no single tool.
             own = self._counter.tools([schema, schema]) - self._counter.tools([schema])
-            known = self._parts[schema.name] = (schema, Part(_digest(text), own), text)
+            known = self._parts[schema.name] = (schema, PromptPart(_digest(text), own), text)
         return known[1:]
 
     def together(self, schemas: Sequence[ToolSchema]) -> int:
@@ -101,7 +101,7 @@ class FixedParts:
         self._counter = counter
         self._schemas = schemas
         self._counts = tools or ToolCounts(counter)
-        self._sections: Mapping[str, Part] = {}
+        self._sections: Mapping[str, PromptPart] = {}
         self._last: tuple[tuple[Any, ...], Fixed] | None = None
 
     def measure(
@@ -143,8 +143,8 @@ class FixedParts:
         self._last = ((given, made_from), fixed)
         return fixed
 
-    def _part(self, text: str) -> Part:
-        return Part(_digest(text), self._counter.text(text))
+    def _part(self, text: str) -> PromptPart:
+        return PromptPart(_digest(text), self._counter.text(text))
 
 
 def _json(value: Any) -> str:

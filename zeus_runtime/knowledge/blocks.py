@@ -40,7 +40,7 @@ class Stretch(NamedTuple):
     fences: Sequence[tuple[int, int]] = ()
 
 
-class Lines:
+class TextLines:
     """A text's lines.
 
     Args:
@@ -83,7 +83,7 @@ class Lines:
             start += 1
 
 
-def stretches(lines: Lines, form: Form) -> Iterator[Stretch]:
+def stretches(lines: TextLines, form: Form) -> Iterator[Stretch]:
     """The stretches of a text in order; of what is not Markdown it is one."""
     if form == "markdown":
         yield from _stretches(lines)
@@ -91,7 +91,7 @@ def stretches(lines: Lines, form: Form) -> Iterator[Stretch]:
         yield Stretch(0, "", *lines.trimmed(0, len(lines.written)))
 
 
-def _stretches(lines: Lines) -> Iterator[Stretch]:
+def _stretches(lines: TextLines) -> Iterator[Stretch]:
     level, title, start, end = 0, "", 0, 0
     fences: list[tuple[int, int]] = []
     is_even, blanks, behind_fence = True, 0, 0
@@ -142,7 +142,7 @@ def _fence_end(lines: Sequence[str], start: int, fence: str) -> int:
     return len(lines)
 
 
-def blocks(lines: Lines, stretch: Stretch, form: Form) -> Iterator[Block]:
+def blocks(lines: TextLines, stretch: Stretch, form: Form) -> Iterator[Block]:
     """The blocks of a stretch in order; blank lines between them are left out.
 
     Args:
@@ -163,7 +163,7 @@ def blocks(lines: Lines, stretch: Stretch, form: Form) -> Iterator[Block]:
         yield from _paragraphs(lines, place, stretch.end)
 
 
-def _at_margin(lines: Lines, start: int, end: int) -> Iterator[Block]:
+def _at_margin(lines: TextLines, start: int, end: int) -> Iterator[Block]:
     last = start
     for first, behind in lines.parted(start, end):
         if first > start and lines.seen[first][0] not in " \t})]":
@@ -174,7 +174,7 @@ def _at_margin(lines: Lines, start: int, end: int) -> Iterator[Block]:
         yield "code", start, last
 
 
-def _paragraphs(lines: Lines, start: int, end: int) -> Iterator[Block]:
+def _paragraphs(lines: TextLines, start: int, end: int) -> Iterator[Block]:
     """Lines without a blank one as text, table or underlined heading."""
     seen = lines.seen
     for first, behind in lines.parted(start, end):
@@ -187,6 +187,6 @@ def _paragraphs(lines: Lines, start: int, end: int) -> Iterator[Block]:
         yield kind, first, behind
 
 
-def underlined(lines: Lines, start: int) -> tuple[int, str]:
+def underlined(lines: TextLines, start: int) -> tuple[int, str]:
     """Level and title of a heading that is underlined."""
     return 1 if "=" in lines.seen[start + 1] else 2, lines.seen[start].strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
-from zeus_runtime.knowledge.blocks import Kind, Lines, Stretch, blocks, stretches, underlined
+from zeus_runtime.knowledge.blocks import Kind, Stretch, TextLines, blocks, stretches, underlined
 from zeus_runtime.knowledge.convert import Converted, Form, Page
 from zeus_runtime.knowledge.long_blocks import parts, size_of
 
@@ -104,7 +104,7 @@ class _Page:
         self._limit = limit
         self._most_again = overlap
         self._prefix = "" if page.number is None else f"page {page.number}, "
-        self._lines = Lines(page.text)
+        self._lines = TextLines(page.text)
         self._is_ascii = page.text.isascii()
         self._pending: list[_Piece] = []
         self._filled = 0

@@ -29,7 +29,7 @@ _ORDERS: Final = 2
 _ANSWER_SECONDS: Final = 600
 
 
-class Embedding:
+class IngestEmbedding:
     """Embed the texts of one ingest. Use it with ``async with``, which ends the workers.
 
     A worker with room embeds a text; otherwise this process does, so it is never idle while work is left. Texts that a
@@ -53,7 +53,7 @@ class Embedding:
         )
         self._tasks: set[asyncio.Future[Vectors]] = set()
 
-    async def __aenter__(self) -> Embedding:
+    async def __aenter__(self) -> IngestEmbedding:
         return self
 
     async def __aexit__(

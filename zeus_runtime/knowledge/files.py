@@ -21,7 +21,7 @@ KNOWN_BINARY: Final = frozenset(
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFile:
     """A file to be read.
 
     Args:
@@ -41,7 +41,7 @@ class Found:
 
 def files_of(
     sources: Sequence[str], unread: Callable[[str, str], None] = lambda _folder, _why: None
-) -> Iterator[Found]:
+) -> Iterator[FoundFile]:
     """Every file of the sources, sorted, each once; hidden files, caches and links are left out.
 
     Args:
@@ -69,7 +69,7 @@ _HANDFUL_BYTES: Final = 256_000
 """Of files that are read and cut in one visit to another thread, which costs as much as cutting a chunk or two."""
 
 
-def handfuls(files: Sequence[Found], *, at_most: int) -> Iterator[Sequence[Found]]:
+def handfuls(files: Sequence[FoundFile], *, at_most: int) -> Iterator[Sequence[FoundFile]]:
     """The files in order, small ones together."""
     start, size = 0, 0
     for place, found in enumerate(files):
@@ -81,7 +81,7 @@ def handfuls(files: Sequence[Found], *, at_most: int) -> Iterator[Sequence[Found
         yield files[start:]
 
 
-def _of(source: str, unread: Callable[[str, str], None]) -> Iterator[Found]:
+def _of(source: str, unread: Callable[[str, str], None]) -> Iterator[FoundFile]:
     root = Path(source)
     if root.is_dir():
         yield from _below(source, source, root.name, unread)
@@ -89,10 +89,10 @@ def _of(source: str, unread: Callable[[str, str], None]) -> Iterator[Found]:
     with suppress(OSError):
         state = root.stat()
         if stat.S_ISREG(state.st_mode):
-            yield Found(source, root.name, root.name, source, state.st_size, state.st_mtime_ns)
+            yield FoundFile(source, root.name, root.name, source, state.st_size, state.st_mtime_ns)
 
 
-def _below(folder: str, source: str, label: str, unread: Callable[[str, str], None]) -> Iterator[Found]:
+def _below(folder: str, source: str, label: str, unread: Callable[[str, str], None]) -> Iterator[FoundFile]:
     try:
         with os.scandir(folder) as scanned:
             entries = sorted(scanned, key=lambda each: each.name)
@@ -117,4 +117,4 @@ def _below(folder: str, source: str, label: str, unread: Callable[[str, str], No
             unread(folder, error.strerror or str(error))
             continue
         if stat.S_ISREG(state.st_mode):
-            yield Found(entry.path, name, f"{label}/{name}", source, state.st_size, state.st_mtime_ns)
+            yield FoundFile(entry.path, name, f"{label}/{name}", source, state.st_size, state.st_mtime_ns)

@@ -22,17 +22,17 @@ from zeus_runtime.errors import ZeusError
 from zeus_runtime.knowledge import records
 from zeus_runtime.knowledge.chunks import Chunk
 from zeus_runtime.knowledge.convert import VERSION
-from zeus_runtime.knowledge.embedding import WORKERS, WORTH_BYTES, Embedding
+from zeus_runtime.knowledge.embedding import WORKERS, WORTH_BYTES, IngestEmbedding
 from zeus_runtime.knowledge.files import files_of, handfuls, is_utf8
-from zeus_runtime.knowledge.parts import Part, packed_parts
-from zeus_runtime.knowledge.reading import Looks, Read, Reader, Same, Unread
+from zeus_runtime.knowledge.parts import ChunkGroup, packed_parts
+from zeus_runtime.knowledge.reading import FileChanges, FileText, Reader, Same, Unread
 from zeus_runtime.knowledge.records import BaseInfo, KnownDocument
 from zeus_runtime.knowledge.word_numbers import WordNumbers
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from zeus_runtime.knowledge.files import Found
+    from zeus_runtime.knowledge.files import FoundFile
     from zeus_runtime.knowledge.on_behalf import OnBehalf
     from zeus_runtime.memory.embedding import Embedder, Vectors
 
@@ -116,7 +116,7 @@ class _Long:
         written: how many of its chunks are.
     """
 
-    read: Read
+    read: FileText
     key: int | None = None
     written: int = 0
 
@@ -144,7 +144,7 @@ class _Ingest:
         self._in_log = 0
         self._files = (0, 0)
         self._done = Ingested()
-        self._embedding: Embedding
+        self._embedding: IngestEmbedding
         self._ahead: deque[tuple[Future[Vectors], Callable[[Vectors], Awaitable[None]]]] = deque()
         self._sources: dict[str, int] = {}
         self._partial: dict[str, KnownDocument] = {}
@@ -152,7 +152,7 @@ class _Ingest:
             f"{VERSION}|{base.chunk_tokens}|{base.overlap_tokens}|{embedder.model}|{embedder.dimension}"
         )
 
-    def _found(self, unread: dict[str, str]) -> list[Found]:
+    def _found(self, unread: dict[str, str]) -> list[FoundFile]:
         """The files of the sources that the agent may read."""
         found = []
         for each in files_of(list(self._sources), unread.__setitem__):
@@ -185,7 +185,7 @@ class _Ingest:
         ]
         async with Reader(self._base, self._made_with, known, self._now_ns, self._secrets) as reader:
             workers = WORKERS if reader.bytes_to_read(files) >= WORTH_BYTES else 0
-            async with Embedding(self._embedder, workers=workers) as self._embedding:
+            async with IngestEmbedding(self._embedder, workers=workers) as self._embedding:
                 try:
                     await self._ingest(files, reader)
                 except ZeusError:
@@ -218,8 +218,8 @@ class _Ingest:
         self._tell(self._done.chunks, "")
         return self._done
 
-    async def _ingest(self, files: Sequence[Found], reader: Reader) -> None:
-        waiting: list[Read] = []
+    async def _ingest(self, files: Sequence[FoundFile], reader: Reader) -> None:
+        waiting: list[FileText] = []
         number = 0
         for some, looks in reader.turns(handfuls(files, at_most=BATCH)):
             self._files = (number, len(files))
@@ -233,14 +233,14 @@ class _Ingest:
         await self._write(waiting)
         await self._write_begun()
 
-    async def _counted(self, looks: Looks) -> list[Read]:
+    async def _counted(self, looks: FileChanges) -> list[FileText]:
         """Those that are to be written."""
         touched = [each for each in looks.files if isinstance(each, Same)]
         if touched:
             await self._database.write(lambda connection: records.note_unchanged(connection, touched))
         self._done.unchanged += looks.unchanged + len(touched)
         self._done.failed += [(each.label, each.reason) for each in looks.files if isinstance(each, Unread)]
-        return [each for each in looks.files if isinstance(each, Read)]
+        return [each for each in looks.files if isinstance(each, FileText)]
 
     def _tell(self, chunks: int, path: str) -> None:
         self._progress(Progress(*self._files, chunks, self._secrets.text(path)))
@@ -268,7 +268,7 @@ class _Ingest:
             now_ms = self._now_ns() // 1_000_000
             records.embed_by(connection, self._base.key, model, dimension, now_ms)
 
-    async def _write(self, reads: Sequence[Read]) -> None:
+    async def _write(self, reads: Sequence[FileText]) -> None:
         small = [each for each in reads if len(each.chunks) <= BATCH]
         if small:
             reused: dict[str, bytes] = {}
@@ -299,14 +299,14 @@ class _Ingest:
         self._ahead.popleft()
         await write(vectors)
 
-    async def _write_small(self, reads: Sequence[Read], texts: Sequence[str], vectors: Vectors) -> None:
+    async def _write_small(self, reads: Sequence[FileText], texts: Sequence[str], vectors: Vectors) -> None:
         made = packed_parts([each.chunks for each in reads], texts, vectors, self._numbers)
         await self._database.run(lambda connection: self._put(connection, reads, made))
         await self._logged(len(texts))
         for each in reads:
             self._count(each)
 
-    def _count(self, read: Read) -> None:
+    def _count(self, read: FileText) -> None:
         self._done.chunks += len(read.chunks)
         if read.known is None:
             self._done.added += 1
@@ -319,7 +319,9 @@ class _Ingest:
             await self._database.checkpoint()
             self._in_log = 0
 
-    def _put(self, connection: Connection, reads: Sequence[Read], made: Sequence[Sequence[Part]]) -> None:
+    def _put(
+        self, connection: Connection, reads: Sequence[FileText], made: Sequence[Sequence[ChunkGroup]]
+    ) -> None:
         old = [each.known.key for each in reads if each.known is not None]
         old += [self._partial[path].key for each in reads if (path := each.found.path) in self._partial]
         records.remove_documents(connection, self._base.key, old)
@@ -327,7 +329,7 @@ class _Ingest:
         records.write_documents(connection, self._base.key, rows)
         self._touch(connection)
 
-    async def _write_long(self, read: Read) -> None:
+    async def _write_long(self, read: FileText) -> None:
         """A part at a time; the first is what a killed ingest has embedded already."""
         reused = await self._reused(read)
         known = next(
@@ -354,7 +356,9 @@ class _Ingest:
             await self._database.run(partial(self._finish, read=read, key=long.key))
             self._count(read)
 
-    def _append(self, connection: Connection, *, read: Read, key: int | None, new: Sequence[Part]) -> int:
+    def _append(
+        self, connection: Connection, *, read: FileText, key: int | None, new: Sequence[ChunkGroup]
+    ) -> int:
         if key is not None:
             records.append_parts(connection, key, new)
             return key
@@ -364,7 +368,7 @@ class _Ingest:
         (made,) = records.write_documents(connection, self._base.key, [(self._row(read, ready=False), new)])
         return made
 
-    def _finish(self, connection: Connection, *, read: Read, key: int) -> None:
+    def _finish(self, connection: Connection, *, read: FileText, key: int) -> None:
         if read.known is not None:
             records.remove_documents(connection, self._base.key, [read.known.key])
         records.finish_document(connection, key, len(read.chunks))
@@ -380,7 +384,7 @@ class _Ingest:
 
         await self._database.run(work)
 
-    async def _reused(self, read: Read) -> dict[str, bytes]:
+    async def _reused(self, read: FileText) -> dict[str, bytes]:
         """Embedded text to vector, of what is written already of this file by this model."""
         found: dict[str, bytes] = {}
         width = 4 * self._embedder.dimension
@@ -391,7 +395,7 @@ class _Ingest:
                 found |= await self._database.run(partial(records.vectors_of, document=each.key))
         return {text: vector for text, vector in found.items() if len(vector) == width}
 
-    def _row(self, read: Read, *, ready: bool) -> dict[str, Any]:
+    def _row(self, read: FileText, *, ready: bool) -> dict[str, Any]:
         found = read.found
         return {
             "source": self._sources[found.source],
@@ -414,7 +418,7 @@ def _absent(paths: Sequence[str]) -> list[str]:
     return [path for path in paths if not os.path.lexists(path)]
 
 
-def _batch(reads: Sequence[Read]) -> int:
+def _batch(reads: Sequence[FileText]) -> int:
     """How many of the first ones fit into a batch together; at least one."""
     sizes = accumulate(len(each.chunks) for each in reads)
     return max(1, sum(size <= BATCH for size in sizes))

@@ -20,7 +20,7 @@ CHUNKS: Final = 32
 """Of a part, at most. To show one of them the part is read."""
 
 
-class Part(NamedTuple):
+class ChunkGroup(NamedTuple):
     """Some chunks of a document that follow each other.
 
     Args:
@@ -48,7 +48,7 @@ def packed_parts(
     numbers: WordNumbers,
     *,
     first: int = 0,
-) -> list[list[Part]]:
+) -> list[list[ChunkGroup]]:
     """The parts of each document.
 
     Args:
@@ -69,7 +69,7 @@ def packed_parts(
     rows = zip(packed_words(texts, ends, numbers), pairwise((0, *ends)), strict=True)
     return [
         [
-            Part(
+            ChunkGroup(
                 first + place * CHUNKS,
                 len(each),
                 *words,

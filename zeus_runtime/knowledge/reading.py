@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeGuard
 
 from zeus_runtime.knowledge.chunks import Chunk, chunks
 from zeus_runtime.knowledge.convert import MAX_BYTES, UnreadableError, convert_file, has_parser
-from zeus_runtime.knowledge.files import Found
+from zeus_runtime.knowledge.files import FoundFile
 from zeus_runtime.tools.masked_text import masked_bytes
 from zeus_runtime.tools.worker_process import Apart, processors
 
@@ -51,7 +51,7 @@ class Same:
 
 
 @dataclass(frozen=True)
-class Read:
+class FileText:
     """A file that is new or has new content.
 
     Args:
@@ -59,14 +59,14 @@ class Read:
         mtime_ns: when it was changed; 0 if the time may not reveal the next change.
     """
 
-    found: Found
+    found: FoundFile
     known: KnownDocument | None
     digest: str
     mtime_ns: int
     chunks: Sequence[Chunk]
 
 
-class Looks(NamedTuple):
+class FileChanges(NamedTuple):
     """The result of reading some files.
 
     Args:
@@ -74,10 +74,10 @@ class Looks(NamedTuple):
     """
 
     unchanged: int
-    files: Sequence[Read | Same | Unread]
+    files: Sequence[FileText | Same | Unread]
 
 
-Turn: TypeAlias = tuple[Sequence[Found], Callable[[], Awaitable[Looks]]]
+Turn: TypeAlias = tuple[Sequence[FoundFile], Callable[[], Awaitable[FileChanges]]]
 """Some files and what reads them; those that a parser reads may be read already."""
 
 
@@ -109,7 +109,7 @@ class Reader:
         self._free: LifoQueue[Apart] = LifoQueue()
         for each in self._aparts:
             self._free.put_nowait(each)
-        self._ahead: set[Task[Looks]] = set()
+        self._ahead: set[Task[FileChanges]] = set()
 
     async def __aenter__(self) -> Reader:
         return self
@@ -122,11 +122,11 @@ class Reader:
             apart.close()
         await gather(*self._ahead, return_exceptions=True)
 
-    def bytes_to_read(self, files: Iterable[Found]) -> int:
+    def bytes_to_read(self, files: Iterable[FoundFile]) -> int:
         """Of the files that may say something new."""
         return sum(found.size_bytes for found in files if not self._is_untouched(found))
 
-    def turns(self, parted: Iterable[Sequence[Found]]) -> Iterator[Turn]:
+    def turns(self, parted: Iterable[Sequence[FoundFile]]) -> Iterator[Turn]:
         """Each of the groups of files in its turn."""
         turns: deque[Turn] = deque()
         for files in parted:
@@ -135,7 +135,7 @@ class Reader:
                 yield turns.popleft()
         yield from turns
 
-    def _begun(self, files: Sequence[Found]) -> Callable[[], Awaitable[Looks]]:
+    def _begun(self, files: Sequence[FoundFile]) -> Callable[[], Awaitable[FileChanges]]:
         looked_at = [(found, self._known.get(found.path)) for found in files if not self._is_untouched(found)]
         unchanged = len(files) - len(looked_at)
         if not any(has_parser(found.name) for found, _ in looked_at):
@@ -144,14 +144,14 @@ class Reader:
         self._ahead.add(task)
         return lambda: self._awaited(task)
 
-    async def _awaited(self, task: Task[Looks]) -> Looks:
+    async def _awaited(self, task: Task[FileChanges]) -> FileChanges:
         looks = await task
         self._ahead.discard(task)
         return looks
 
     async def _looks_apart(
-        self, unchanged: int, files: Sequence[tuple[Found, KnownDocument | None]]
-    ) -> Looks:
+        self, unchanged: int, files: Sequence[tuple[FoundFile, KnownDocument | None]]
+    ) -> FileChanges:
         apart = await self._free.get()
         try:
             return await self._looks(unchanged, files, apart)
@@ -159,14 +159,14 @@ class Reader:
             self._free.put_nowait(apart)
 
     async def _looks(
-        self, unchanged: int, files: Sequence[tuple[Found, KnownDocument | None]], apart: Apart | None
-    ) -> Looks:
+        self, unchanged: int, files: Sequence[tuple[FoundFile, KnownDocument | None]], apart: Apart | None
+    ) -> FileChanges:
         """One visit to another thread for all of them."""
         if not files:
-            return Looks(unchanged, ())
-        return Looks(unchanged, await to_thread(lambda: [self._look(*each, apart) for each in files]))
+            return FileChanges(unchanged, ())
+        return FileChanges(unchanged, await to_thread(lambda: [self._look(*each, apart) for each in files]))
 
-    def _is_untouched(self, found: Found) -> bool:
+    def _is_untouched(self, found: FoundFile) -> bool:
         known = self._known.get(found.path)
         return self._is_same(known) and (known.size_bytes, known.mtime_ns) == (
             found.size_bytes,
@@ -176,7 +176,9 @@ class Reader:
     def _is_same(self, known: KnownDocument | None) -> TypeGuard[KnownDocument]:
         return known is not None and known.made_with == self._made_with
 
-    def _look(self, found: Found, known: KnownDocument | None, apart: Apart | None) -> Read | Same | Unread:
+    def _look(
+        self, found: FoundFile, known: KnownDocument | None, apart: Apart | None
+    ) -> FileText | Same | Unread:
         try:
             if found.size_bytes > MAX_BYTES:
                 raise UnreadableError(f"it has more than {MAX_BYTES:,} bytes")
@@ -185,7 +187,7 @@ class Reader:
             mtime_ns = 0 if self._now_ns() - found.mtime_ns < _FRESH_NS else found.mtime_ns
             if self._is_same(known) and known.digest == digest:
                 return Same(known.key, len(data), mtime_ns)
-            return Read(found, known, digest, mtime_ns, self._cut(found.name, data, apart))
+            return FileText(found, known, digest, mtime_ns, self._cut(found.name, data, apart))
         except UnreadableError as error:
             return Unread(found.label, error.message)
         except OSError as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
 
 from zeus_runtime.errors import UsageError
-from zeus_runtime.knowledge.parts import Part, unpacked_chunks
+from zeus_runtime.knowledge.parts import ChunkGroup, unpacked_chunks
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.store.compiled_statements import Prepared, sqlite_driver
 from zeus_runtime.store.knowledge_tables import BASE, DOCUMENT, PART, SOURCE
@@ -192,7 +192,7 @@ def vectors_of(connection: Connection, document: int) -> dict[str, bytes]:
 
 
 def write_documents(
-    connection: Connection, base: int, new: Sequence[tuple[Mapping[str, Any], Sequence[Part]]]
+    connection: Connection, base: int, new: Sequence[tuple[Mapping[str, Any], Sequence[ChunkGroup]]]
 ) -> list[int]:
     """New documents, each with its first parts. Their keys, in order."""
     if not new:
@@ -208,7 +208,7 @@ def write_documents(
     return keys
 
 
-def append_parts(connection: Connection, document: int, new: Sequence[Part]) -> None:
+def append_parts(connection: Connection, document: int, new: Sequence[ChunkGroup]) -> None:
     """Further parts of a document that is being written."""
     _put_parts(connection, [(document, *part) for part in new])
 
@@ -224,7 +224,7 @@ _NEW_DOCUMENT: Final = Prepared(
     .values({column.name: bindparam(column.name) for column in DOCUMENT.columns if column.name != "key"})
     .inline()
 )
-_PART_COLUMNS: Final = ("document", *Part._fields)
+_PART_COLUMNS: Final = ("document", *ChunkGroup._fields)
 _NEW_PART: Final = Prepared(insert(PART).values({name: bindparam(name) for name in _PART_COLUMNS}))
 
 

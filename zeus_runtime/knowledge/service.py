@@ -43,7 +43,7 @@ class Cutting:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The result of a search.
 
     Args:
@@ -223,7 +223,9 @@ class KnowledgeService:
         finally:
             give_back()
 
-    async def search(self, query: str, *, names: Sequence[str] | None = None, top_k: int = TOP_K) -> Found:
+    async def search(
+        self, query: str, *, names: Sequence[str] | None = None, top_k: int = TOP_K
+    ) -> SearchResult:
         """The chunks that fit a query best, by meaning and by words; of files that the agent may read now.
 
         Args:
@@ -245,7 +247,7 @@ class KnowledgeService:
         # A document's text was masked: its words are found by a masked query.
         query = self._secrets.text(query)
         if not bases or not query.strip():
-            return Found((), tuple(notices))
+            return SearchResult((), tuple(notices))
         searched, vectors = await self._vectors(query, bases, notices)
         # The rules are asked on another thread, for the tool that runs here.
         context, forms = copy_context(), "\n".join(self._secrets.forms)
@@ -258,7 +260,7 @@ class KnowledgeService:
                 connection, searched, query, vectors, top_k=top_k, is_closed=is_closed
             )
         )
-        return Found(tuple(map(self._masked, hits)), tuple(notices))
+        return SearchResult(tuple(map(self._masked, hits)), tuple(notices))
 
     def _masked(self, hit: Hit) -> Hit:
         """Text that was read before its secrets were known is stored unmasked, so mask it again."""

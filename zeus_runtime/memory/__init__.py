@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.admission.decisions import Neighbour as Neighbour
     from zeus_runtime.memory.admission.decisions import Passed as Passed
     from zeus_runtime.memory.admission.decisions import Rejected as Rejected
-    from zeus_runtime.memory.admission.decisions import Stored as Stored
+    from zeus_runtime.memory.admission.decisions import StoredAlone as StoredAlone
     from zeus_runtime.memory.admission.decisions import Superseded as Superseded
     from zeus_runtime.memory.admission.gate import decide as decide
     from zeus_runtime.memory.admission.gate import validate as validate
     from zeus_runtime.memory.admission.sensitive import injection_rule as injection_rule
     from zeus_runtime.memory.admission.sensitive import secret_rule as secret_rule
-    from zeus_runtime.memory.admission.verdict import Change as Change
+    from zeus_runtime.memory.admission.verdict import TextVerdict as TextVerdict
     from zeus_runtime.memory.embedding import Calibration as Calibration
     from zeus_runtime.memory.embedding import Embedder as Embedder
     from zeus_runtime.memory.embedding import EmbeddingUnavailableError as EmbeddingUnavailableError
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "Calibration": "embedding",
     "Caller": "items",
-    "Change": "admission.verdict",
+    "TextVerdict": "admission.verdict",
     "Decision": "admission.decisions",
     "Duplicate": "admission.decisions",
     "Embedder": "embedding",
@@ -68,7 +68,7 @@ _ROOMS = {
     "Ranked": "retrieval.ranking",
     "Reach": "permissions",
     "Rejected": "admission.decisions",
-    "Stored": "admission.decisions",
+    "StoredAlone": "admission.decisions",
     "Superseded": "admission.decisions",
     "VectorQuery": "vectors",
     "VectorStore": "vectors",

@@ -9,7 +9,7 @@ from zeus_runtime.memory.items import Caller, Embedding
 
 if TYPE_CHECKING:
     from zeus_runtime.config.ref import Ref
-    from zeus_runtime.memory.opened import Opened
+    from zeus_runtime.memory.opened import OpenedMemory
 
 
 class CallerEmbeddings:
@@ -19,7 +19,7 @@ class CallerEmbeddings:
         opened: the memories.
     """
 
-    def __init__(self, opened: Opened, caller: Caller) -> None:
+    def __init__(self, opened: OpenedMemory, caller: Caller) -> None:
         self._opened = opened
         self._caller = caller
 

@@ -75,7 +75,7 @@ class SecondLook:
         connection: Connection,
         caller: Caller,
         item: MemoryItem,
-        place: records.Place,
+        place: records.MemoryPlace,
         embedded: Embedded,
     ) -> tuple[str, ...]:
         now = self._database.time()

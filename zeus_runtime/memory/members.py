@@ -14,7 +14,7 @@ from zeus_runtime.memory.items import Caller, Role
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from zeus_runtime.memory.opened import Opened
+    from zeus_runtime.memory.opened import OpenedMemory
 
 _HEADS: Final = ("owner", "admin")
 
@@ -43,7 +43,7 @@ class Members:
         caller: as the config says.
     """
 
-    def __init__(self, opened: Opened, caller: Caller) -> None:
+    def __init__(self, opened: OpenedMemory, caller: Caller) -> None:
         self._opened = opened
         self._caller = caller
 

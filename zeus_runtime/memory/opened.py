@@ -66,7 +66,7 @@ class MemorySource:
     secrets: Redactor = field(default_factory=Redactor)
 
 
-class Opened:
+class OpenedMemory:
     """What is open of one source; everything opens at first use.
 
     Args:

@@ -177,7 +177,7 @@ class Operations:
         item: MemoryItem,
         embedded: Embedded | None,
         decision: Decision,
-        before: records.Place,
+        before: records.MemoryPlace,
     ) -> Written:
         """Write ``item``, in the place of those that it supersedes, with histories and vectors."""
         place = records.changed(connection, before)
@@ -245,7 +245,7 @@ class Operations:
         scope: Scope,
         content: str,
         embedded: Embedded | None,
-        place: records.Place | None = None,
+        place: records.MemoryPlace | None = None,
     ) -> list[Neighbour]:
         return neighbours(
             connection,

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.memory.admission.decisions import Decision, Duplicate, Rejected, Stored, Superseded
+from zeus_runtime.memory.admission.decisions import Decision, Duplicate, Rejected, StoredAlone, Superseded
 from zeus_runtime.memory.items import MemoryItem
 
 Outcome: TypeAlias = Literal["stored", "duplicate", "superseded", "rejected"]
@@ -115,7 +115,7 @@ def saved(decision: Decision, item: MemoryItem | None) -> Saved:
             replaced=decision.of,
             also_replaced=decision.also,
         )
-    assert isinstance(decision, Stored)
+    assert isinstance(decision, StoredAlone)
     if item is not None and item.trust == "quarantined":
         return Saved("stored", item, f"Kept {_APART}")
     return Saved("stored", item, "Saved.")

@@ -99,7 +99,7 @@ class Removal:
         return self._remove(connection, going, records.changed(connection, place), user_id)
 
     def _remove(
-        self, connection: Connection, going: Sequence[MemoryItem], place: records.Place, by: str
+        self, connection: Connection, going: Sequence[MemoryItem], place: records.MemoryPlace, by: str
     ) -> tuple[str, ...]:
         """Remove items of a place that is held; their ids."""
         ids = tuple(each.id for each in going)

@@ -31,7 +31,7 @@ from zeus_runtime.memory.items import (
     Status,
     Visibility,
 )
-from zeus_runtime.memory.opened import MemorySource, Opened, embedded_query
+from zeus_runtime.memory.opened import MemorySource, OpenedMemory, embedded_query
 from zeus_runtime.memory.outcomes import (
     Imported,
     MemoryStats,
@@ -41,7 +41,7 @@ from zeus_runtime.memory.outcomes import (
     refuse_unknown,
     unknown,
 )
-from zeus_runtime.memory.profile.profiles import Profiles
+from zeus_runtime.memory.profile.profiles import MemoryProfiles
 from zeus_runtime.memory.retrieval.ranking import PromptMemories, Ranked, format_memories_for_prompt
 from zeus_runtime.memory.writing import Writing
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.memory.members import Members
     from zeus_runtime.memory.operations import Operations
-    from zeus_runtime.memory.records import Change
+    from zeus_runtime.memory.records import HistoryEntry
     from zeus_runtime.memory.retrieval.search import Measure
     from zeus_runtime.prompt import SourcedText
 
@@ -68,7 +68,7 @@ class MemoryService:
     """
 
     def __init__(self, source: MemorySource, caller: Caller) -> None:
-        self._shared = Opened(source)
+        self._shared = OpenedMemory(source)
         self._caller = caller
 
     @property
@@ -82,9 +82,9 @@ class MemoryService:
         return self._shared.source.settings
 
     @property
-    def profiles(self) -> Profiles:
+    def profiles(self) -> MemoryProfiles:
         """The caller's user's and project's."""
-        return Profiles(self._shared, self._caller)
+        return MemoryProfiles(self._shared, self._caller)
 
     @property
     def embeddings(self) -> CallerEmbeddings:
@@ -380,7 +380,7 @@ class MemoryService:
             caller,
         )
 
-    async def memory_history(self, memory_id: str) -> list[Change]:
+    async def memory_history(self, memory_id: str) -> list[HistoryEntry]:
         """What happened to a memory, in order.
 
         Raises:

@@ -23,7 +23,7 @@ def supersede(
     *,
     by: str,
     at: datetime,
-    place: records.Place,
+    place: records.MemoryPlace,
 ) -> tuple[str, ...]:
     """Write that ``items`` hold no more since ``at``, with their histories and without their vectors.
 

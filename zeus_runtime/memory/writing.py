@@ -18,7 +18,7 @@ from zeus_runtime.memory.opened import embedded_texts
 from zeus_runtime.memory.outcomes import Imported, Outcome, Saved, known, rejected, saved
 
 if TYPE_CHECKING:
-    from zeus_runtime.memory.opened import Opened
+    from zeus_runtime.memory.opened import OpenedMemory
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class Writing:
         opened: where the memories are.
     """
 
-    def __init__(self, opened: Opened, caller: Caller) -> None:
+    def __init__(self, opened: OpenedMemory, caller: Caller) -> None:
         self._shared = opened
         self._caller = caller
 

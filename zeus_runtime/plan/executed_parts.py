@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Ground:
+class PartSource:
     """The inputs for finding the parts of one config.
 
     Args:
@@ -43,7 +43,7 @@ class Ground:
     trust: Trust
 
 
-def executing(ground: Ground) -> tuple[Part, ...]:
+def executing(ground: PartSource) -> tuple[Part, ...]:
     """Every part of one config that needs permission, without those of its sub-agents.
 
     Most configs have none, so the module that makes parts is imported only when one is found.
@@ -99,7 +99,7 @@ def permit(checked: Checked, server: Command | Remote) -> None:
     checked.trust.require([part])
 
 
-def _plugin_files(ground: Ground) -> Iterator[Part]:
+def _plugin_files(ground: PartSource) -> Iterator[Part]:
     names = [Path(name).name for name in ground.config.plugins.files]
     for part in ground.registry.executes:
         from dataclasses import replace
@@ -108,7 +108,7 @@ def _plugin_files(ground: Ground) -> Iterator[Part]:
         yield replace(part, where=str(position))
 
 
-def _servers(ground: Ground) -> Iterator[Part]:
+def _servers(ground: PartSource) -> Iterator[Part]:
     document = ground.document
     for name, server in ground.config.mcp_servers.items():
         yield from _server(ground, name, server, ("mcpServers", name))
@@ -126,7 +126,7 @@ def _servers(ground: Ground) -> Iterator[Part]:
             yield from _server(ground, name, server, path)
 
 
-def _server(ground: Ground, name: str, server: McpServer, path: ConfigPath) -> Iterator[Part]:
+def _server(ground: PartSource, name: str, server: McpServer, path: ConfigPath) -> Iterator[Part]:
     used = used_server(name, server)
     if used is None:
         return
@@ -135,7 +135,7 @@ def _server(ground: Ground, name: str, server: McpServer, path: ConfigPath) -> I
         yield part if _runs_in_project(ground, used) else _with_owner(ground, part)
 
 
-def _runs_in_project(ground: Ground, server: Command | Remote) -> bool:
+def _runs_in_project(ground: PartSource, server: Command | Remote) -> bool:
     """Whether a process runs in a folder of the project, where programs such as ``npx`` look for code."""
     from zeus_runtime.trust.parts import Command
 
@@ -161,7 +161,7 @@ def _server_part(
     return remote_part(server, mask=mask, where=where)
 
 
-def _options(ground: Ground) -> Iterator[Part]:
+def _options(ground: PartSource) -> Iterator[Part]:
     for path, value in _marked(ground, "value"):
         from zeus_runtime.trust.parts import option_part
 
@@ -173,7 +173,7 @@ def _options(ground: Ground) -> Iterator[Part]:
         yield _with_owner(ground, part)
 
 
-def _destinations(ground: Ground) -> Iterator[Part]:
+def _destinations(ground: PartSource) -> Iterator[Part]:
     document = ground.document
     if document.schema is None:
         return
@@ -213,7 +213,7 @@ def _sends(value: str, signs: Sequence[str]) -> bool:
     return not signs or any(sign in value for sign in signs)
 
 
-def _destination(ground: Ground, path: ConfigPath, value: str) -> Iterator[Part]:
+def _destination(ground: PartSource, path: ConfigPath, value: str) -> Iterator[Part]:
     document = ground.document
     is_file = path == ("storage", "url") and is_sqlite(value)
     if is_file or _is_free(value, document, ground.trust):
@@ -229,7 +229,7 @@ def _destination(ground: Ground, path: ConfigPath, value: str) -> Iterator[Part]
     yield _with_owner(ground, part)
 
 
-def _layers(ground: Ground) -> Iterator[Part]:
+def _layers(ground: PartSource) -> Iterator[Part]:
     """The files elsewhere that the config itself was read from: a base config, an overlay behind a link, ``.env``."""
     document = ground.document
     for name, file in document.files.items():
@@ -241,7 +241,7 @@ def _layers(ground: Ground) -> Iterator[Part]:
             yield _with_owner(ground, part)
 
 
-def _files(ground: Ground) -> Iterator[Part]:
+def _files(ground: PartSource) -> Iterator[Part]:
     """The files elsewhere that a config reads, such as a prompt; plugin files are found by ``_plugin_files``."""
     for named in ground.document.named_files():
         is_plugin = named.path[:2] == ("plugins", "files")
@@ -251,7 +251,7 @@ def _files(ground: Ground) -> Iterator[Part]:
             yield from _elsewhere(ground, named.path, named.file.resolve())
 
 
-def _databases(ground: Ground) -> Iterator[Part]:
+def _databases(ground: PartSource) -> Iterator[Part]:
     """The databases that this user's Zeus did not make, and those of another project."""
     from zeus_runtime.trust.databases import database_part, is_made
 
@@ -265,7 +265,7 @@ def _databases(ground: Ground) -> Iterator[Part]:
             yield from _elsewhere(ground, path, file)
 
 
-def _database_files(ground: Ground) -> Iterator[tuple[ConfigPath, Path]]:
+def _database_files(ground: PartSource) -> Iterator[tuple[ConfigPath, Path]]:
     """The SQLite databases that a config names, and those of its vector stores.
 
     Vector stores are in folders next to the database, whose names begin with the database's name, and in folders of
@@ -285,7 +285,7 @@ def _database_files(ground: Ground) -> Iterator[tuple[ConfigPath, Path]]:
         yield from ((path, each) for each in inside if is_database(each))
 
 
-def _elsewhere(ground: Ground, path: ConfigPath, file: Path) -> Iterator[Part]:
+def _elsewhere(ground: PartSource, path: ConfigPath, file: Path) -> Iterator[Part]:
     """A part for a file that is elsewhere (``_is_elsewhere``)."""
     if not _is_elsewhere(ground, file):
         return
@@ -296,7 +296,7 @@ def _elsewhere(ground: Ground, path: ConfigPath, file: Path) -> Iterator[Part]:
     yield _with_owner(ground, part)
 
 
-def _is_elsewhere(ground: Ground, file: Path) -> bool:
+def _is_elsewhere(ground: PartSource, file: Path) -> bool:
     """Whether a real path is outside the working directory, the outermost config's folder and the user's own Homes.
 
     The folders of other layers do not count as inside, because a config chooses what it extends.
@@ -304,11 +304,11 @@ def _is_elsewhere(ground: Ground, file: Path) -> bool:
     return not any(file.is_relative_to(each) for each in (*_inside(ground), *_own_folders(ground)))
 
 
-def _inside(ground: Ground) -> tuple[Path, Path]:
+def _inside(ground: PartSource) -> tuple[Path, Path]:
     return ground.document.directory.resolve(), Path(ground.trust.folder)
 
 
-def _is_named_in_own_home(ground: Ground, file: Path) -> bool:
+def _is_named_in_own_home(ground: PartSource, file: Path) -> bool:
     """Whether a path leads through one of the user's own Homes, whose links the user made."""
     return ".." not in file.parts and any(each.resolve() in _own_folders(ground) for each in file.parents)
 
@@ -329,7 +329,7 @@ def _is_free(address: str, document: Document, trust: Trust) -> bool:
     return is_here(address) or any(environ.get(name) == address for name in trust.variables)
 
 
-def _folders(ground: Ground) -> Iterator[Part]:
+def _folders(ground: PartSource) -> Iterator[Part]:
     """The folders of the workspace outside the working directory and the outermost config's folder."""
     document, workspace = ground.document, ground.config.workspace
     routes = ((("workspace", "routes", prefix), target) for prefix, target in workspace.routes.items())
@@ -343,7 +343,7 @@ def _folders(ground: Ground) -> Iterator[Part]:
         yield _with_owner(ground, part)
 
 
-def _marked(ground: Ground, what: str) -> Iterator[tuple[ConfigPath, str]]:
+def _marked(ground: PartSource, what: str) -> Iterator[tuple[ConfigPath, str]]:
     """The strings that are marked ``Executes`` and differ from their default."""
     document = ground.document
     if document.schema is None:
@@ -355,14 +355,14 @@ def _marked(ground: Ground, what: str) -> Iterator[tuple[ConfigPath, str]]:
             yield path, node.value
 
 
-def _with_owner(ground: Ground, part: Part) -> Part:
+def _with_owner(ground: PartSource, part: Part) -> Part:
     """The part, marked with whether it is the user's own."""
     from dataclasses import replace
 
     return replace(part, own=_is_own(ground, part))
 
 
-def _is_own(ground: Ground, part: Part) -> bool:
+def _is_own(ground: PartSource, part: Part) -> bool:
     """Whether everything in a part comes from the user's Home, an installed distribution, or the process.
 
     A ``.env`` that adds variables is in the project, and so may be the values that use them.
@@ -375,7 +375,7 @@ def _is_own(ground: Ground, part: Part) -> bool:
     )
 
 
-def _own_folders(ground: Ground) -> tuple[Path, ...]:
+def _own_folders(ground: PartSource) -> tuple[Path, ...]:
     installed = [home.resolve() for plugin, home in ground.registry.homes if plugin.distribution is not None]
     return (*ground.trust.homes, *installed)
 

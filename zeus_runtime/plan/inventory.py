@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OutsideTools:
     """The state of the components whose tools come from outside, by component name.
 
     Args:
@@ -56,7 +56,7 @@ class Stock:
 
 
 def inventory(
-    plan: Plan, registry: Registry, tools: Sequence[PlannedTool], opened: Opened
+    plan: Plan, registry: Registry, tools: Sequence[PlannedTool], opened: OutsideTools
 ) -> Sequence[Stock]:
     """Every category with each component that provides it, in the mode table's order, then components without one.
 
@@ -81,7 +81,7 @@ def inventory(
 
 
 def _stocks(
-    registered: Registered, plan: Plan, tools: Sequence[PlannedTool], opened: Opened
+    registered: Registered, plan: Plan, tools: Sequence[PlannedTool], opened: OutsideTools
 ) -> Iterator[Stock]:
     name, kind, gives = registered.name, registered.kind, registered.component.gives
     own = [each for each in tools if (each.component, each.kind) == (name, kind)]
@@ -95,7 +95,7 @@ def _stocks(
 
 
 def _state(
-    registered: Registered, category: str, tools: Sequence[PlannedTool], plan: Plan, opened: Opened
+    registered: Registered, category: str, tools: Sequence[PlannedTool], plan: Plan, opened: OutsideTools
 ) -> tuple[bool | None, str]:
     name, kind = registered.name, registered.kind
     key = "tools" if kind == "tool" else "middlewares"

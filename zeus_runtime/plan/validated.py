@@ -17,7 +17,7 @@ from zeus_runtime.config.secrets.written import secrets_of_repository
 from zeus_runtime.errors import MissingError, masking_errors
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
-from zeus_runtime.plan.executed_parts import Ground, executing
+from zeus_runtime.plan.executed_parts import PartSource, executing
 from zeus_runtime.registry import discover, installed_homes, installed_schema, own_homes, search_path
 from zeus_runtime.trust.decision import recorded_trust
 
@@ -231,7 +231,7 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
         homes=homes,
         config=config,
         trust=trust,
-        parts=executing(Ground(document, config, registry, trust)),
+        parts=executing(PartSource(document, config, registry, trust)),
         directory=directory,
         given_environ=environ,
         environ=document.environ,

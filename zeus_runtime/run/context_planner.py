@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, get_args
 from zeus_runtime.context import Budget, Edit, View, review
 from zeus_runtime.context.archive import Archive, ArchiveError
 from zeus_runtime.context.edits import edit_kind
-from zeus_runtime.context.ledger import MAX_DECISIONS, Decision
+from zeus_runtime.context.ledger import MAX_DECISIONS, PolicyDecision
 from zeus_runtime.context.planner import Cached, Refusal, Reported, breaks_cache, cached_prices
 from zeus_runtime.context.prompt_cost import Fixed
 from zeus_runtime.errors import ZeusError
@@ -52,7 +52,7 @@ class PlannedContext:
     view: View
     budget: Budget
     estimate_tokens: int
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[PolicyDecision, ...] = ()
     admitted: int = 0
 
 
@@ -102,7 +102,7 @@ class ContextPlanner:
         """
         view = self._transcript.view(cursor)
         before = view
-        decisions: list[Decision] = []
+        decisions: list[PolicyDecision] = []
         for name, policy in self._policies:
             if forced and view is not before and self._fits(view, fixed):
                 forced = False
@@ -128,7 +128,7 @@ class ContextPlanner:
         if reported_tokens and 2 * reported_tokens > planned.estimate_tokens:
             self._anchor = Reported(reported_tokens, planned.estimate_tokens)
 
-    def overflowed(self, planned: PlannedContext, error: ModelError) -> Decision:
+    def overflowed(self, planned: PlannedContext, error: ModelError) -> PolicyDecision:
         """Learn the request's true size and the window from an overflow error."""
         limit = error.limit_tokens
         if limit is not None and 0 < limit < self._limit:
@@ -136,7 +136,7 @@ class ContextPlanner:
         # Without a count in the error, at least one token more than the limit is certain.
         true_tokens = error.input_tokens or max(planned.budget.used_tokens, self._limit + 1)
         self._anchor = Reported(true_tokens, planned.estimate_tokens)
-        return Decision(
+        return PolicyDecision(
             "runtime",
             "overflow",
             False,
@@ -178,7 +178,7 @@ class ContextPlanner:
         view: View,
         fixed: Fixed,
         cursor: int,
-        decisions: list[Decision],
+        decisions: list[PolicyDecision],
         *,
         forced: bool,
     ) -> View:
@@ -245,13 +245,13 @@ class ContextPlanner:
     def _cached(self) -> Cached:
         return cached_prices(self._profile, self._sent)
 
-    def _refuse(self, name: str, refusals: Sequence[Refusal], decisions: list[Decision]) -> None:
+    def _refuse(self, name: str, refusals: Sequence[Refusal], decisions: list[PolicyDecision]) -> None:
         by_reason: dict[tuple[str, str], list[Edit]] = {}
         for refusal in refusals:
             by_reason.setdefault((edit_kind(refusal.edit), refusal.reason), []).append(refusal.edit)
         for (kind, reason), edits in by_reason.items():
             seqs = [edit.seq for edit in edits]
-            decisions.append(Decision(name, kind, False, reason, len(edits), (min(seqs), max(seqs))))
+            decisions.append(PolicyDecision(name, kind, False, reason, len(edits), (min(seqs), max(seqs))))
             told = (name, _NUMBER.sub("N", reason))
             if told not in self._told:
                 self._told.add(told)
@@ -270,7 +270,7 @@ def stamp(edit: Edit, before: int, after: int) -> Edit:
     return replace(edit, tokens_before=before, tokens_after=after)
 
 
-def listed(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
+def listed(decisions: Sequence[PolicyDecision]) -> tuple[PolicyDecision, ...]:
     """All of ``decisions``, or the first ones and a last decision that counts the rest."""
     if len(decisions) <= MAX_DECISIONS:
         return tuple(decisions)
@@ -279,13 +279,13 @@ def listed(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
     edits = sum(each.count for each in rest)
     return (
         *decisions[: MAX_DECISIONS - 1],
-        Decision("runtime", "more", admitted, f"{len(rest)} more decisions are not listed", edits),
+        PolicyDecision("runtime", "more", admitted, f"{len(rest)} more decisions are not listed", edits),
     )
 
 
-def grouped(edits: Sequence[Edit], *, first_number: int) -> list[Decision]:
+def grouped(edits: Sequence[Edit], *, first_number: int) -> list[PolicyDecision]:
     """One decision for each group of consecutive admitted edits with the same policy and kind."""
-    decisions: list[Decision] = []
+    decisions: list[PolicyDecision] = []
     start = 0
     for place in range(1, len(edits) + 1):
         one = edits[start]
@@ -297,7 +297,7 @@ def grouped(edits: Sequence[Edit], *, first_number: int) -> list[Decision]:
         group = edits[start:place]
         seqs = [edit.seq for edit in group]
         decisions.append(
-            Decision(
+            PolicyDecision(
                 one.policy,
                 edit_kind(one),
                 True,

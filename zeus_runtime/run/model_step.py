@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from zeus_runtime.context.ledger import Decision, Step, StepUsage
+from zeus_runtime.context.ledger import PolicyDecision, Step, StepUsage
 from zeus_runtime.context.planner import Reported
 from zeus_runtime.context.prompt_cost import Fixed, FixedParts
 from zeus_runtime.errors import ZeusError
@@ -116,7 +116,7 @@ class ModelStep:
         Raises:
             ModelError: the provider's; the ledger has an entry for it.
         """
-        decisions: tuple[Decision, ...] = ()
+        decisions: tuple[PolicyDecision, ...] = ()
         retries, failure, self._cost_usd, self._is_estimated = 0, None, None, False
         while True:
             request = await self._request(cursor, steps, forced=retries > 0)
@@ -152,7 +152,12 @@ class ModelStep:
         return request.planned
 
     def _step(
-        self, cursor: int, run_id: str, request: _Request, decisions: tuple[Decision, ...], started: float
+        self,
+        cursor: int,
+        run_id: str,
+        request: _Request,
+        decisions: tuple[PolicyDecision, ...],
+        started: float,
     ) -> Step:
         planned, fixed = request.planned, request.fixed
         former = self._transcript.last_step

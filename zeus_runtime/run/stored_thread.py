@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.models.messages import from_payload
-from zeus_runtime.store.branch import Line, edits_aside, line_of
+from zeus_runtime.store.branch import SessionBranch, edits_aside, line_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -37,7 +37,7 @@ class StoredThread:
 
     entries: Sequence[LogEntry] = ()
     edits: Sequence[str] = ()
-    line: Line = field(default_factory=Line)
+    line: SessionBranch = field(default_factory=SessionBranch)
     edits_aside: Container[int] = ()
     rollbacks: int = 0
     last_step: Step | None = None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from traceback import format_exception
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.context.ledger import Decision, Step
+from zeus_runtime.context.ledger import PolicyDecision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
 from zeus_runtime.middleware.chain import MiddlewareError, chain
@@ -61,7 +61,7 @@ class Compaction:
     tokens_after: int
     messages_before: int
     messages_after: int
-    decisions: tuple[Decision, ...]
+    decisions: tuple[PolicyDecision, ...]
 
 
 class Session:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
-    from zeus_runtime.skills.discovery import Root as Root
     from zeus_runtime.skills.discovery import Skill as Skill
+    from zeus_runtime.skills.discovery import SkillRoot as SkillRoot
     from zeus_runtime.skills.discovery import Skills as Skills
     from zeus_runtime.skills.discovery import find_skills as find_skills
     from zeus_runtime.skills.discovery import has_skills as has_skills
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "Resource": "resources",
-    "Root": "discovery",
+    "SkillRoot": "discovery",
     "Skill": "discovery",
     "Skills": "discovery",
     "Warned": "front_matter",

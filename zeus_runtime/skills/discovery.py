@@ -31,7 +31,7 @@ Status: TypeAlias = Literal["offered", "shadowed", "untrusted", "hidden", "unusa
 
 
 @dataclass(frozen=True)
-class Root:
+class SkillRoot:
     """A folder of skills.
 
     Args:
@@ -61,7 +61,7 @@ class Skill:
     name: str
     description: str
     folder: Path
-    root: Root
+    root: SkillRoot
     status: Status
     by: Path | None = None
     license: str = ""
@@ -96,7 +96,7 @@ class Skills:
         return {each.name: each for each in self.offered}
 
 
-def skill_roots(*, directory: Path, workspace: Path, homes: Sequence[Path]) -> tuple[Root, ...]:
+def skill_roots(*, directory: Path, workspace: Path, homes: Sequence[Path]) -> tuple[SkillRoot, ...]:
     """The folders that may hold skills, nearest first; a folder is listed once.
 
     Args:
@@ -105,19 +105,19 @@ def skill_roots(*, directory: Path, workspace: Path, homes: Sequence[Path]) -> t
         homes: the Home folders, nearest first. The project's own ``.zeus`` is also a Home, and its skills are the
             project's. Skills of the other Homes belong to the user, a plugin or the config.
     """
-    found: dict[Path, Root] = {}
+    found: dict[Path, SkillRoot] = {}
     for base in (workspace, directory):
         for folder in PROJECT_FOLDERS:
             path = base.absolute() / folder
-            found.setdefault(path, Root(path, project=True))
+            found.setdefault(path, SkillRoot(path, project=True))
     for home in homes:
         path = home.absolute() / "skills"
-        found.setdefault(path, Root(path, project=False))
+        found.setdefault(path, SkillRoot(path, project=False))
     return tuple(found.values())
 
 
 def has_skills(
-    roots: Sequence[Root], *, trust_project: bool, hides: Callable[[Path], bool] = lambda file: False
+    roots: Sequence[SkillRoot], *, trust_project: bool, hides: Callable[[Path], bool] = lambda file: False
 ) -> bool:
     """Whether there is at least one ``SKILL.md`` to offer; reads no file.
 
@@ -134,7 +134,7 @@ def has_skills(
 
 
 def find_skills(
-    roots: Sequence[Root],
+    roots: Sequence[SkillRoot],
     *,
     trust_project: bool,
     known: Mapping[Path, tuple[object, Skill]] | None = None,
@@ -208,7 +208,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _read(
-    root: Root,
+    root: SkillRoot,
     folder: Path,
     known: Mapping[Path, tuple[object, Skill]],
     read: dict[Path, tuple[object, Skill]],
@@ -224,7 +224,7 @@ def _read(
     return skill
 
 
-def _parsed(root: Root, folder: Path, state: os.stat_result) -> Skill:
+def _parsed(root: SkillRoot, folder: Path, state: os.stat_result) -> Skill:
     real = folder.resolve(strict=True)
     file = (real / FILE).resolve(strict=True)
     if file.parent != real:
@@ -250,7 +250,7 @@ def _parsed(root: Root, folder: Path, state: os.stat_result) -> Skill:
     )
 
 
-def _unusable(root: Root, folder: Path, why: str) -> Skill:
+def _unusable(root: SkillRoot, folder: Path, why: str) -> Skill:
     from zeus_runtime.skills.front_matter import Warned
 
     return Skill(folder.name, "", folder, root, "unusable", warnings=(Warned(1, 1, why),))

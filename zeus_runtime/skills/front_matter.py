@@ -45,7 +45,7 @@ class Warned:
 
 
 @dataclass(frozen=True)
-class Read:
+class FrontMatter:
     """A parsed ``SKILL.md``.
 
     Args:
@@ -67,7 +67,7 @@ class Read:
     warnings: tuple[Warned, ...]
 
 
-def read_skill_text(data: bytes) -> Read:
+def read_skill_text(data: bytes) -> FrontMatter:
     """Parse the bytes of a ``SKILL.md`` as far as possible.
 
     Bytes that are not UTF-8 become U+FFFD; a byte order mark and CR LF are accepted. Front matter that is not valid
@@ -89,7 +89,7 @@ def read_skill_text(data: bytes) -> Read:
     hidden = str(values.get("disable-model-invocation", "")).strip().lower() in ("true", "yes", "on")
     license_ = _line(values["license"]) if isinstance(values.get("license"), str) else ""
     warnings.sort(key=lambda each: (each.line, each.column))
-    return Read(name, description, body, body_line, not hidden, license_, tuple(warnings))
+    return FrontMatter(name, description, body, body_line, not hidden, license_, tuple(warnings))
 
 
 def _decoded(data: bytes, warnings: list[Warned]) -> str:

@@ -32,7 +32,7 @@ class Rollback:
 
 
 @dataclass(frozen=True)
-class Line:
+class SessionBranch:
     """The messages of a conversation in order: those of ``spans``, then all from ``start`` on.
 
     Args:
@@ -64,13 +64,13 @@ class Line:
         return self.start + rest - 1
 
 
-def line_of(rollbacks: Iterable[Rollback]) -> Line:
+def line_of(rollbacks: Iterable[Rollback]) -> SessionBranch:
     """The line after ``rollbacks``, given in order."""
-    line = Line()
+    line = SessionBranch()
     for each in rollbacks:
         whole = (*line.spans, range(line.start, each.last_seq + 1))
         left = (range(span.start, min(span.stop, each.kept_seq + 1)) for span in whole)
-        line = Line(tuple(span for span in left if span), each.last_seq + 1)
+        line = SessionBranch(tuple(span for span in left if span), each.last_seq + 1)
     return line
 
 

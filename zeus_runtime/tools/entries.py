@@ -10,7 +10,7 @@ from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools import atomic
 from zeus_runtime.tools.paths import WorkspaceError, join
-from zeus_runtime.tools.safe_open import OPEN_FOLDER, Place
+from zeus_runtime.tools.safe_open import OPEN_FOLDER, OpenFolder
 
 EntryKind: TypeAlias = Literal["file", "directory", "link", "other"]
 
@@ -28,7 +28,7 @@ class FileEntry:
         return self.path.rpartition("/")[2]
 
 
-def scan(place: Place, parts: tuple[str, ...], *, sizes: bool) -> dict[str, FileEntry]:
+def scan(place: OpenFolder, parts: tuple[str, ...], *, sizes: bool) -> dict[str, FileEntry]:
     if not stat.S_ISDIR(place.present().st_mode):
         raise WorkspaceError(f"{printable(join(parts))} is not a folder.", remedy="Use read_file for files.")
     folder = os.open(place.name, OPEN_FOLDER, dir_fd=place.folder)

@@ -8,7 +8,7 @@ import stat
 
 from zeus_runtime.escaping import printable
 from zeus_runtime.tools.paths import WorkspaceError, join
-from zeus_runtime.tools.safe_open import Place
+from zeus_runtime.tools.safe_open import OpenFolder
 
 _SPECIAL = {
     stat.S_IFIFO: "a FIFO, not a file",
@@ -51,7 +51,7 @@ def require_file(status: os.stat_result, parts: tuple[str, ...]) -> None:
     raise WorkspaceError(f"{path} is {_SPECIAL.get(stat.S_IFMT(status.st_mode), 'not a regular file')}.")
 
 
-def replaceable(place: Place, parts: tuple[str, ...]) -> os.stat_result | None:
+def replaceable(place: OpenFolder, parts: tuple[str, ...]) -> os.stat_result | None:
     """The file at ``place``, which may be written anew; None where nothing is.
 
     Raises:

@@ -31,7 +31,7 @@ from zeus_runtime.tools.own_folders import ARCHIVES, STATE
 from zeus_runtime.tools.paths import WorkspaceError, folded, join
 
 
-class Call(NamedTuple):
+class CallingTool(NamedTuple):
     """The tool call that files are reached for.
 
     Args:
@@ -43,8 +43,8 @@ class Call(NamedTuple):
     approved: bool = False
 
 
-_UNKNOWN: Final = Call(ANY_TOOL)
-_CALL: ContextVar[Call] = ContextVar("zeus_tool_call", default=_UNKNOWN)
+_UNKNOWN: Final = CallingTool(ANY_TOOL)
+_CALL: ContextVar[CallingTool] = ContextVar("zeus_tool_call", default=_UNKNOWN)
 """Threads that a plugin starts do not inherit it: the default must be the strictest."""
 
 _LINKED_KEYS: ContextVar[dict[tuple[int, int], set[tuple[int, int]]] | None] = ContextVar(
@@ -56,7 +56,7 @@ _LINKED_KEYS: ContextVar[dict[tuple[int, int], set[tuple[int, int]]] | None] = C
 @contextmanager
 def calling(tool: str | None, *, approved: bool = False) -> Iterator[None]:
     """While inside, files are reached for a call of ``tool``; None: as the user names them or middlewares read them."""
-    token, keys = _CALL.set(Call(tool, approved)), _LINKED_KEYS.set({})
+    token, keys = _CALL.set(CallingTool(tool, approved)), _LINKED_KEYS.set({})
     try:
         yield
     finally:

@@ -27,7 +27,7 @@ OPEN_FOLDER = (
 
 
 @dataclass(frozen=True)
-class Place:
+class OpenFolder:
     """An open folder and a name in it (``.`` for the folder itself), with the canonical virtual path of the place."""
 
     folder: int
@@ -67,22 +67,22 @@ class Walk:
         self.create = create
         self.guard = guard
 
-    def run(self) -> Place:
+    def run(self) -> OpenFolder:
         while self.todo:
             name = self.todo.pop()
             if name == "..":
                 self._climb()
                 continue
-            status = Place(self.folders[-1], name, ()).status()
+            status = OpenFolder(self.folders[-1], name, ()).status()
             if status is not None and stat.S_ISLNK(status.st_mode):
                 self._follow(name)
             elif not self.todo:
                 self._ask_guard(name)
-                return Place(self.folders[-1], name, self._canonical(name))
+                return OpenFolder(self.folders[-1], name, self._canonical(name))
             else:
                 self._enter(name, status)
         self._ask_guard()
-        return Place(self.folders[-1], ".", self._canonical())
+        return OpenFolder(self.folders[-1], ".", self._canonical())
 
     def _canonical(self, *names: str) -> tuple[str, ...]:
         return (*self.prefix, *self.walked, *names)

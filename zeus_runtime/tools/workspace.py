@@ -30,7 +30,7 @@ from zeus_runtime.tools.mounts import Mounts
 from zeus_runtime.tools.own_folders import LinkedFolderError, opened, own_path
 from zeus_runtime.tools.paths import NoSuchFileError, WorkspaceError, join, split
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
-from zeus_runtime.tools.safe_open import Place, Walk
+from zeus_runtime.tools.safe_open import OpenFolder, Walk
 
 Reach: TypeAlias = Literal["look", "read", "write"]
 """What is done with a file: that it is there is told, it is read, it is changed."""
@@ -408,7 +408,7 @@ class WorkspaceFiles:
         return (host is None or host.is_dir()) and not self._hides(prefix)
 
     @contextmanager
-    def _place(self, parts: tuple[str, ...], *reaches: Reach, create: bool = False) -> Iterator[Place]:
+    def _place(self, parts: tuple[str, ...], *reaches: Reach, create: bool = False) -> Iterator[OpenFolder]:
         asked = self._mounts.host_of(parts)
         self._require(parts, *reaches, host=asked)
         prefix, host = self._mounts.of(parts)
@@ -444,11 +444,11 @@ class WorkspaceFiles:
         for reach in reaches:
             self.gate.require(parts, at, "write" if reach == "write" else "read", looks=reach == "look")
 
-    def _require_one_name(self, place: Place, descriptor: int) -> None:
+    def _require_one_name(self, place: OpenFolder, descriptor: int) -> None:
         if self.gate is not None:
             self.gate.require_one_name(place.parts, descriptor)
 
-    def _visible(self, found: dict[str, FileEntry], place: Place) -> dict[str, FileEntry]:
+    def _visible(self, found: dict[str, FileEntry], place: OpenFolder) -> dict[str, FileEntry]:
         """Those entries of a scanned folder that the policy does not hide."""
         if self.gate is None:
             return found
@@ -487,7 +487,7 @@ class WorkspaceFiles:
             return names or None
         return names
 
-    def _lock(self, place: Place) -> threading.Lock:
+    def _lock(self, place: OpenFolder) -> threading.Lock:
         status = os.fstat(place.folder)
         key = (status.st_dev, status.st_ino, place.name)
         with self._locks_lock:

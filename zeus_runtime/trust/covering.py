@@ -95,7 +95,7 @@ def covered(
     """
     every = (*words, *env)
     names = [list(_names(word)) for word in every]
-    search = _Search(project, project.directory / cwd)
+    search = _NameSearch(project, project.directory / cwd)
     search.grow(name for each in names[1:] for name in each)
     found = list(search.program(words[0], names[0]))
     for index, each in enumerate(names[1:], 1):
@@ -138,7 +138,7 @@ class TooLargeError(Exception):
     """A folder holds more entries than a digest reads."""
 
 
-class _Search:
+class _NameSearch:
     """The folders where names are looked up: the project's, and those that words name.
 
     Args:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from zeus_runtime.memory.admission import statement, values, word_forms, wording
 from zeus_runtime.memory.admission.changed import compare, tells_change
-from zeus_runtime.memory.admission.decisions import Decision, Duplicate, Neighbour, Stored, Superseded
+from zeus_runtime.memory.admission.decisions import Decision, Duplicate, Neighbour, StoredAlone, Superseded
 from zeus_runtime.memory.admission.gate import decide
 from zeus_runtime.memory.items import MemoryItem, MemorySettings
 from zeus_runtime.memory.normalise import duplicate_key, lowered, normalise
@@ -135,7 +135,7 @@ def plain_decision(content: str, neighbours: Sequence[Neighbour], limits: Memory
             reason = change.reason if change.decision == "superseded" else "trusted more"
             found.append((0 if same else 1, Superseded(item, reason)))
     if not found:
-        return Stored()
+        return StoredAlone()
     first = min(found, key=lambda each: each[0])[1]
     if isinstance(first, Duplicate):
         return first

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zeus_runtime.memory.admission import sensitive
-from zeus_runtime.memory.admission.patterns import Rule
+from zeus_runtime.memory.admission.patterns import NamedPattern
 from zeus_runtime.memory.admission.wording import FORMER, GONE, Telling
 from zeus_runtime.memory.normalise import lowered
 
@@ -24,7 +24,7 @@ MANY = 4_096
 
 
 @pytest.mark.parametrize("rule", [*RULES, *GONE, FORMER], ids=lambda rule: "|".join(rule.signs)[:30])
-def test_every_match_of_a_pattern_has_one_of_its_signs(rule: Rule | Telling) -> None:
+def test_every_match_of_a_pattern_has_one_of_its_signs(rule: NamedPattern | Telling) -> None:
     parsed = _parser.parse(rule.pattern.pattern, rule.pattern.flags)
     assert certain(list(parsed), rule.signs)
 

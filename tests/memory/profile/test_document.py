@@ -13,7 +13,7 @@ from zeus_runtime import ConfigError
 from zeus_runtime.memory.profile.document import profile_changes, profile_document
 from zeus_runtime.memory.profile.fields import (
     CHOICES,
-    Line,
+    ProfileValue,
     field_names,
     is_list,
     profile_fields,
@@ -23,7 +23,7 @@ from zeus_runtime.memory.profile.fields import (
 TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc")) | st.just("\n"), max_size=30)
 
 
-def document(written: dict[str, str], *lines: Line) -> str:
+def document(written: dict[str, str], *lines: ProfileValue) -> str:
     return profile_document("user", profile_fields("user", written, lines, {"mem_1": 1}))
 
 
@@ -44,7 +44,7 @@ def _typed(name: str, text: str) -> str:
 
 
 def test_what_memories_say_is_shown_and_not_taken_for_the_hands() -> None:
-    text = document({}, Line("profession", "diver", {"mem_1": 1}))
+    text = document({}, ProfileValue("profession", "diver", {"mem_1": 1}))
     assert "# from memories: diver\nprofession: " in text
     assert profile_changes("user", text, "p.yaml", "") == dict.fromkeys(field_names("user"), "")
 

@@ -17,7 +17,7 @@ from zeus_runtime.memory.items import Caller, MemoryItem
 from zeus_runtime.memory.profile.asking import lines_by_model
 from zeus_runtime.memory.profile.fields import (
     KeyDecision,
-    Line,
+    ProfileValue,
     ProjectProfile,
     UserProfile,
     profile_fields,
@@ -75,7 +75,7 @@ def item(
     return MemoryItem(f"m{number}", content, memory_type, scope, created_at=START, updated_at=START, **given)
 
 
-def drawn(found: list[Line]) -> set[tuple[str, str]]:
+def drawn(found: list[ProfileValue]) -> set[tuple[str, str]]:
     return {(line.field, line.value) for line in found}
 
 
@@ -139,7 +139,7 @@ def test_a_line_of_a_rule_stands_while_one_of_its_memories_does() -> None:
 
 
 def test_a_line_of_a_model_stands_while_all_of_its_memories_do() -> None:
-    line = Line("characteristics", "likes order", {"m1": 1, "m2": 1}, "model")
+    line = ProfileValue("characteristics", "likes order", {"m1": 1, "m2": 1}, "model")
     assert line.stands({"m1": 1, "m2": 1})
     assert not line.stands({"m1": 1})
     assert line.without(["m1"]) is None

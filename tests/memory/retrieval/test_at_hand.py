@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.memory.retrieval.cache import Shelf
+from zeus_runtime.memory.retrieval.cache import PlaceCache
 from zeus_runtime.memory.retrieval.fusion import Fusion
 from zeus_runtime.memory.retrieval.in_memory_search import Links, _highest, best_at_hand
-from zeus_runtime.memory.retrieval.lexical import Part
+from zeus_runtime.memory.retrieval.lexical import ShelfMatches
 from zeus_runtime.memory.retrieval.search import BareCosine, Fused, Measure
 from zeus_runtime.memory.vectors import AtHand
 
@@ -91,7 +91,7 @@ ones = st.builds(
 measures: Any = st.sampled_from([Fused(Fusion()), Fused(Fusion(lexical_trust=0.3, floor=0.0)), BareCosine()])
 
 
-def part_of(name: str, items: Sequence[One], priority: float) -> tuple[Part, Cosines]:
+def part_of(name: str, items: Sequence[One], priority: float) -> tuple[ShelfMatches, Cosines]:
     names = [f"{name}{number}" for number in range(len(items))]
     shelf = Items(names, [each.confidence for each in items])
     visible = np.array([each.visible for each in items], np.bool_)
@@ -101,10 +101,10 @@ def part_of(name: str, items: Sequence[One], priority: float) -> tuple[Part, Cos
         for name, each in reversed(list(zip(names, items, strict=True)))
         if each.cosine is not None
     }
-    return Part(cast(Shelf, shelf), visible, lexical, priority), Cosines(cosines)
+    return ShelfMatches(cast(PlaceCache, shelf), visible, lexical, priority), Cosines(cosines)
 
 
-def scores_by_hand(parts: Sequence[tuple[Part, Cosines]], measure: Measure) -> dict[str, float]:
+def scores_by_hand(parts: Sequence[tuple[ShelfMatches, Cosines]], measure: Measure) -> dict[str, float]:
     found = {}
     for part, vectors in parts:
         known = dict(zip(vectors.names, vectors.values.tolist(), strict=True))
@@ -163,7 +163,7 @@ def test_what_the_bounds_leave_gets_a_closer_bound_before_it_is_compared() -> No
 
 def test_vectors_and_items_that_come_later_find_each_other() -> None:
     links, shelf, vectors = Links(), Items(["a", "b"], [1, 1]), Cosines({"b": 0.5})
-    place = cast(Shelf, shelf)
+    place = cast(PlaceCache, shelf)
     assert links.of(place, vectors).tolist() == [-1, 0]
     vectors.names += ["a", "c"]
     assert links.of(place, vectors).tolist() == [1, 0]
@@ -173,7 +173,7 @@ def test_vectors_and_items_that_come_later_find_each_other() -> None:
     shelf.names += ["a"]
     assert links.of(place, vectors).tolist() == [1, 3, 2, -1, 1]
     again = Items(["c"], [1])
-    assert links.of(cast(Shelf, again), vectors).tolist() == [2]
+    assert links.of(cast(PlaceCache, again), vectors).tolist() == [2]
     other = Cosines({"c": 0.1, "a": 0.2})
     assert links.of(place, other).tolist() == [1, -1, 0, -1, 1]
     shelf.reading, shelf.names = object(), ["c"]

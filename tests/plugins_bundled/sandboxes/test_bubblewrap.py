@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from zeus_plugins.sandboxes.bubblewrap.backend import Bubblewrap
-from zeus_plugins.sandboxes.bubblewrap.command import Root, arguments_of, waiting
+from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot, arguments_of, waiting
 from zeus_plugins.sandboxes.bubblewrap.host import host_root
 from zeus_plugins.sandboxes.bubblewrap.identity import Identity
 from zeus_plugins.sandboxes.bubblewrap.options import Options
@@ -251,7 +251,7 @@ def test_an_ordinary_users_programs_are_in_a_user_namespace_that_makes_no_others
     """Root runs this as nobody; an ordinary user as themselves."""
     bubblewrap(tmp_path)
     given = arguments_of(
-        Root(None, None), Identity(1000, False), SandboxLimits(), {}, filter_fd=3, status_fd=4
+        SandboxRoot(None, None), Identity(1000, False), SandboxLimits(), {}, filter_fd=3, status_fd=4
     )
     given = _without(_without(given, "--seccomp", 2), "--json-status-fd", 2)
     shell = "id -u; unshare -Ur true; echo $?; grep CapEff /proc/self/status; ulimit -a"

@@ -24,7 +24,7 @@ from zeus_plugins.sandboxes.ssh import asking, plain
 from zeus_plugins.sandboxes.ssh import framing as wire
 from zeus_plugins.sandboxes.ssh.backend import sandboxes
 from zeus_plugins.sandboxes.ssh.bootstrap import command, parcel
-from zeus_plugins.sandboxes.ssh.connection import Line
+from zeus_plugins.sandboxes.ssh.connection import SshConnection
 from zeus_plugins.sandboxes.ssh.framing import ASKED, next_frame, said
 from zeus_plugins.sandboxes.ssh.options import Options
 
@@ -243,7 +243,7 @@ async def test_a_connection_that_is_cut_is_said_and_leaves_nothing_running(
 
 
 async def test_who_finds_a_connection_lost_leaves_the_one_made_since(server: Server, tmp_path: Path) -> None:
-    line = Line(Options(**server.options()), tmp_path, {})
+    line = SshConnection(Options(**server.options()), tmp_path, {})
     lost = await line.open()
     lost.abort()
     await lost.wait_closed()

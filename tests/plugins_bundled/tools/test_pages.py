@@ -7,17 +7,17 @@ import io
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zeus_plugins.tools.filesystem.pages import Page, PageLimits, bounded_lines, read_page
+from zeus_plugins.tools.filesystem.pages import LinePage, PageLimits, bounded_lines, read_page
 
 LIMITS = PageLimits(lines=3, line_chars=20, chars=1_000)
 
 
-def page(data: bytes, first: int = 1, limits: PageLimits = LIMITS) -> Page:
+def page(data: bytes, first: int = 1, limits: PageLimits = LIMITS) -> LinePage:
     return read_page(io.BytesIO(data), first, limits, lambda: False)
 
 
 def test_a_short_file_is_one_page() -> None:
-    assert page(b"a\nb\n") == Page("1\ta\n2\tb", 1, 2, 2, windows=False)
+    assert page(b"a\nb\n") == LinePage("1\ta\n2\tb", 1, 2, 2, windows=False)
 
 
 def test_a_last_line_without_an_end_counts() -> None:
@@ -27,12 +27,12 @@ def test_a_last_line_without_an_end_counts() -> None:
 
 
 def test_an_empty_file_has_no_lines() -> None:
-    assert page(b"") == Page("", 1, 0, 0, windows=False)
+    assert page(b"") == LinePage("", 1, 0, 0, windows=False)
 
 
 def test_a_page_in_the_middle_knows_the_whole() -> None:
     data = b"".join(b"line %d\n" % n for n in range(1, 11))
-    assert page(data, 4) == Page("4\tline 4\n5\tline 5\n6\tline 6", 4, 6, 10, windows=False)
+    assert page(data, 4) == LinePage("4\tline 4\n5\tline 5\n6\tline 6", 4, 6, 10, windows=False)
 
 
 @pytest.mark.parametrize(("data", "total"), [(b"a\nb\n", 2), (b"a\nb", 2), (b"", 0)])
@@ -46,7 +46,7 @@ def test_only_newlines_end_lines() -> None:
 
 
 def test_crlf_is_not_shown_but_told() -> None:
-    assert page(b"a\r\nb\r\n") == Page("1\ta\n2\tb", 1, 2, 2, windows=True)
+    assert page(b"a\r\nb\r\n") == LinePage("1\ta\n2\tb", 1, 2, 2, windows=True)
 
 
 def test_a_bom_is_not_shown() -> None:

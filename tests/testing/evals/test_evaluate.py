@@ -11,7 +11,7 @@ import yaml
 from zeus_runtime import Agent, ConfigError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.plan.validated import check
-from zeus_runtime.testing.evals import Check, Finding, Report, evaluate, stressed
+from zeus_runtime.testing.evals import Check, EvaluationFinding, Report, evaluate, stressed
 from zeus_runtime.testing.evals.__main__ import main
 from zeus_runtime.testing.evals.evaluation import stress
 from zeus_runtime.testing.evals.goal import goal
@@ -324,7 +324,9 @@ async def test_bad_input_is_an_error_and_no_report(tmp_path: Path) -> None:
 
 def test_a_report_passes_only_if_something_was_asked_and_nothing_failed() -> None:
     good, idle = Check("goal", "all", steps=3), Check("goal", "x", skipped="nothing")
-    bad = Check("needle", "all", "old result", findings=(Finding("needle-lost", 2, "gone", "text"),))
+    bad = Check(
+        "needle", "all", "old result", findings=(EvaluationFinding("needle-lost", 2, "gone", "text"),)
+    )
     assert Report("c", 1, (good, idle)).passed
     assert not Report("c", 1, (idle,)).passed
     report = Report("c", 8_000, (good, idle, bad))

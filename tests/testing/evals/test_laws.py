@@ -13,7 +13,7 @@ from zeus_runtime.context import Archive, DropBefore, Edit, fold
 from zeus_runtime.plugin.context import Evict, Pin, TruncateArguments
 from zeus_runtime.plugin.files import WorkspaceFiles
 from zeus_runtime.plugin.model import ModelRequest
-from zeus_runtime.testing.evals import Finding
+from zeus_runtime.testing.evals import EvaluationFinding
 from zeus_runtime.testing.evals.laws import compactions, orphans, paths_in, pins, recoverable
 from zeus_runtime.testing.evals.needle import but_for_room
 from zeus_runtime.testing.evals.provider import Sent
@@ -103,5 +103,7 @@ def test_paths_are_read_from_what_is_said() -> None:
 
 
 def test_a_law_that_is_broken_where_there_is_no_room_stays_broken() -> None:
-    found = [Finding(kind, 0, "wrong") for kind in ("overflow", "run-failed", "orphan", "original-lost")]
+    found = [
+        EvaluationFinding(kind, 0, "wrong") for kind in ("overflow", "run-failed", "orphan", "original-lost")
+    ]
     assert [each.kind for each in but_for_room(found)] == ["orphan", "original-lost"]

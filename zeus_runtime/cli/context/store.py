@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from zeus_runtime.cli.log import with_log
 from zeus_runtime.errors import UsageError, ZeusError
-from zeus_runtime.store.branch import Line, Rollback, edits_aside, line_of, steps_aside
+from zeus_runtime.store.branch import Rollback, SessionBranch, edits_aside, line_of, steps_aside
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -164,7 +164,7 @@ def _branches(
     return found
 
 
-def _on(line: Line, seq: int, following: Rollback | None) -> bool:
+def _on(line: SessionBranch, seq: int, following: Rollback | None) -> bool:
     return line.place(seq) is not None and (following is None or seq <= following.last_seq)
 
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
         Difference,
         Explanation,
         Fate,
-        Finding,
         SessionTotals,
+        TextPlace,
     )
-    from zeus_runtime.context.ledger import Decision, Step
-    from zeus_runtime.context.replay.provider_simulator import Outcome
+    from zeus_runtime.context.ledger import PolicyDecision, Step
+    from zeus_runtime.context.replay.provider_simulator import SimulatedCost
 
 
 def composition_text(session: str, found: Composition) -> str:
@@ -115,7 +115,7 @@ def _figure(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def findings_text(session: str, step: Step, text: str, found: Sequence[Finding]) -> str:
+def findings_text(session: str, step: Step, text: str, found: Sequence[TextPlace]) -> str:
     """Where a text stands or stood."""
     head = f"{session} · step {step.number}: {shortened(text, 60)!r}"
     if not found:
@@ -131,7 +131,7 @@ def findings_text(session: str, step: Step, text: str, found: Sequence[Finding])
     return "\n".join(lines)
 
 
-def outcomes_text(found: Sequence[Outcome]) -> str:
+def outcomes_text(found: Sequence[SimulatedCost]) -> str:
     """Sessions under policies, and each policy's cost beside the first one's."""
     first: dict[str, float | None] = {}
     rows = []
@@ -174,7 +174,7 @@ def outcomes_text(found: Sequence[Outcome]) -> str:
     return table(rows, header)
 
 
-def decision_line(decision: Decision) -> str:
+def decision_line(decision: PolicyDecision) -> str:
     """One decision in a line."""
     seqs = decision.seqs
     where = (

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.items import HiddenMemory, MemoryItem
     from zeus_runtime.memory.outcomes import MemoryStats
     from zeus_runtime.memory.profile.fields import ProfileField
-    from zeus_runtime.memory.records import Change
+    from zeus_runtime.memory.records import HistoryEntry
     from zeus_runtime.memory.retrieval.ranking import Ranked
 
 _CONTENT_COLUMNS = 80
@@ -93,7 +93,7 @@ def stats_text(stats: MemoryStats) -> str:
     return table(rows)
 
 
-def history_text(changes: Sequence[Change]) -> str:
+def history_text(changes: Sequence[HistoryEntry]) -> str:
     """What happened to a memory, in order."""
     rows = [
         (str(each.version), each.action, _local(each.at), each.by, shortened(each.content, _CONTENT_COLUMNS))

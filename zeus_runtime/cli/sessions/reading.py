@@ -17,7 +17,7 @@ from zeus_runtime.cli.wording import call_line
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.cli.sessions.stored import Message, Stored
+    from zeus_runtime.cli.sessions.stored import Message, StoredSession
     from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.store.listing import SessionInfo
     from zeus_runtime.store.thread_log import ThreadLog
@@ -83,7 +83,7 @@ def show_session(
     _tell_about(stored, len(stored.messages) - len(shown), redact)
 
 
-def _object(stored: Stored, shown: Sequence[Message], redact: Redactor) -> dict[str, Any]:
+def _object(stored: StoredSession, shown: Sequence[Message], redact: Redactor) -> dict[str, Any]:
     from zeus_runtime.cli.sessions.stored import decisions_as_json
 
     messages = [
@@ -99,7 +99,7 @@ def _object(stored: Stored, shown: Sequence[Message], redact: Redactor) -> dict[
     }
 
 
-def _tell_about(stored: Stored, hidden: int, redact: Redactor) -> None:
+def _tell_about(stored: StoredSession, hidden: int, redact: Redactor) -> None:
     """Report facts beside the conversation: family, open questions, the command to continue."""
     if hidden:
         complain(f"({hidden} message(s) set aside by a rollback: --all shows them)")
@@ -175,14 +175,14 @@ def _read(
     which: ConfigArgs,
     *,
     whole: bool = False,
-) -> Stored:
+) -> StoredSession:
     from zeus_runtime.cli.sessions.stored import read
     from zeus_runtime.errors import UsageError
 
     checked, own = read_owner(process, which)
     agent = checked.config.name if own else None
 
-    async def work(log: ThreadLog) -> Stored | None:
+    async def work(log: ThreadLog) -> StoredSession | None:
         latest = await log.sessions(agent=agent, limit=1) if session is None else ()
         name = session or (latest[0].session if latest else None)
         return None if name is None else await read(log, name, whole=whole)

@@ -35,7 +35,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredSession:
     """All that a database has of a session but its ledger, which ``zeus context`` shows."""
 
     info: SessionInfo
@@ -45,10 +45,10 @@ class Stored:
     snapshots: Sequence[Snapshot]
     approvals: Sequence[PendingApproval] = ()
     children: Sequence[SessionInfo] = ()
-    sub_agents: Sequence[Stored] = ()
+    sub_agents: Sequence[StoredSession] = ()
 
 
-async def read(log: ThreadLog, session: str, *, whole: bool = False) -> Stored:
+async def read(log: ThreadLog, session: str, *, whole: bool = False) -> StoredSession:
     """The session ``session``.
 
     Args:
@@ -70,7 +70,7 @@ async def read(log: ThreadLog, session: str, *, whole: bool = False) -> Stored:
         for each in await log.read(thread)
     ]
     children = await log.children(session)
-    return Stored(
+    return StoredSession(
         info=await log.info(thread),
         messages=messages,
         edits=await log.edit_entries(thread),
@@ -122,7 +122,7 @@ def decisions_as_json(approvals: Sequence[PendingApproval]) -> list[dict[str, An
     ]
 
 
-def as_document(stored: Stored) -> dict[str, Any]:
+def as_document(stored: StoredSession) -> dict[str, Any]:
     """Everything, for programs."""
     return {
         "format": FORMAT,
@@ -136,7 +136,7 @@ def as_document(stored: Stored) -> dict[str, Any]:
     }
 
 
-def as_markdown(stored: Stored) -> str:
+def as_markdown(stored: StoredSession) -> str:
     """The conversation to read: a heading for each message; results, calls and what was set aside in their place."""
     parts = [f"# {' '.join(stored.info.title.split()) or stored.info.session}"]
     parts.append(f"Session `{stored.info.session}` of the agent {stored.info.agent}.")

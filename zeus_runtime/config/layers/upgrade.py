@@ -13,14 +13,14 @@ CURRENT: Final = 1
 """The version this release reads without a step."""
 
 
-class Change(NamedTuple):
+class UpgradeChange(NamedTuple):
     """What one step did, at the node it did it to."""
 
     message: str
     node: Node
 
 
-Step: TypeAlias = Callable[[Mapping[str, Node]], tuple[dict[str, Node], list[Change]]]
+Step: TypeAlias = Callable[[Mapping[str, Node]], tuple[dict[str, Node], list[UpgradeChange]]]
 
 
 def upgrade(root: Node, sources: Sources) -> tuple[Node, tuple[Diagnostic, ...]]:
@@ -65,7 +65,7 @@ def upgrade(root: Node, sources: Sources) -> tuple[Node, tuple[Diagnostic, ...]]
     return root._replace(value=entries), tuple(notices)
 
 
-def _from_0(entries: Mapping[str, Node]) -> tuple[dict[str, Node], list[Change]]:
+def _from_0(entries: Mapping[str, Node]) -> tuple[dict[str, Node], list[UpgradeChange]]:
     """Version 0, the drafts' format: ``model_name``, ``middleware``, ``system_prompt_files``, ``max_steps``."""
     moves = {
         "model_name": ("model",),
@@ -78,9 +78,9 @@ def _from_0(entries: Mapping[str, Node]) -> tuple[dict[str, Node], list[Change]]
 
 def _moved(
     entries: Mapping[str, Node], moves: Mapping[str, tuple[str, ...]]
-) -> tuple[dict[str, Node], list[Change]]:
+) -> tuple[dict[str, Node], list[UpgradeChange]]:
     result: dict[str, Node] = {}
-    changes: list[Change] = []
+    changes: list[UpgradeChange] = []
     for key, node in entries.items():
         target = moves.get(key)
         if target is None:
@@ -89,7 +89,7 @@ def _moved(
         if find(Node(dict(entries), node.origins), target) is not None:
             result[key] = node
             continue
-        changes.append(Change(f"`{key}` is now `{'.'.join(target)}`", node))
+        changes.append(UpgradeChange(f"`{key}` is now `{'.'.join(target)}`", node))
         moved = node
         for step in reversed(target[1:]):
             moved = Node({step: moved}, (node.origin._replace(implied=True),))

@@ -12,20 +12,20 @@ from zeus_runtime.context.inspection.composition import (
     policy_totals,
     session_totals,
 )
-from zeus_runtime.context.inspection.difference import Change, Difference, difference
+from zeus_runtime.context.inspection.difference import Difference, StepDifference, difference
 from zeus_runtime.context.inspection.excerpts import around, excerpt
 from zeus_runtime.context.inspection.explanation import Explanation, explanation
-from zeus_runtime.context.inspection.missing import Finding, why_missing
+from zeus_runtime.context.inspection.missing import TextPlace, why_missing
 from zeus_runtime.context.inspection.trace import Branch, Fate, Trace
 
 __all__ = [
     "Branch",
-    "Change",
+    "StepDifference",
     "Composition",
     "Difference",
     "Explanation",
     "Fate",
-    "Finding",
+    "TextPlace",
     "PolicyTotals",
     "Row",
     "SessionTotals",

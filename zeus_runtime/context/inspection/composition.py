@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from zeus_runtime.context.inspection.trace import Trace
-from zeus_runtime.context.ledger import Decision, Step
+from zeus_runtime.context.ledger import PolicyDecision, Step
 from zeus_runtime.models.pictures import KEY as PICTURES
 from zeus_runtime.models.pictures import pictures_of
 
@@ -166,6 +166,6 @@ def session_totals(steps: Sequence[Step]) -> SessionTotals:
     )
 
 
-def decisions_of(step: Step) -> Sequence[Decision]:
+def decisions_of(step: Step) -> Sequence[PolicyDecision]:
     """The decisions of ``step``, admitted edits first."""
     return sorted(step.decisions, key=lambda decision: not decision.admitted)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Change:
+class StepDifference:
     """One difference between two steps.
 
     Args:
@@ -48,7 +48,7 @@ class Difference:
 
     before: Step
     after: Step
-    changes: Sequence[Change]
+    changes: Sequence[StepDifference]
 
 
 def difference(trace: Trace, first: int, second: int) -> Difference:
@@ -73,7 +73,7 @@ def difference(trace: Trace, first: int, second: int) -> Difference:
         tokens = (0 if now is None else now.tokens) - (0 if was is None else was.tokens)
         fate = _between(line, seq, before, after) if kind != "entered" and seq else None
         changes.append(
-            Change(
+            StepDifference(
                 kind,
                 "summary" if seq == 0 else "message",
                 "summary" if seq == 0 else str(seq),
@@ -88,7 +88,7 @@ def difference(trace: Trace, first: int, second: int) -> Difference:
     return Difference(before, after, changes)
 
 
-def _fixed_changes(trace: Trace, before: Step, after: Step) -> Iterator[Change]:
+def _fixed_changes(trace: Trace, before: Step, after: Step) -> Iterator[StepDifference]:
     old, new = trace.fixed(before), trace.fixed(after)
     if old is None or new is None or old.digest == new.digest:
         return
@@ -101,7 +101,7 @@ def _fixed_changes(trace: Trace, before: Step, after: Step) -> Iterator[Change]:
             tokens = (other.tokens if other else 0) - (one.tokens if one else 0)
             part = other or one
             assert part is not None
-            yield Change(
+            yield StepDifference(
                 change, what, name, "prompt", tokens, excerpt=excerpt(trace.texts.get(part.digest, ""))
             )
 

@@ -14,7 +14,7 @@ from zeus_runtime.models.content import whole_text
 
 
 @dataclass(frozen=True)
-class Finding:
+class TextPlace:
     """One place where a text is or was.
 
     Args:
@@ -36,7 +36,7 @@ class Finding:
     note: str = ""
 
 
-def why_missing(trace: Trace, text: str, number: int | None = None) -> Sequence[Finding]:
+def why_missing(trace: Trace, text: str, number: int | None = None) -> Sequence[TextPlace]:
     """The places of ``text`` in history, prompt and tools, and the edit that removed it from step ``number``.
 
     Messages that were set aside before that step, when the user went back to an earlier message, are searched too. The
@@ -47,20 +47,20 @@ def why_missing(trace: Trace, text: str, number: int | None = None) -> Sequence[
     trace = trace.line_of(step)
     wanted = text.casefold()
     view = trace.view(step)
-    found: list[Finding] = []
+    found: list[TextPlace] = []
     for seq, message in enumerate(trace.history, start=1):
         original = whole_text(message)
         if wanted not in original.casefold():
             continue
         found.append(_found(trace, view, seq, original, wanted, step))
     if view.summary is not None and wanted in (said := whole_text(view.summary)).casefold():
-        found.append(Finding("summary", "summary", "summary", "shown", around(said, wanted)))
+        found.append(TextPlace("summary", "summary", "summary", "shown", around(said, wanted)))
     found += _set_aside(trace, former, wanted)
     found += _in_fixed(trace, wanted, step)
     return found
 
 
-def _set_aside(trace: Trace, former: Sequence[Branch], wanted: str) -> Iterator[Finding]:
+def _set_aside(trace: Trace, former: Sequence[Branch], wanted: str) -> Iterator[TextPlace]:
     told: list[tuple[int, str]] = []
     for branch in former:
         for seq, message in enumerate(branch.history, start=1):
@@ -71,23 +71,23 @@ def _set_aside(trace: Trace, former: Sequence[Branch], wanted: str) -> Iterator[
                 continue
             told.append((seq, original))
             note = f"the user went back before it after step {branch.until_step}, where it was last part of the session"
-            yield Finding(
+            yield TextPlace(
                 "message", str(seq), source_of(message), "set aside", around(original, wanted), note=note
             )
 
 
-def _found(trace: Trace, view: View, seq: int, original: str, wanted: str, step: Step) -> Finding:
+def _found(trace: Trace, view: View, seq: int, original: str, wanted: str, step: Step) -> TextPlace:
     source = source_of(trace.history[seq - 1])
     said = around(original, wanted)
     if seq > step.cursor:
-        return Finding("message", str(seq), source, "later", said, note=f"it came after step {step.number}")
+        return TextPlace("message", str(seq), source, "later", said, note=f"it came after step {step.number}")
     if view.shown(seq) and wanted in whole_text(view.item_of(seq).message).casefold():
-        return Finding("message", str(seq), source, "shown", said)
+        return TextPlace("message", str(seq), source, "shown", said)
     fate = decisive([fate for fate in trace.fates.get(seq, ()) if fate.number <= step.edits])
-    return Finding("message", str(seq), source, "replaced" if view.shown(seq) else "left", said, fate)
+    return TextPlace("message", str(seq), source, "replaced" if view.shown(seq) else "left", said, fate)
 
 
-def _in_fixed(trace: Trace, wanted: str, step: Step) -> Iterator[Finding]:
+def _in_fixed(trace: Trace, wanted: str, step: Step) -> Iterator[TextPlace]:
     now = trace.fixed(step)
     current = {} if now is None else {part.digest for part in (*now.sections.values(), *now.tools.values())}
     told: set[str] = set()
@@ -110,4 +110,4 @@ def _in_fixed(trace: Trace, wanted: str, step: Step) -> Iterator[Finding]:
                     else "it came later"
                 )
                 status = "shown" if shown else "left" if last < step.number else "later"
-                yield Finding(what, name, "prompt", status, around(text, wanted), note=note)
+                yield TextPlace(what, name, "prompt", status, around(text, wanted), note=note)

@@ -27,7 +27,7 @@ _LIFETIMES: Final[Mapping[str, float]] = {"5m": 300.0, "1h": 3600.0}
 
 
 @dataclass(frozen=True)
-class Call:
+class SimulatedCall:
     """One call that the simulated provider answered or refused.
 
     Args:
@@ -74,7 +74,7 @@ class SimulatedProvider:
         summary_tokens: int = SUMMARY_TOKENS,
         marked: bool = False,
     ) -> None:
-        self.calls: list[Call] = []
+        self.calls: list[SimulatedCall] = []
         self.needles_needed = 0
         self.needles_kept = 0
         self._profile = profile
@@ -129,7 +129,9 @@ class SimulatedProvider:
         limit = self._profile.max_input_tokens
         if total > limit:
             self.calls.append(
-                Call(request.purpose, self._place, total, overflow=True, sources=self._sources(request))
+                SimulatedCall(
+                    request.purpose, self._place, total, overflow=True, sources=self._sources(request)
+                )
             )
             raise ModelError(
                 f"This model's maximum context length is {limit} tokens. However, your messages resulted in"
@@ -155,7 +157,9 @@ class SimulatedProvider:
         reason = "tool_calls" if getattr(message, "tool_calls", ()) else "stop"
         return ModelResponse(message, usage, reason, self.name, call.cost_usd)
 
-    def _charge(self, request: ModelRequest, segments: Sequence[Segment], output_tokens: int) -> Call:
+    def _charge(
+        self, request: ModelRequest, segments: Sequence[Segment], output_tokens: int
+    ) -> SimulatedCall:
         points = request.cache_points
         marks: Sequence[int] | None
         if points is not None:
@@ -179,7 +183,7 @@ class SimulatedProvider:
             split.written_tokens,
             cache_write_1h_tokens=split.written_tokens if lifetime == "1h" else 0,
         )
-        return Call(
+        return SimulatedCall(
             request.purpose,
             self._place,
             split.input_tokens,
@@ -249,7 +253,7 @@ _SOURCES: Final = {"human": "user", "ai": "assistant"}
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulatedCost:
     """The cost of one session under one policy.
 
     Args:
@@ -293,7 +297,7 @@ def outcome(
     compacted: frozenset[int],
     needles: tuple[int, int] = (0, 0),
     failure: str = "",
-) -> Outcome:
+) -> SimulatedCost:
     """Add up the calls of ``provider``.
 
     Args:
@@ -307,7 +311,7 @@ def outcome(
     turns = [call for call in answered if call.purpose == "turn"]
     quiet = [call for call in turns if call.answer not in compacted and call.former_tokens]
     costs = [call.cost_usd for call in answered]
-    return Outcome(
+    return SimulatedCost(
         session=session,
         policy=policy,
         steps=len(turns),

@@ -18,7 +18,7 @@ from zeus_runtime.memory.admission.alignment import LEAST, aligned
 from zeus_runtime.memory.admission.held_once import another_of_several
 from zeus_runtime.memory.admission.slots import filled, places_of, says_news, slots_of
 from zeus_runtime.memory.admission.statement import Statement, Word, state
-from zeus_runtime.memory.admission.verdict import Change, OfAKind
+from zeus_runtime.memory.admission.verdict import OfAKind, TextVerdict
 from zeus_runtime.memory.admission.word_forms import stem, turning
 from zeus_runtime.memory.admission.wording import (
     COPULAS,
@@ -40,7 +40,7 @@ from zeus_runtime.memory.normalise import duplicate_key
 _PLACE: Final = 4
 
 
-def compare(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None) -> Change:
+def compare(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None) -> TextVerdict:
     """Whether ``new`` repeats, replaces or leaves alone what ``old`` says.
 
     Args:
@@ -50,14 +50,14 @@ def compare(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None)
     return SAME_WORDS if same_words(new, old) else compare_other(new, old, near=near, of_a_kind=of_a_kind)
 
 
-SAME_WORDS: Final = Change("duplicate", "same words")
+SAME_WORDS: Final = TextVerdict("duplicate", "same words")
 
 
-def compare_other(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None) -> Change:
+def compare_other(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None) -> TextVerdict:
     """``compare`` for texts that do not have the same words."""
     ours, theirs = aligned(state(new), state(old))
     if _other_person(ours, theirs) or another_of_several(new, old):
-        return Change("different", "subject")
+        return TextVerdict("different", "subject")
     return _told(ours, theirs, near=near) or _compared(ours, theirs, of_a_kind, near=near)
 
 
@@ -75,7 +75,7 @@ def same_words(one: str, other: str) -> bool:
 _key: Final = lru_cache(1_024)(duplicate_key)
 
 
-def _told(ours: Statement, theirs: Statement, *, near: bool) -> Change | None:
+def _told(ours: Statement, theirs: Statement, *, near: bool) -> TextVerdict | None:
     """What the texts themselves call gone."""
     kept = {word.key for word in ours.words if not word.gone}
     gone = {word.key for word in ours.words if word.gone} - kept
@@ -89,30 +89,30 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> Change | None:
         pairs = [{one.key, other.key} & names for one, other in pairwise(said)]
         both = any(pair & gone and pair & kept for pair in pairs)
         if hit and (same or ((said[-1].key in gone or short) and not theirs.event and not both)):
-            return Change("superseded", "told")
+            return TextVerdict("superseded", "told")
     before = {word.key for word in theirs.words if word.gone} - {word.key for word in said}
     if near and before & kept:
-        return Change("superseded", "taken back")
+        return TextVerdict("superseded", "taken back")
     if near and gone and before and gone != before:
-        return Change("superseded", "told otherwise")
+        return TextVerdict("superseded", "told otherwise")
     return None
 
 
-def _compared(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, near: bool) -> Change:
+def _compared(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, near: bool) -> TextVerdict:
     new = [word for word in ours.words if not word.gone]
     old = [word for word in theirs.words if not word.gone]
     places = places_of(new, old)
     common = _common(new, old) if places is None else _kept(new, places)
     if not common:
         if near and _one_place(ours, theirs):
-            return Change("superseded", "value")
-        return Change("different", "nothing in common")
+            return TextVerdict("superseded", "value")
+        return TextVerdict("different", "nothing in common")
     if places is None:
         added, dropped = _rest(new, common), _rest(old, common)
     else:
         added, dropped = [new[at] for at in places], [old[at] for at in places]
     if _other_way(ours, theirs) or _other_subject(ours, theirs, added, dropped, common):
-        return Change("different", "subject")
+        return TextVerdict("different", "subject")
     flip = _denied(new, old, added, dropped)
     if flip is not None:
         return flip
@@ -120,29 +120,33 @@ def _compared(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, 
         if [word.key for word in ours.words if word.gone] != [
             word.key for word in theirs.words if word.gone
         ] and not near:
-            return Change("different", "told otherwise")
+            return TextVerdict("different", "told otherwise")
         return _same_words(ours, theirs, new, old)
     lone = {word.key for word in (*added, *dropped)}
     if lone <= _WISH and (theirs.order if added else ours.order):
-        return Change("duplicate", "same content")
+        return TextVerdict("duplicate", "same content")
     if lone <= MODALS:
-        return Change("superseded", "modality")
+        return TextVerdict("superseded", "modality")
     if lone <= _INTERVALS and "every" in ours.raw and "every" in theirs.raw:
-        return Change("superseded", "value")
+        return TextVerdict("superseded", "value")
     if not dropped:
         listed = (
             any(word.kind in ("name", "value") for word in added)
             or _limits(ours) - _limits(theirs)
             or _joins(ours, theirs)
         )
-        return Change("superseded", "says more") if near and not listed else Change("different", "says more")
+        return (
+            TextVerdict("superseded", "says more")
+            if near and not listed
+            else TextVerdict("different", "says more")
+        )
     if not added:
         wider = any(word.kind in ("name", "value") for word in dropped) or _limits(theirs) - _limits(ours)
         told = any(turning(word) and word not in theirs.raw for word in ours.raw)
         return (
-            Change("duplicate", "says less")
+            TextVerdict("duplicate", "says less")
             if near and not (wider or told)
-            else Change("different", "says less")
+            else TextVerdict("different", "says less")
         )
     return filled(ours, theirs, slots_of(new, old, places), near=near, of_a_kind=of_a_kind)
 
@@ -281,15 +285,15 @@ def _about(word: Word, where: Statement, *, only: bool) -> bool:
 
 def _denied(
     new: Sequence[Word], old: Sequence[Word], added: Sequence[Word], dropped: Sequence[Word]
-) -> Change | None:
+) -> TextVerdict | None:
     sides = {word.key: word.denied for word in old}
     flips = [word for word in new if word.key in sides and word.denied != sides[word.key]]
     if flips:
         if added and dropped:
-            return Change("different", "denies another")
-        return Change("superseded", "denial")
+            return TextVerdict("different", "denies another")
+        return TextVerdict("superseded", "denial")
     if _opposite({word.key for word in added}, {word.key for word in dropped}):
-        return Change("superseded", "opposite")
+        return TextVerdict("superseded", "opposite")
     return None
 
 
@@ -304,10 +308,10 @@ def _opposite(new: Set[str], old: Set[str]) -> bool:
     )
 
 
-def _same_words(ours: Statement, theirs: Statement, new: Sequence[Word], old: Sequence[Word]) -> Change:
+def _same_words(ours: Statement, theirs: Statement, new: Sequence[Word], old: Sequence[Word]) -> TextVerdict:
     passive = (" by " in ours.text) != (" by " in theirs.text)
     if ours.past != theirs.past and not passive:
-        return Change("superseded", "tense")
+        return TextVerdict("superseded", "tense")
     known = {word.key for each in (ours, theirs) for word in each.words if each.text[word.place].isupper()}
     names = [[word.key for word in side if word.key in known] for side in (new, old)]
     moved = names[0] != names[1] and sorted(names[0]) == sorted(names[1]) and len(new) == len(old)
@@ -318,12 +322,12 @@ def _same_words(ours: Statement, theirs: Statement, new: Sequence[Word], old: Se
         or _swapped(ours.raw, theirs.raw)
         or (ours.chinese and _characters(new) != _characters(old))
     ):
-        return Change("superseded", "order")
+        return TextVerdict("superseded", "order")
     if any(word.lower() in theirs.raw for word in _written(ours) - _written(theirs)) or any(
         word.lower() in ours.raw for word in _written(theirs) - _written(ours)
     ):
-        return Change("superseded", "case")
-    return Change("duplicate", "same content")
+        return TextVerdict("superseded", "case")
+    return TextVerdict("duplicate", "same content")
 
 
 def _characters(words: Sequence[Word]) -> list[str]:

@@ -42,7 +42,7 @@ class Rejected:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredAlone:
     """A memory of its own."""
 
 
@@ -68,7 +68,7 @@ class Superseded:
         return (self.of, *self.also)
 
 
-Decision: TypeAlias = Stored | Duplicate | Superseded | Rejected
+Decision: TypeAlias = StoredAlone | Duplicate | Superseded | Rejected
 
 
 @dataclass(frozen=True)

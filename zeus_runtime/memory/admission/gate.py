@@ -19,7 +19,7 @@ from zeus_runtime.memory.admission.decisions import (
     Neighbour,
     Passed,
     Rejected,
-    Stored,
+    StoredAlone,
     Superseded,
 )
 from zeus_runtime.memory.items import (
@@ -37,7 +37,7 @@ from zeus_runtime.memory.permissions import reach
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
-    from zeus_runtime.memory.admission.verdict import Change, OfAKind
+    from zeus_runtime.memory.admission.verdict import OfAKind, TextVerdict
     from zeus_runtime.memory.embedding import Calibration
 
 
@@ -230,7 +230,7 @@ def decide(
         decisions = list(_lasting(decisions, holds, editable))
     changes = [each for each in decisions if isinstance(each, Superseded)]
     if not changes:
-        return decisions[0] if decisions else Stored()
+        return decisions[0] if decisions else StoredAlone()
     first, *others = changes
     return replace(first, also=tuple(each.of for each in others if each.reason not in _NOTHING_TELLS))
 
@@ -266,7 +266,9 @@ def _lasting(
             yield Superseded(each.of, "holds longer")
 
 
-def _kept_apart(content: str, neighbours: Sequence[Neighbour], subject: str | None) -> Duplicate | Stored:
+def _kept_apart(
+    content: str, neighbours: Sequence[Neighbour], subject: str | None
+) -> Duplicate | StoredAlone:
     """What becomes of a quarantined text: it repeats another one of the same words, else it says nothing of any."""
     from zeus_runtime.memory.admission.changed import SAME_WORDS, same_words
 
@@ -275,7 +277,7 @@ def _kept_apart(content: str, neighbours: Sequence[Neighbour], subject: str | No
         apart = item.status == "active" and item.trust == "quarantined" and not _of_others(subject, item)
         if apart and same_words(content, item.content):
             return Duplicate(item, SAME_WORDS.reason)
-    return Stored()
+    return StoredAlone()
 
 
 def _of_others(subject: str | None, item: MemoryItem) -> bool:
@@ -345,7 +347,7 @@ class _Newcomer:
             return None
         return Superseded(item, change.reason if change.decision == "superseded" else "trusted more")
 
-    def _change(self, neighbour: Neighbour) -> Change:
+    def _change(self, neighbour: Neighbour) -> TextVerdict:
         from zeus_runtime.memory.admission.changed import compare_other
 
         cosine = neighbour.cosine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from zeus_runtime.memory.admission.patterns import Rule, exact, rule
+from zeus_runtime.memory.admission.patterns import NamedPattern, exact, rule
 
 _ORDERS: Final = (
     r"(?:instruction|prompt|rule|direction|guideline|guidance|message|command|constraint|polic(?:y|ie)|context|order)"
@@ -15,7 +15,7 @@ _EARLIER: Final = (
     r"(?:previous|prior|above|earlier|preceding|existing|former|system|initial|original|foregoing)"
 )
 
-INJECTIONS: Final[tuple[Rule, ...]] = (
+INJECTIONS: Final[tuple[NamedPattern, ...]] = (
     rule(
         "override of instructions",
         "ignore|disregard|forget|override|bypass|neglect|skip|drop|discard",

@@ -36,7 +36,7 @@ def neighbours(
     settings: MemorySettings,
     *,
     now_ms: int,
-    place: records.Place | None = None,
+    place: records.MemoryPlace | None = None,
 ) -> list[Neighbour]:
     """The active memories of the scope that say the same as ``content`` or are near it by words or by vector.
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from re import Match, Pattern
 
 
-class Rule(NamedTuple):
+class NamedPattern(NamedTuple):
     """A pattern with a name.
 
     Args:
@@ -32,15 +32,19 @@ class Rule(NamedTuple):
         return any(self.holds is None or self.holds(match) for match in self.pattern.finditer(text))
 
 
-def rule(name: str, signs: str, pattern: str, holds: Callable[[Match[str]], bool] | None = None) -> Rule:
+def rule(
+    name: str, signs: str, pattern: str, holds: Callable[[Match[str]], bool] | None = None
+) -> NamedPattern:
     """A rule in letters of either case.
 
     Args:
         signs: with ``|`` between; empty where nothing tells early.
     """
-    return Rule(name, tuple(signs.split("|")), re.compile(pattern, re.IGNORECASE), holds)
+    return NamedPattern(name, tuple(signs.split("|")), re.compile(pattern, re.IGNORECASE), holds)
 
 
-def exact(name: str, signs: str, pattern: str, holds: Callable[[Match[str]], bool] | None = None) -> Rule:
+def exact(
+    name: str, signs: str, pattern: str, holds: Callable[[Match[str]], bool] | None = None
+) -> NamedPattern:
     """A rule in the letters as they are written, the signs in lower case all the same."""
-    return Rule(name, tuple(signs.split("|")), re.compile(pattern), holds)
+    return NamedPattern(name, tuple(signs.split("|")), re.compile(pattern), holds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.memory.admission.patterns import Rule, exact, rule
+from zeus_runtime.memory.admission.patterns import NamedPattern, exact, rule
 
 if TYPE_CHECKING:
     from re import Match
@@ -100,7 +100,7 @@ _WORD: Final = (
 _WORD_SIGNS: Final = "pass|pwd|pin|key|token|secret|login|credential|contrase|kennwort|senha"
 _VALUE: Final = r"(?P<value>[\"'`“‘]?[^\s\"'`”’]+)"
 
-CREDENTIALS: Final[tuple[Rule, ...]] = (
+CREDENTIALS: Final[tuple[NamedPattern, ...]] = (
     exact("private key", "private key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
     exact(
         "private key",
@@ -206,7 +206,7 @@ CREDENTIALS: Final[tuple[Rule, ...]] = (
 )
 """What lets somebody in, by its form."""
 
-SECRETS: Final[tuple[Rule, ...]] = (
+SECRETS: Final[tuple[NamedPattern, ...]] = (
     *CREDENTIALS,
     exact("card number", "2|3|4|5|6", r"(?<![\w.+-])[2-6](?=(\d{3}(?:[ -]?\d){9,15})(?![\w-]))", _card),
     rule("card number", "cvv|cvc|security", r"\b(?:cvv|cvc|cvv2|security code)\b\s*(?:is|:|=)?\s*\d{3,4}\b"),

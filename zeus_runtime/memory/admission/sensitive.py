@@ -10,7 +10,7 @@ from typing import Final
 
 from zeus_runtime.errors import MissingError
 from zeus_runtime.memory.admission.injection_patterns import INJECTIONS
-from zeus_runtime.memory.admission.patterns import Rule
+from zeus_runtime.memory.admission.patterns import NamedPattern
 from zeus_runtime.memory.admission.secret_patterns import CREDENTIALS, SECRETS
 from zeus_runtime.memory.normalise import lowered
 
@@ -50,7 +50,7 @@ def injection_rule(text: str) -> str | None:
     return _first(INJECTIONS, text)
 
 
-def _first(rules: Iterable[Rule], text: str) -> str | None:
+def _first(rules: Iterable[NamedPattern], text: str) -> str | None:
     low = lowered(text)
     return next((rule.name for rule in rules if rule.finds(text, low)), None)
 

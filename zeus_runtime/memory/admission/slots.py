@@ -11,7 +11,7 @@ from zeus_runtime.memory.admission.apart import apart
 from zeus_runtime.memory.admission.beside import beside
 from zeus_runtime.memory.admission.statement import HIRAGANA, Statement, Word
 from zeus_runtime.memory.admission.told_of_it import another_side
-from zeus_runtime.memory.admission.verdict import Change, OfAKind
+from zeus_runtime.memory.admission.verdict import OfAKind, TextVerdict
 from zeus_runtime.memory.admission.word_forms import turning
 from zeus_runtime.memory.admission.wording import (
     COPULAS,
@@ -91,47 +91,47 @@ def filled(
     *,
     near: bool,
     of_a_kind: OfAKind | None = None,
-) -> Change:
+) -> TextVerdict:
     """The rule for texts that both have something that the other one lacks."""
     if ours.event and theirs.event:
-        return Change("different", "event")
+        return TextVerdict("different", "event")
     news = says_news(ours)
     if why := beside(ours, theirs, news=news):
-        return Change("different", why)
+        return TextVerdict("different", why)
     if any(map(_clause_in_kana, slots or ())):
-        return Change("different", "reworded")
+        return TextVerdict("different", "reworded")
     if slots is None:
-        return Change("superseded", "reworded") if near else Change("different", "reworded")
+        return TextVerdict("superseded", "reworded") if near else TextVerdict("different", "reworded")
     slots = [slot for slot in slots if slot.old or not _came_to(slot, ours)]
     whole = all(slot.new and slot.old for slot in slots)
     if not news and (why := apart(ours, theirs, slots, near=near)):
-        return Change("different", why)
+        return TextVerdict("different", why)
     if whole and _entries(ours, theirs, slots):
-        return Change("different", "entries")
+        return TextVerdict("different", "entries")
     if whole and all(_valued(slot) for slot in slots):
         if not near and any(_counts_others(slot) for slot in slots):
-            return Change("different", "counts others")
-        return Change("superseded", "value")
+            return TextVerdict("different", "counts others")
+        return TextVerdict("superseded", "value")
     if (
         ours.many
         and theirs.many
         and not any(map(_valued, slots))
         and not any(_modifier(slot, ours) for slot in slots)
     ):
-        return Change("different", "beside each other")
+        return TextVerdict("different", "beside each other")
     if any(slot.new and slot.old and slot.new[0].denied and slot.old[0].denied for slot in slots):
-        return Change("different", "denies another")
+        return TextVerdict("different", "denies another")
     if whole and len(slots) > 1 and _qualified(slots, ours):
-        return Change("different", "circumstance")
+        return TextVerdict("different", "circumstance")
     if whole and len(slots) == 1 and not news and another_side(ours, theirs, slots[0], of_a_kind):
-        return Change("different", "another side")
+        return TextVerdict("different", "another side")
     if (
         whole
         and len(slots) == 1
         and (near or _framed(ours, theirs, slots[0]) or _turned(ours, theirs, slots[0]))
     ):
-        return Change("superseded", "value")
-    return Change("superseded", "reworded") if near else Change("different", "reworded")
+        return TextVerdict("superseded", "value")
+    return TextVerdict("superseded", "reworded") if near else TextVerdict("different", "reworded")
 
 
 def _entries(ours: Statement, theirs: Statement, slots: Sequence[Slot]) -> bool:

@@ -11,7 +11,7 @@ OfAKind: TypeAlias = Callable[[str, str], bool | None]
 """Whether two words or short phrases name values of one kind; None where that is not known (``Embedder.of_a_kind``)."""
 
 
-class Change(NamedTuple):
+class TextVerdict(NamedTuple):
     """The relation of a new text to an older one, and the rule that found it."""
 
     decision: Verdict

@@ -11,8 +11,8 @@ from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.profile.fields import (
     CHOICES,
     HAND_ONLY,
-    Line,
     ProfileKind,
+    ProfileValue,
     drawable,
     field_names,
     short_value,
@@ -20,7 +20,7 @@ from zeus_runtime.memory.profile.fields import (
 
 
 def profile_question(
-    items: Sequence[MemoryItem], kind: ProfileKind, known: Sequence[Line]
+    items: Sequence[MemoryItem], kind: ProfileKind, known: Sequence[ProfileValue]
 ) -> tuple[str, str]:
     """The question for the model: (system, user).
 
@@ -40,7 +40,7 @@ def profile_question(
     return system, json.dumps({"notes": notes, "known already, leave out": have}, ensure_ascii=False)
 
 
-def lines_by_model(answer: str, items: Sequence[MemoryItem], kind: ProfileKind) -> list[Line]:
+def lines_by_model(answer: str, items: Sequence[MemoryItem], kind: ProfileKind) -> list[ProfileValue]:
     """The lines of a model's answer that are what was asked for: known fields, known sources, nothing sensitive.
 
     Raises:
@@ -55,7 +55,9 @@ def lines_by_model(answer: str, items: Sequence[MemoryItem], kind: ProfileKind) 
     return [line for line in lines if line is not None]
 
 
-def _model_line(value: Mapping[str, Any], versions: Mapping[str, int], kind: ProfileKind) -> Line | None:
+def _model_line(
+    value: Mapping[str, Any], versions: Mapping[str, int], kind: ProfileKind
+) -> ProfileValue | None:
     name, text, sources = value.get("field"), value.get("value"), value.get("sources")
     if not isinstance(name, str) or not isinstance(text, str) or not isinstance(sources, list):
         return None
@@ -66,4 +68,4 @@ def _model_line(value: Mapping[str, Any], versions: Mapping[str, int], kind: Pro
     text = short_value(text)
     if not text or secret_rule(text) or injection_rule(text):
         return None
-    return Line(name, text, {each: versions[each] for each in sources}, "model", {})
+    return ProfileValue(name, text, {each: versions[each] for each in sources}, "model", {})

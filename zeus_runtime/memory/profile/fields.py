@@ -104,7 +104,7 @@ _LISTS: Final = frozenset(
 
 
 @dataclass(frozen=True)
-class Line:
+class ProfileValue:
     """One value drawn from memories.
 
     Args:
@@ -130,7 +130,7 @@ class Line:
         same = [versions.get(each) == version for each, version in self.sources.items()]
         return any(same) if self.made_by == "rule" else bool(same) and all(same)
 
-    def without(self, gone: Iterable[str]) -> Line | None:
+    def without(self, gone: Iterable[str]) -> ProfileValue | None:
         """The rest of the line when memories are deleted; None if nothing is left."""
         lost = set(gone) & self.sources.keys()
         if not lost:
@@ -138,15 +138,17 @@ class Line:
         left = {each: version for each, version in self.sources.items() if each not in lost}
         if not left or self.made_by == "model":
             return None
-        return Line(self.field, self.value, left, self.made_by, self.extra)
+        return ProfileValue(self.field, self.value, left, self.made_by, self.extra)
 
     def as_json(self) -> dict[str, Any]:
         return {**vars(self), "sources": dict(self.sources), "extra": dict(self.extra)}
 
 
-def line_of(value: Mapping[str, Any]) -> Line:
+def line_of(value: Mapping[str, Any]) -> ProfileValue:
     """The line that ``Line.as_json`` wrote."""
-    return Line(value["field"], value["value"], value["sources"], value["made_by"], value.get("extra") or {})
+    return ProfileValue(
+        value["field"], value["value"], value["sources"], value["made_by"], value.get("extra") or {}
+    )
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ class ProfileField:
 
 
 def profile_fields(
-    kind: ProfileKind, written: Mapping[str, str], lines: Sequence[Line], versions: Mapping[str, int]
+    kind: ProfileKind, written: Mapping[str, str], lines: Sequence[ProfileValue], versions: Mapping[str, int]
 ) -> tuple[ProfileField, ...]:
     """Every field as it is now, in order.
 
@@ -182,7 +184,7 @@ def profile_fields(
     )
 
 
-def _field(name: str, written: str, lines: Sequence[Line]) -> ProfileField:
+def _field(name: str, written: str, lines: Sequence[ProfileValue]) -> ProfileField:
     if written:
         return ProfileField(name, _listed(name, json.loads(written)) if is_list(name) else written, "hand")
     if not lines or name in HAND_ONLY:

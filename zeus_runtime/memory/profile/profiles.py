@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 from zeus_runtime.memory.items import Caller
 
 if TYPE_CHECKING:
-    from zeus_runtime.memory.opened import Opened
+    from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.operations import Operations
     from zeus_runtime.memory.profile.derivation import AskModel
     from zeus_runtime.memory.profile.fields import ProfileField, ProfileKind
 
 
-class Profiles:
+class MemoryProfiles:
     """What is known of the caller's user and project.
 
     Args:
         opened: the memories that profiles are drawn from, and where they are kept.
     """
 
-    def __init__(self, opened: Opened, caller: Caller) -> None:
+    def __init__(self, opened: OpenedMemory, caller: Caller) -> None:
         self._opened = opened
         self._caller = caller
 

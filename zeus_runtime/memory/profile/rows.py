@@ -13,9 +13,9 @@ from zeus_runtime.memory import records
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.permissions import Reach
 from zeus_runtime.memory.profile.fields import (
-    Line,
     ProfileField,
     ProfileKind,
+    ProfileValue,
     field_names,
     line_of,
     profile_fields,
@@ -48,7 +48,7 @@ class StoredProfile:
     """
 
     written: Mapping[str, str] = field(default_factory=dict)
-    lines: Sequence[Line] = ()
+    lines: Sequence[ProfileValue] = ()
     drawn_ms: int = 0
     version: int = 0
 
@@ -92,7 +92,7 @@ def keep(
         connection.execute(insert(table), {key: owner, **values})
 
 
-def _lines_text(lines: Sequence[Line], drawn_ms: int) -> str:
+def _lines_text(lines: Sequence[ProfileValue], drawn_ms: int) -> str:
     return json.dumps({"drawn_ms": drawn_ms, "lines": [line.as_json() for line in lines]}, ensure_ascii=False)
 
 

@@ -8,17 +8,17 @@ from typing import Final, TypeAlias
 
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.normalise import duplicate_key
-from zeus_runtime.memory.profile.fields import Line, ProfileKind, drawable, short_value
+from zeus_runtime.memory.profile.fields import ProfileKind, ProfileValue, drawable, short_value
 
 
-def lines_by_rule(items: Iterable[MemoryItem], kind: ProfileKind) -> list[Line]:
+def lines_by_rule(items: Iterable[MemoryItem], kind: ProfileKind) -> list[ProfileValue]:
     """What the rules find in memories; equal values become one line with several sources.
 
     Args:
         items: oldest first: the newest says what a field with one value holds.
     """
     rules = _user_lines if kind == "user" else _project_lines
-    found: dict[tuple[str, str], Line] = {}
+    found: dict[tuple[str, str], ProfileValue] = {}
     for item in items:
         if not drawable(item, kind):
             continue
@@ -28,7 +28,7 @@ def lines_by_rule(items: Iterable[MemoryItem], kind: ProfileKind) -> list[Line]:
             former = found.pop(key, None)
             sources = {**(former.sources if former else {}), item.id: item.version}
             if value:
-                found[key] = Line(name, value, sources, "rule", extra)
+                found[key] = ProfileValue(name, value, sources, "rule", extra)
     return list(found.values())
 
 

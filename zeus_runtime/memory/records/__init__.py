@@ -9,7 +9,7 @@ from __future__ import annotations
 from zeus_runtime.memory.records.columns import from_ms, to_ms
 from zeus_runtime.memory.records.histories import (
     Action,
-    Change,
+    HistoryEntry,
     extractions,
     history,
     record,
@@ -22,7 +22,7 @@ from zeus_runtime.memory.records.marks import (
     not_embedded_with,
     unmark_embedded,
 )
-from zeus_runtime.memory.records.place import Place, changed, lock_place, places
+from zeus_runtime.memory.records.place import MemoryPlace, changed, lock_place, places
 from zeus_runtime.memory.records.reading import (
     alike,
     as_json,
@@ -53,8 +53,8 @@ from zeus_runtime.memory.records.writing import (
 
 __all__ = [
     "Action",
-    "Change",
-    "Place",
+    "HistoryEntry",
+    "MemoryPlace",
     "alike",
     "as_json",
     "begin_read",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Action: TypeAlias = Literal["stored", "updated", "superseded", "archived", "restored", "imported", "deleted"]
 
 
-class Change(NamedTuple):
+class HistoryEntry(NamedTuple):
     """One entry of an item's history.
 
     Args:
@@ -60,12 +60,12 @@ _INSERT_HISTORY: Final = Prepared(
 )
 
 
-def history(connection: Connection, item_id: str) -> list[Change]:
+def history(connection: Connection, item_id: str) -> list[HistoryEntry]:
     """What happened to an item, in order."""
     names = [each.name for each in (HISTORY.c.item, HISTORY.c.version, HISTORY.c.action, HISTORY.c.by)]
     query = select(*(HISTORY.c[name] for name in names), HISTORY.c.at_ms, HISTORY.c.content)
     rows = connection.execute(query.where(HISTORY.c.item == item_id).order_by(HISTORY.c.key))
-    return [Change(row[0], row[1], row[2], row[3], from_ms(row[4]), row[5]) for row in rows]
+    return [HistoryEntry(row[0], row[1], row[2], row[3], from_ms(row[4]), row[5]) for row in rows]
 
 
 def extractions(connection: Connection, session: str, since: datetime) -> int:

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
+class MemoryPlace:
     """The row of a user, project or session, held until the transaction ends."""
 
     key: int
     changes: int
 
 
-def lock_place(connection: Connection, scope: Scope, scope_id: str) -> Place:
+def lock_place(connection: Connection, scope: Scope, scope_id: str) -> MemoryPlace:
     """The place's row, made if it is new; nobody else changes items of it until the transaction ends."""
     which = {"scope": scope, "scope_id": scope_id}
     found = _PLACE.rows(connection, which)
@@ -33,7 +33,7 @@ def lock_place(connection: Connection, scope: Scope, scope_id: str) -> Place:
         connection.execute(_NEW_PLACE, which)
         found = _PLACE.rows(connection, which)
     ((key, changes),) = found
-    return Place(key, changes)
+    return MemoryPlace(key, changes)
 
 
 _PLACE: Final = Prepared(
@@ -50,10 +50,10 @@ _COUNT_CHANGE: Final = Prepared(
 )
 
 
-def changed(connection: Connection, place: Place) -> Place:
+def changed(connection: Connection, place: MemoryPlace) -> MemoryPlace:
     """Count one more change of the place, for the items that are written next."""
     _COUNT_CHANGE.run(connection, {"place": place.key, "now": place.changes + 1})
-    return Place(place.key, place.changes + 1)
+    return MemoryPlace(place.key, place.changes + 1)
 
 
 def places(connection: Connection, parts: Sequence[Reach]) -> list[int]:

@@ -13,7 +13,7 @@ from sqlalchemy import ARRAY, Text, and_, any_, bindparam, func, not_, or_, sele
 from zeus_runtime.memory.items import Caller, Embedding, HiddenMemory, MemoryItem, MemoryType, Status
 from zeus_runtime.memory.permissions import Operation, Reach, reach
 from zeus_runtime.memory.records.columns import digest, from_ms, time_or_none
-from zeus_runtime.memory.records.place import Place, lock_place, places
+from zeus_runtime.memory.records.place import MemoryPlace, lock_place, places
 from zeus_runtime.memory.records.within import Shape, reach_filter, shape, whose, within
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.memory_tables import ITEM
@@ -144,7 +144,7 @@ def find(connection: Connection, item_id: str, caller: Caller, operation: Operat
 
 def held(
     connection: Connection, item_id: str, caller: Caller, operation: Operation
-) -> tuple[MemoryItem, Place] | None:
+) -> tuple[MemoryItem, MemoryPlace] | None:
     """The item, if the caller may do this with it, and its place, which nobody else changes from here on."""
     item = find(connection, item_id, caller, operation)
     if item is None:

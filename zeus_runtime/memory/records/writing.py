@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, delete, insert, select, update
 
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.records.columns import digest, ms_or_none, to_ms
-from zeus_runtime.memory.records.place import Place
+from zeus_runtime.memory.records.place import MemoryPlace
 from zeus_runtime.memory.records.word_index import purge_words
 from zeus_runtime.memory.retrieval.words import indexed_words, word_column
 from zeus_runtime.store.compiled_statements import Prepared
@@ -29,7 +29,7 @@ _SAME: Final = frozenset(
 )
 
 
-def write(connection: Connection, item: MemoryItem, place: Place) -> int | None:
+def write(connection: Connection, item: MemoryItem, place: MemoryPlace) -> int | None:
     """Insert ``item``, as of the place's last change.
 
     Returns:
@@ -42,7 +42,7 @@ def write(connection: Connection, item: MemoryItem, place: Place) -> int | None:
     return None
 
 
-def rewrite(connection: Connection, item: MemoryItem, place: Place) -> None:
+def rewrite(connection: Connection, item: MemoryItem, place: MemoryPlace) -> None:
     """Put ``item`` in the place of its former version."""
     _UPDATE_ITEM.run(connection, {"which": item.id, **values(item, place, connection.dialect.name)})
 
@@ -54,7 +54,7 @@ _INSERT_ITEM: Final = Prepared(insert(ITEM).values(_COLUMNS).inline())
 _UPDATE_ITEM: Final = Prepared(update(ITEM).where(ITEM.c.id == bindparam("which")).values(_COLUMNS))
 
 
-def values(item: MemoryItem, place: Place, dialect: str) -> dict[str, Any]:
+def values(item: MemoryItem, place: MemoryPlace, dialect: str) -> dict[str, Any]:
     """What the columns hold of an item of the place, as of its last change."""
     words = indexed_words(item.content) if item.is_searchable else ()
     return {
@@ -74,7 +74,7 @@ def values(item: MemoryItem, place: Place, dialect: str) -> dict[str, Any]:
     }
 
 
-def remove(connection: Connection, ids: Collection[str], place: Place) -> None:
+def remove(connection: Connection, ids: Collection[str], place: MemoryPlace) -> None:
     """Remove items of the place with the contents of their histories; what happened when stays."""
     wanted = sorted(ids)
     keys = list(connection.execute(select(ITEM.c.key).where(ITEM.c.id.in_(wanted))).scalars())

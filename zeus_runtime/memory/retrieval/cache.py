@@ -20,7 +20,7 @@ from zeus_runtime.memory.retrieval.growing import grown
 from zeus_runtime.memory.retrieval.lengths import Lengths
 from zeus_runtime.memory.retrieval.packed_items import ALWAYS_MS, Columns, packed_items
 from zeus_runtime.memory.retrieval.slots import Slots
-from zeus_runtime.memory.retrieval.view import View
+from zeus_runtime.memory.retrieval.view import VisibleSlots
 from zeus_runtime.memory.retrieval.words import indexed_words
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.memory_tables import GONE, ITEM
@@ -62,7 +62,7 @@ _COLUMNS: Final = (
 )
 
 
-class Shelf:
+class PlaceCache:
     """The figures of a place's items that can be found, by slot, and the entries of words that were asked for."""
 
     def __init__(self, way: Way = "of the place") -> None:
@@ -75,7 +75,7 @@ class Shelf:
         self._place: int | None = None
         self._changes = -1
         self._figures: dict[str, NDArray[Any]] = {name: np.zeros(0, kind) for name, kind in _FIGURES.items()}
-        self._views: dict[tuple[tuple[Grant, ...], str], View] = {}
+        self._views: dict[tuple[tuple[Grant, ...], str], VisibleSlots] = {}
         self._slots = Slots()
         self._timed = 0
         self._owners: dict[str, int] = {}
@@ -242,18 +242,18 @@ class Shelf:
             room = max(end, room * 3 // 2 + 64) if len(self) else end
             self._figures = {name: grown(column, len(self), room) for name, column in self._figures.items()}
 
-    def visible(self, grants: tuple[Grant, ...], user_id: str, now_ms: int) -> View:
+    def visible(self, grants: tuple[Grant, ...], user_id: str, now_ms: int) -> VisibleSlots:
         """The slots that the grants cover and that are valid now."""
         key = (grants, user_id)
         view = self._views.get(key)
         if view is None:
-            view = View()
+            view = VisibleSlots()
             view.add(self._covered(grants, user_id, 0), self.figure("words"))
             self._views[key] = view
         if not self._timed:
             return view
         valid = (self.figure("valid_from") <= now_ms) & (now_ms < self.figure("valid_until"))
-        now = View()
+        now = VisibleSlots()
         now.add(view.slots & valid, self.figure("words"))
         return now
 

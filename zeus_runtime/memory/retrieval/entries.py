@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from zeus_runtime.memory.retrieval.growing import grown
-from zeus_runtime.memory.retrieval.words import Found, counted, indexed_words, where_all_words, where_words
+from zeus_runtime.memory.retrieval.words import (
+    FoundWords,
+    counted,
+    indexed_words,
+    where_all_words,
+    where_words,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -119,7 +125,7 @@ class WordEntries:
         docs = [self._unread.pop(word, "") for word in words]
         self._take_in(words, counted(docs), self._unread_of)
 
-    def _take_in(self, words: Iterable[str], found: Found, of: int) -> None:
+    def _take_in(self, words: Iterable[str], found: FoundWords, of: int) -> None:
         """Keep the entries of an index that knew the first ``of`` slots."""
         slots, known = self._slots.of(found.keys, of)
         counts, ends = found.counts, found.ends

@@ -14,10 +14,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from zeus_runtime.memory.retrieval.cache import Shelf
-from zeus_runtime.memory.retrieval.lexical import Part
+from zeus_runtime.memory.retrieval.cache import PlaceCache
+from zeus_runtime.memory.retrieval.lexical import ShelfMatches
 from zeus_runtime.memory.retrieval.ranking import CONFIDENCE_WEIGHT, SCOPE_WEIGHT, SIMILARITY_WEIGHT
-from zeus_runtime.memory.retrieval.search import Found, Measure, kth
+from zeus_runtime.memory.retrieval.search import Measure, SimilarItem, kth
 from zeus_runtime.memory.vectors import AtHand
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ class Links:
     """Which vector belongs to which item, for the shelves that were asked for."""
 
     def __init__(self) -> None:
-        self._known: WeakKeyDictionary[Shelf, _Link] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[PlaceCache, _Link] = WeakKeyDictionary()
 
-    def of(self, shelf: Shelf, vectors: AtHand) -> Slots:
+    def of(self, shelf: PlaceCache, vectors: AtHand) -> Slots:
         """For each slot of ``shelf`` the slot of its vector; -1 where there is none."""
         link = self._known.get(shelf)
         if link is None or not link.fits(shelf, vectors):
@@ -51,15 +51,15 @@ class Links:
 class _Link:
     """Slots are never used again, so only what is new on either side has to be looked up."""
 
-    def __init__(self, shelf: Shelf, vectors: AtHand) -> None:
+    def __init__(self, shelf: PlaceCache, vectors: AtHand) -> None:
         self._reading, self._kept = shelf.reading, vectors.kept
         self._to: Slots = np.zeros(0, np.intp)
         self._vectors = 0
 
-    def fits(self, shelf: Shelf, vectors: AtHand) -> bool:
+    def fits(self, shelf: PlaceCache, vectors: AtHand) -> bool:
         return self._reading is shelf.reading and self._kept is vectors.kept
 
-    def follow(self, shelf: Shelf, vectors: AtHand) -> Slots:
+    def follow(self, shelf: PlaceCache, vectors: AtHand) -> Slots:
         start = len(self._to)
         if start < len(shelf):
             self._to = np.concatenate([self._to, vectors.slots(shelf.ids(start))])
@@ -74,8 +74,12 @@ class _Link:
 
 
 def best_at_hand(
-    parts: Sequence[Part], vectors: Sequence[AtHand], links: Links, measure: Measure, top_k: int | None
-) -> list[Found]:
+    parts: Sequence[ShelfMatches],
+    vectors: Sequence[AtHand],
+    links: Links,
+    measure: Measure,
+    top_k: int | None,
+) -> list[SimilarItem]:
     """As ``search.best``: all that could be among the ``top_k`` best of ``parts``, a few more, in no order.
 
     Args:
@@ -112,7 +116,7 @@ def best_at_hand(
         block *= 4
         next_ = rest[_highest(possible[rest], block)]
     return [
-        Found(each.id(slot), float(similarities[slot]))
+        SimilarItem(each.id(slot), float(similarities[slot]))
         for each, here in _parted(there, best)
         for slot in here.tolist()
     ]
@@ -153,7 +157,7 @@ def _not_below_columns(possible: Bounds, width: int, count: int) -> Slots:
 class _Bounded:
     """A part with the most that each of its items could score; its slots begin at ``start``."""
 
-    def __init__(self, start: int, part: Part, vectors: AtHand, to: Slots, measure: Measure) -> None:
+    def __init__(self, start: int, part: ShelfMatches, vectors: AtHand, to: Slots, measure: Measure) -> None:
         self.start, self.end = start, start + len(part.shelf)
         self._part, self._vectors, self._to = part, vectors, to
         bounds = vectors.at_most()

@@ -16,9 +16,9 @@ from sqlalchemy import bindparam, select
 
 from zeus_runtime.memory.items import MemoryItem, MemoryType
 from zeus_runtime.memory.permissions import Reach
-from zeus_runtime.memory.retrieval.cache import TYPE_NUMBERS, Shelf
+from zeus_runtime.memory.retrieval.cache import TYPE_NUMBERS, PlaceCache
 from zeus_runtime.memory.retrieval.ranking import SCOPE_PRIORITY
-from zeus_runtime.memory.retrieval.view import View
+from zeus_runtime.memory.retrieval.view import VisibleSlots
 from zeus_runtime.store.compiled_statements import Prepared, server_driver
 from zeus_runtime.store.memory_tables import PLACE
 
@@ -57,7 +57,7 @@ def _places(connection: Connection, reach: Sequence[Reach]) -> dict[tuple[str, s
 
 
 @dataclass(frozen=True)
-class Part:
+class ShelfMatches:
     """What a query finds on one shelf.
 
     Args:
@@ -66,7 +66,7 @@ class Part:
         priority: the scope's.
     """
 
-    shelf: Shelf
+    shelf: PlaceCache
     visible: NDArray[np.bool_]
     lexical: NDArray[np.float64]
     priority: float
@@ -91,7 +91,7 @@ class Lexicon:
 
     def __init__(self) -> None:
         self.way: Way = "of the place"
-        self._shelves: OrderedDict[tuple[str, str, str], Shelf] = OrderedDict()
+        self._shelves: OrderedDict[tuple[str, str, str], PlaceCache] = OrderedDict()
         self._items = 0
         self._doubted = False
 
@@ -105,7 +105,7 @@ class Lexicon:
         now_ms: int,
         memory_type: MemoryType | None = None,
         known: Mapping[tuple[str, str], tuple[int, int]] | None = None,
-    ) -> list[Part]:
+    ) -> list[ShelfMatches]:
         """Each part of the reach with how well its items fit ``words``, of ``indexed_words``.
 
         How rare a word is follows from all that the caller may see within the reach, of any type.
@@ -130,7 +130,7 @@ class Lexicon:
             wanted = visible.slots
             if memory_type is not None:
                 wanted = wanted & (shelf.figure("memory_type") == TYPE_NUMBERS[memory_type])
-            parts.append(Part(shelf, wanted, share, SCOPE_PRIORITY[part.scope]))
+            parts.append(ShelfMatches(shelf, wanted, share, SCOPE_PRIORITY[part.scope]))
         return parts
 
     def follow(
@@ -152,11 +152,13 @@ class Lexicon:
         shelves = [self._shelves.get((part.scope, part.scope_id, user_id)) for part in parts]
         return None if None in shelves else sum(len(shelf) for shelf in shelves if shelf is not None)
 
-    def _shelf(self, connection: Connection, part: Reach, user_id: str, now: tuple[int, int] | None) -> Shelf:
+    def _shelf(
+        self, connection: Connection, part: Reach, user_id: str, now: tuple[int, int] | None
+    ) -> PlaceCache:
         # A project's rows may differ by who asks (row-level security), so each member has a copy.
         key = (part.scope, part.scope_id, user_id)
         known = self._shelves.pop(key, None)
-        shelf = Shelf(self.way) if known is None else known
+        shelf = PlaceCache(self.way) if known is None else known
         self._items -= len(shelf)
         shelf.refresh(connection, now)
         self._items += len(shelf)
@@ -167,7 +169,7 @@ class Lexicon:
 
 
 def _scores(
-    connection: Connection, words: Sequence[str], shelves: Sequence[tuple[Shelf, View]]
+    connection: Connection, words: Sequence[str], shelves: Sequence[tuple[PlaceCache, VisibleSlots]]
 ) -> list[NDArray[np.float64]]:
     texts = sum(view.texts for _, view in shelves)
     if not texts or not words:

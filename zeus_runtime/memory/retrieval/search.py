@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import numpy as np
 
 from zeus_runtime.memory.retrieval.fusion import Fusion
-from zeus_runtime.memory.retrieval.lexical import Part
+from zeus_runtime.memory.retrieval.lexical import ShelfMatches
 from zeus_runtime.memory.retrieval.ranking import CONFIDENCE_WEIGHT, SCOPE_WEIGHT, SIMILARITY_WEIGHT
 
 if TYPE_CHECKING:
@@ -109,14 +109,16 @@ class BareCosine:
         return -1.5
 
 
-class Found(NamedTuple):
+class SimilarItem(NamedTuple):
     """An item and how similar it is."""
 
     id: str
     similarity: float
 
 
-def best(parts: Sequence[Part], vectors: Vectors | None, measure: Measure, top_k: int | None) -> list[Found]:
+def best(
+    parts: Sequence[ShelfMatches], vectors: Vectors | None, measure: Measure, top_k: int | None
+) -> list[SimilarItem]:
     """All that could be among the ``top_k`` best of ``parts``; a few more than that, in no order.
 
     Args:
@@ -171,7 +173,7 @@ def best(parts: Sequence[Part], vectors: Vectors | None, measure: Measure, top_k
 class _Everything:
     """The slots of all parts in one row."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[ShelfMatches]) -> None:
         self._parts = parts
         self._surely = -np.inf
         self._starts = [0]
@@ -248,11 +250,11 @@ class _Everything:
 
     def chosen(
         self, cosines: Numbers, unknown: NDArray[np.bool_], measure: Measure, top_k: int | None
-    ) -> list[Found]:
+    ) -> list[SimilarItem]:
         slots, similarity, scores = self._scored(cosines, unknown, measure)
         kept = scores >= kth(scores, top_k)
         return [
-            Found(item_id, share)
+            SimilarItem(item_id, share)
             for item_id, share in zip(self.ids(slots[kept]), similarity[kept].tolist(), strict=True)
         ]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class View:
+class VisibleSlots:
     """The slots that somebody may see, with what BM25 needs to know of them all."""
 
     def __init__(self) -> None:

@@ -46,7 +46,7 @@ def word_column(place: int, words: Sequence[str], dialect: str) -> str:
     return " ".join(f"'{place}_{word}':{','.join(places[:255])}" for word, places in positions.items())
 
 
-class Found(NamedTuple):
+class FoundWords(NamedTuple):
     """Where some words stand.
 
     Args:
@@ -62,7 +62,7 @@ class Found(NamedTuple):
     once: bool
 
 
-def where_words(connection: Connection, place: int, words: Sequence[str], way: Way) -> Found:
+def where_words(connection: Connection, place: int, words: Sequence[str], way: Way) -> FoundWords:
     """The items of a place that have each of ``words``, by key, and how often."""
     terms = [f"{place}_{word}" for word in words]
     driver = sqlite_driver(connection)
@@ -72,7 +72,9 @@ def where_words(connection: Connection, place: int, words: Sequence[str], way: W
     found = [_unpacked(*packed.get(term, (b"", b""))) for term in terms]
     counts = np.concatenate([counts for _, counts in found])
     ends = list(accumulate(len(keys) for keys, _ in found))
-    return Found(np.concatenate([keys for keys, _ in found]), counts, ends, once=bool((counts == 1).all()))
+    return FoundWords(
+        np.concatenate([keys for keys, _ in found]), counts, ends, once=bool((counts == 1).all())
+    )
 
 
 def _unpacked(packed: bytes, repeated: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -98,7 +100,7 @@ def where_all_words(connection: Connection, place: int) -> dict[str, str] | None
     return {term[len(start) :]: docs for term, docs in rows}
 
 
-def counted(docs: Sequence[str]) -> Found:
+def counted(docs: Sequence[str]) -> FoundWords:
     """What SQLite gives of each word: keys with commas between, one for each place where the word stands."""
     keys = np.fromstring(",".join(filter(None, docs)), np.int64, sep=",")
     ends = list(accumulate(doc.count(",") + 1 if doc else 0 for doc in docs))
@@ -106,10 +108,10 @@ def counted(docs: Sequence[str]) -> Found:
     other[1:] = keys[1:] != keys[:-1]
     other[[end for end in ends if end < len(keys)]] = True
     if other.all():
-        return Found(keys, np.ones(len(keys)), ends, once=True)
+        return FoundWords(keys, np.ones(len(keys)), ends, once=True)
     first = np.flatnonzero(other)
     counts = np.diff(first, append=len(keys)).astype(np.float64)
-    return Found(keys[first], counts, [int(np.count_nonzero(other[:end])) for end in ends], once=False)
+    return FoundWords(keys[first], counts, [int(np.count_nonzero(other[:end])) for end in ends], once=False)
 
 
 _SQLITE: Final = "SELECT group_concat(doc) FROM memory_word WHERE term = ?"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from zeus_runtime.testing.evals.evaluation import EVALUATIONS as EVALUATIONS
     from zeus_runtime.testing.evals.evaluation import evaluate as evaluate
     from zeus_runtime.testing.evals.report import Check as Check
-    from zeus_runtime.testing.evals.report import Finding as Finding
+    from zeus_runtime.testing.evals.report import EvaluationFinding as EvaluationFinding
     from zeus_runtime.testing.evals.report import Report as Report
     from zeus_runtime.testing.evals.sessions import compactions_of as compactions_of
     from zeus_runtime.testing.evals.stress import stressed as stressed
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "Check": "report",
     "EVALUATIONS": "evaluation",
-    "Finding": "report",
+    "EvaluationFinding": "report",
     "Report": "report",
     "compactions_of": "sessions",
     "drift": "trajectories",

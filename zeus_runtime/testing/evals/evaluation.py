@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.testing.evals.laws import asserted, changed, compactions, short
-from zeus_runtime.testing.evals.report import Check, Finding, Report
+from zeus_runtime.testing.evals.report import Check, EvaluationFinding, Report
 from zeus_runtime.testing.evals.subject import Subject, policies, running
 from zeus_runtime.testing.evals.work import Desk, faithful
 
@@ -130,10 +130,10 @@ async def stress(subject: Subject, folder: Path, seed: int, share: float) -> Che
     steps = int(_PLAIN_SHARE * window / (desk.filler_tokens + desk.large_tokens / EVERY))
     plain = await _worked(subject, folder / "plain", seed, steps)
     low = await _worked(under_stress(subject, folder / "look", share), folder / "stressed", seed, steps)
-    found = [each for each in (plain.answer, low.answer) if isinstance(each, Finding)]
+    found = [each for each in (plain.answer, low.answer) if isinstance(each, EvaluationFinding)]
     if not found and low.answer != plain.answer:
         told = f"the run under stress ends with another answer than {short(str(plain.answer))!r}"
-        found.append(Finding("other-answer", low.steps, told, short(str(low.answer))))
+        found.append(EvaluationFinding("other-answer", low.steps, told, short(str(low.answer))))
     found += low.broken
     skipped = "" if low.changed or found else "nothing was shed"
     return Check("stress", subject.name, f"{share:.0%}", tuple(found), skipped, low.steps, low.compactions)
@@ -143,8 +143,8 @@ async def stress(subject: Subject, folder: Path, seed: int, share: float) -> Che
 class _Worked:
     """A finished session: the answer to its task, the laws that were broken, its steps, and what was shed."""
 
-    answer: str | Finding
-    broken: tuple[Finding, ...]
+    answer: str | EvaluationFinding
+    broken: tuple[EvaluationFinding, ...]
     steps: int
     compactions: int
     changed: int
@@ -157,13 +157,13 @@ async def _worked(subject: Subject, folder: Path, seed: int, steps: int) -> _Wor
     task = new_task(desk)
     async with running(subject, folder, script(task, desk, steps), faithful, desk.tools()) as bench:
         session: str | None = None
-        answer: str | Finding = ""
+        answer: str | EvaluationFinding = ""
         for prompt in task.prompts:
             session, answer = await bench.answer(prompt, session)
-            if isinstance(answer, Finding):
+            if isinstance(answer, EvaluationFinding):
                 break
         assert session is not None
-        for number in range(0 if isinstance(answer, Finding) else _TURNS):
+        for number in range(0 if isinstance(answer, EvaluationFinding) else _TURNS):
             await bench.run(f"Number {number} is {number * number}.", session)
         history = await bench.agent.history(session)
     turns = bench.provider.turns

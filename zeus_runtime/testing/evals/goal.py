@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zeus_runtime.testing.evals.laws import changed, compactions
-from zeus_runtime.testing.evals.report import Check, Finding
+from zeus_runtime.testing.evals.report import Check, EvaluationFinding
 from zeus_runtime.testing.evals.subject import Subject, running
-from zeus_runtime.testing.evals.work import FULL, MOST_PARTS, Desk, Shown, faithful, survey
+from zeus_runtime.testing.evals.work import FULL, MOST_PARTS, Desk, ShownTexts, faithful, survey
 from zeus_runtime.testing.scripted_model import calling
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def script(task: Task, desk: Desk, steps: int | None = None) -> Script:
 
     The answer repeats every fact of the task that the last request shows.
     """
-    shown = Shown()
+    shown = ShownTexts()
     sent = yield "waiting"
     task.owed.append(task.facts()[:2])
     sent = yield "Understood."
@@ -108,15 +108,15 @@ def script(task: Task, desk: Desk, steps: int | None = None) -> Script:
         answer = "Noted."
 
 
-def lost(task: Task, turns: Sequence[Sent]) -> Iterator[Finding]:
+def lost(task: Task, turns: Sequence[Sent]) -> Iterator[EvaluationFinding]:
     """What a request did not show, once each, at the first step it was missing."""
-    shown = Shown()
+    shown = ShownTexts()
     told: set[str] = set()
     for step, (sent, owed) in enumerate(zip(turns, task.owed, strict=False), start=1):
         for kind, text in owed:
             if text not in told and not shown(sent.messages, text):
                 told.add(text)
-                yield Finding(kind, step, "the model was not sent what it must still know", text)
+                yield EvaluationFinding(kind, step, "the model was not sent what it must still know", text)
 
 
 async def goal(subject: Subject, folder: Path, seed: int) -> Check:
@@ -124,7 +124,7 @@ async def goal(subject: Subject, folder: Path, seed: int) -> Check:
     desk = Desk(subject.plan(folder).profile.max_input_tokens, seed)
     task = new_task(desk)
     async with running(subject, folder, script(task, desk), faithful, desk.tools()) as bench:
-        found: list[Finding] = []
+        found: list[EvaluationFinding] = []
         session: str | None = None
         for prompt in task.prompts:
             session, ending = await bench.run(prompt, session)

@@ -11,7 +11,7 @@ from zeus_runtime.context.archive import HISTORY_ROUTE, read_archive
 from zeus_runtime.context.view import View
 from zeus_runtime.models.content import whole_text
 from zeus_runtime.models.messages import to_payload
-from zeus_runtime.testing.evals.report import Finding
+from zeus_runtime.testing.evals.report import EvaluationFinding
 from zeus_runtime.tools import WorkspaceError
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ def _same(one: BaseMessage, other: BaseMessage) -> bool:
     return one is other or to_payload(one) == to_payload(other)
 
 
-def orphans(messages: Sequence[BaseMessage], step: int = 0) -> Iterator[Finding]:
+def orphans(messages: Sequence[BaseMessage], step: int = 0) -> Iterator[EvaluationFinding]:
     """Tool calls without their results directly after them, and results without their call."""
     open_calls: list[str] = []
     for message in messages:
         if message.type == "tool":
             call_id = str(getattr(message, "tool_call_id", ""))
             if call_id not in open_calls:
-                yield Finding("orphan", step, "a tool result was sent without its call", call_id)
+                yield EvaluationFinding("orphan", step, "a tool result was sent without its call", call_id)
             else:
                 open_calls.remove(call_id)
             continue
@@ -82,12 +82,12 @@ def orphans(messages: Sequence[BaseMessage], step: int = 0) -> Iterator[Finding]
     yield from _unanswered(open_calls, step)
 
 
-def _unanswered(open_calls: Sequence[str], step: int) -> Iterator[Finding]:
+def _unanswered(open_calls: Sequence[str], step: int) -> Iterator[EvaluationFinding]:
     for call_id in open_calls:
-        yield Finding("orphan", step, "a tool call was sent without its result", call_id)
+        yield EvaluationFinding("orphan", step, "a tool call was sent without its result", call_id)
 
 
-def pins(turns: Sequence[Sent]) -> Iterator[Finding]:
+def pins(turns: Sequence[Sent]) -> Iterator[EvaluationFinding]:
     """Pinned messages that a later request does not show, or does not show byte for byte."""
     pinned: set[int] = set()
     for step, sent in enumerate(turns, start=1):
@@ -99,7 +99,7 @@ def pins(turns: Sequence[Sent]) -> Iterator[Finding]:
             shown = view.item_of(seq).message if view.shown(seq) else None
             if shown is None or to_payload(shown) != to_payload(view.original(seq)):
                 how = "is gone" if shown is None else "was changed"
-                yield Finding(
+                yield EvaluationFinding(
                     "pin-broken",
                     step,
                     f"the pinned message {seq} {how}",
@@ -107,15 +107,15 @@ def pins(turns: Sequence[Sent]) -> Iterator[Finding]:
                 )
 
 
-def overflows(provider: ExactProvider) -> Iterator[Finding]:
+def overflows(provider: ExactProvider) -> Iterator[EvaluationFinding]:
     """Requests that the provider had to refuse."""
     for tokens in provider.refused:
-        yield Finding("overflow", 0, f"a request of {tokens:,} tokens did not fit the window")
+        yield EvaluationFinding("overflow", 0, f"a request of {tokens:,} tokens did not fit the window")
 
 
 def recoverable(
     history: Sequence[BaseMessage], view: View, files: WorkspaceFiles, session: str
-) -> Iterator[Finding]:
+) -> Iterator[EvaluationFinding]:
     """Messages that ``view`` does not show whole and whose original cannot be read back byte for byte.
 
     What left is looked for in the session's file of the history route; what is shown shortened under a path that the
@@ -129,13 +129,13 @@ def recoverable(
     """
     archived, problems = read_archive(_read(files, f"{HISTORY_ROUTE}{session}.md") or b"")
     for problem in problems:
-        yield Finding("archive-broken", 0, "a part of the archive cannot be read", problem)
+        yield EvaluationFinding("archive-broken", 0, "a part of the archive cannot be read", problem)
     kept = {each.seq: to_payload(each.message) for each in archived}
     for seq in range(1, view.upto + 1):
         original = history[seq - 1]
         if not view.shown(seq):
             if kept.get(seq) != to_payload(original):
-                yield Finding(
+                yield EvaluationFinding(
                     "original-lost", 0, f"message {seq} left and is not archived", short(whole_text(original))
                 )
             continue
@@ -150,9 +150,9 @@ def recoverable(
                 yield _shortened(seq, text)
 
 
-def _shortened(seq: int, text: str) -> Finding:
+def _shortened(seq: int, text: str) -> EvaluationFinding:
     why = f"message {seq} is shown shortened, and no path that it names has the original byte for byte"
-    return Finding("original-lost", 0, why, short(text))
+    return EvaluationFinding("original-lost", 0, why, short(text))
 
 
 def _cut_arguments(original: BaseMessage, shown: BaseMessage) -> Iterator[str]:
@@ -175,7 +175,7 @@ def asserted(
     history: Sequence[BaseMessage],
     files: WorkspaceFiles,
     session: str,
-) -> tuple[Finding, ...]:
+) -> tuple[EvaluationFinding, ...]:
     """Every law, for one finished session."""
     turns = provider.turns
     found = [*pins(turns), *overflows(provider)]

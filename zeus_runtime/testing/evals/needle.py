@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.models.content import whole_text
 from zeus_runtime.testing.evals.laws import asserted, compactions, paths_in, short
-from zeus_runtime.testing.evals.report import Check, Finding
+from zeus_runtime.testing.evals.report import Check, EvaluationFinding
 from zeus_runtime.testing.evals.subject import Subject, running
-from zeus_runtime.testing.evals.work import FULL, Desk, Part, Shown, forgetful, survey, working
+from zeus_runtime.testing.evals.work import FULL, Desk, Part, ShownTexts, forgetful, survey, working
 from zeus_runtime.testing.scripted_model import calling
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Needle:
     original: str = ""
     call: tuple[str, str] | None = None
     gone: bool = False
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[EvaluationFinding] = field(default_factory=list)
     ways: list[str] = field(default_factory=list)
 
 
@@ -69,7 +69,7 @@ Planting = Callable[[Needle, Desk, "Sent"], Part]
 
 def large_result(needle: Needle, desk: Desk, sent: Sent) -> Part:
     """Results of growing size, until one is not shown whole."""
-    shown = Shown()
+    shown = ShownTexts()
     for size in _SIZES:
         if sent.tokens + size > FULL * desk.window_tokens:
             break
@@ -114,7 +114,7 @@ def old_result(needle: Needle, desk: Desk, sent: Sent) -> Part:
 def earlier_turn(needle: Needle, desk: Desk, sent: Sent) -> Part:
     """What the user said in a turn long ago; the driver takes the turns."""
     needle.original = needle.line
-    shown = Shown()
+    shown = ShownTexts()
     for _ in range(_MOST_TURNS):
         if not shown(sent.messages, needle.line):
             break
@@ -141,7 +141,7 @@ OWN_CASE: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def _buried(needle: Needle, desk: Desk, sent: Sent) -> Part:
-    shown = Shown()
+    shown = ShownTexts()
     return (yield from working(sent, desk, lambda each: not shown(each.messages, needle.line)))
 
 
@@ -150,7 +150,7 @@ def script(needle: Needle, desk: Desk, planting: Planting) -> Script:
     sent = yield "waiting"
     sent = yield "Hello."
     sent = yield from planting(needle, desk, sent)
-    needle.gone = bool(needle.original) and not Shown()(sent.messages, needle.line)
+    needle.gone = bool(needle.original) and not ShownTexts()(sent.messages, needle.line)
     if needle.gone:
         yield from recovered(needle, sent)
     while True:
@@ -271,8 +271,8 @@ def last_text(sent: Sent) -> str:
     return str(sent.messages[-1].content)
 
 
-def _unrecovered(message: str, evidence: str) -> Finding:
-    return Finding("needle-lost", 0, message, short(evidence))
+def _unrecovered(message: str, evidence: str) -> EvaluationFinding:
+    return EvaluationFinding("needle-lost", 0, message, short(evidence))
 
 
 async def needle(subject: Subject, folder: Path, seed: int, case: str) -> Check:
@@ -280,7 +280,7 @@ async def needle(subject: Subject, folder: Path, seed: int, case: str) -> Check:
     desk = Desk(subject.plan(folder).profile.max_input_tokens, seed)
     lost = new_needle(desk)
     async with running(subject, folder, script(lost, desk, CASES[case]), forgetful, desk.tools()) as bench:
-        found: list[Finding] = []
+        found: list[EvaluationFinding] = []
         session: str | None = None
         for prompt in _prompts(lost, case):
             session, ending = await bench.run(prompt, session)
@@ -303,7 +303,7 @@ async def needle(subject: Subject, folder: Path, seed: int, case: str) -> Check:
     return Check("needle", subject.name, case, tuple(found), skipped, steps, shed)
 
 
-def but_for_room(findings: Sequence[Finding]) -> Iterator[Finding]:
+def but_for_room(findings: Sequence[EvaluationFinding]) -> Iterator[EvaluationFinding]:
     """The findings that little room does not excuse: a broken law in a narrow window is still broken."""
     return (each for each in findings if each.kind not in _NO_ROOM)
 

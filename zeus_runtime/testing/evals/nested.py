@@ -12,7 +12,7 @@ from zeus_runtime.context.archive import HISTORY_ROUTE, read_archive
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.models.messages import to_payload
 from zeus_runtime.testing.evals.laws import asserted, compactions, shown_text
-from zeus_runtime.testing.evals.report import Check, Finding
+from zeus_runtime.testing.evals.report import Check, EvaluationFinding
 from zeus_runtime.testing.evals.subject import Bench, Subject, running
 from zeus_runtime.testing.evals.work import Desk, Part, forgetful, survey, working
 from zeus_runtime.testing.scripted_model import calling
@@ -48,7 +48,7 @@ async def nested(subject: Subject, folder: Path, seed: int) -> Check:
     small = Subject(subject.checked, subject.name, max(2_000, window // 2))
     one = Side("outer", Desk(window, seed, label=f"OUTER-{seed}"))
     other = Side("inner", Desk(small.window_tokens or window, seed + 1, label=f"INNER-{seed}"))
-    found: list[Finding] = []
+    found: list[EvaluationFinding] = []
     async with running(small, folder, _inner(other.desk), forgetful, other.desk.tools()) as within:
         tools = [*one.desk.tools(), _delegate(within, other, found)]
         async with running(subject, folder, _outer(one.desk), forgetful, tools) as around:
@@ -60,7 +60,7 @@ async def nested(subject: Subject, folder: Path, seed: int) -> Check:
             ]
             for bench, side, history in zip((around, within), (one, other), histories, strict=True):
                 if not history:
-                    found.append(Finding("run-failed", 0, f"the {side.name} agent did not run"))
+                    found.append(EvaluationFinding("run-failed", 0, f"the {side.name} agent did not run"))
                     continue
                 found += asserted(bench.provider, history, bench.files, side.session)
                 found += _own_archive(bench, side, history)
@@ -98,7 +98,7 @@ def _shedding(sent: Sent, desk: Desk) -> Part:
     return working(sent, desk, over)
 
 
-def _delegate(bench: Bench, side: Side, found: list[Finding]) -> Tool:
+def _delegate(bench: Bench, side: Side, found: list[EvaluationFinding]) -> Tool:
     from zeus_runtime.tools.define import tool
 
     @tool(access="read")
@@ -115,16 +115,16 @@ def _delegate(bench: Bench, side: Side, found: list[Finding]) -> Tool:
     return eval_delegate
 
 
-def _mixed(bench: Bench, side: Side, whose: str) -> Iterator[Finding]:
+def _mixed(bench: Bench, side: Side, whose: str) -> Iterator[EvaluationFinding]:
     for step, sent in enumerate(bench.provider.turns, start=1):
         if side.desk.label in shown_text(sent.messages):
-            yield Finding(
+            yield EvaluationFinding(
                 "mixed", step, f"a text of the {whose} agent was sent to the other", side.desk.label
             )
             return
 
 
-def _own_archive(bench: Bench, side: Side, history: Sequence[object]) -> Iterator[Finding]:
+def _own_archive(bench: Bench, side: Side, history: Sequence[object]) -> Iterator[EvaluationFinding]:
     path = f"{HISTORY_ROUTE}{side.session}.md"
     from zeus_runtime.tools import WorkspaceError
 
@@ -134,7 +134,7 @@ def _own_archive(bench: Bench, side: Side, history: Sequence[object]) -> Iterato
         return
     for each in archived:
         if not 0 < each.seq <= len(history) or to_payload(each.message) != to_payload(history[each.seq - 1]):  # type: ignore[arg-type]
-            yield Finding(
+            yield EvaluationFinding(
                 "archive-mixed",
                 0,
                 f"the {side.name} agent's archive holds what it did not say",
@@ -142,7 +142,7 @@ def _own_archive(bench: Bench, side: Side, history: Sequence[object]) -> Iterato
             )
 
 
-async def _own_ledger(folder: Path, bench: Bench, side: Side) -> list[Finding]:
+async def _own_ledger(folder: Path, bench: Bench, side: Side) -> list[EvaluationFinding]:
     """The ledger has one row for each of its own calls, with its own window, and edits of its own messages only."""
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
@@ -162,24 +162,28 @@ async def _own_ledger(folder: Path, bench: Bench, side: Side) -> list[Finding]:
     for number in compactions(bench.provider.turns):
         if number not in own:
             told = f"the {side.name} agent's context changed without a decision of its own"
-            found.append(Finding("view-touched", number, told))
+            found.append(EvaluationFinding("view-touched", number, told))
     if len(steps) != len(bench.provider.turns):
         why = f"{len(steps)} rows for {len(bench.provider.turns)} calls of the {side.name} agent"
-        found.append(Finding("ledger-mixed", 0, why))
+        found.append(EvaluationFinding("ledger-mixed", 0, why))
     windows = {step.input_limit_tokens for step in steps}
     if windows - {bench.plan.profile.max_input_tokens}:
         found.append(
-            Finding(
+            EvaluationFinding(
                 "budget-mixed", 0, f"the {side.name} agent was planned with another's window", str(windows)
             )
         )
     reported = [step.usage.input_tokens for step in steps if step.usage is not None]
     if reported != [sent.tokens for sent in bench.provider.turns]:
         found.append(
-            Finding("budget-mixed", 0, f"the {side.name} agent's ledger counts other requests than its own")
+            EvaluationFinding(
+                "budget-mixed", 0, f"the {side.name} agent's ledger counts other requests than its own"
+            )
         )
     if (steps[-1].edits if steps else 0) != len(edits):
         found.append(
-            Finding("ledger-mixed", 0, f"the {side.name} agent has other edits than its ledger says")
+            EvaluationFinding(
+                "ledger-mixed", 0, f"the {side.name} agent has other edits than its ledger says"
+            )
         )
     return found

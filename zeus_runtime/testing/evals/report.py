@@ -10,7 +10,7 @@ Outcome: TypeAlias = Literal["passed", "failed", "skipped"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class EvaluationFinding:
     """One thing that is wrong.
 
     Args:
@@ -47,7 +47,7 @@ class Check:
     evaluation: str
     subject: str
     case: str = ""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[EvaluationFinding, ...] = ()
     skipped: str = ""
     steps: int = 0
     compactions: int = 0
@@ -84,7 +84,7 @@ class Report:
         return "passed" in outcomes and "failed" not in outcomes
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[EvaluationFinding, ...]:
         return tuple(finding for check in self.checks for finding in check.findings)
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.testing.evals.laws import short
 from zeus_runtime.testing.evals.provider import ExactProvider, Script
-from zeus_runtime.testing.evals.report import Finding
+from zeus_runtime.testing.evals.report import EvaluationFinding
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
@@ -118,12 +118,12 @@ class Bench:
     def files(self) -> WorkspaceFiles:
         return self.plan.build.workspace
 
-    async def run(self, prompt: str, session: str | None = None) -> tuple[str, list[Finding]]:
+    async def run(self, prompt: str, session: str | None = None) -> tuple[str, list[EvaluationFinding]]:
         """One run; the session's id, and a finding if the run did not complete."""
         result, failure = await self.answer(prompt, session)
-        return result, [failure] if isinstance(failure, Finding) else []
+        return result, [failure] if isinstance(failure, EvaluationFinding) else []
 
-    async def answer(self, prompt: str, session: str | None = None) -> tuple[str, str | Finding]:
+    async def answer(self, prompt: str, session: str | None = None) -> tuple[str, str | EvaluationFinding]:
         """One run; the session's id, and its answer or why there is none."""
         from zeus_runtime.agent.result import FailedRunError
 
@@ -131,7 +131,7 @@ class Bench:
             result = await self.agent.run(prompt, session=session, approvals=_Approving())
         except FailedRunError as error:
             steps = len(self.provider.turns)
-            return error.session, Finding(
+            return error.session, EvaluationFinding(
                 "run-failed", steps, "the run did not end well", short(error.message)
             )
         return result.session, result.answer

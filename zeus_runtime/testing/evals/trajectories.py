@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.testing.evals.laws import paths_in, short
 from zeus_runtime.testing.evals.phrases import LANGUAGES
-from zeus_runtime.testing.evals.report import Finding
+from zeus_runtime.testing.evals.report import EvaluationFinding
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -38,7 +38,7 @@ def drift(
     compacted_at: Collection[int] = (),
     artefacts: Collection[str] = (),
     reads: Collection[str] | None = None,
-) -> tuple[Finding, ...]:
+) -> tuple[EvaluationFinding, ...]:
     """What shows that an agent lost its thread; ``step`` is the message's place, from 1.
 
     ``asked-again``: it asks the user for what was asked and answered before, and no error came since.
@@ -61,7 +61,7 @@ def drift(
     return tuple(sorted(found, key=lambda finding: finding.step))
 
 
-def _asked_again(messages: Sequence[BaseMessage]) -> Iterator[Finding]:
+def _asked_again(messages: Sequence[BaseMessage]) -> Iterator[EvaluationFinding]:
     answered: list[tuple[frozenset[str], str, int]] = []
     pending: list[tuple[frozenset[str], str]] = []
     for place, message in enumerate(messages, start=1):
@@ -78,7 +78,7 @@ def _asked_again(messages: Sequence[BaseMessage]) -> Iterator[Finding]:
                 former = next((each for each in answered if _alike(words, each[0])), None)
                 if former is not None:
                     told = f"it asks what message {former[2]} answered"
-                    yield Finding("asked-again", place, told, short(f"{former[1]} / {question}"))
+                    yield EvaluationFinding("asked-again", place, told, short(f"{former[1]} / {question}"))
                     break
 
 
@@ -119,7 +119,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(one & other) >= _ALIKE * len(one | other)
 
 
-def _false_done(messages: Sequence[BaseMessage], artefacts: Collection[str]) -> Iterator[Finding]:
+def _false_done(messages: Sequence[BaseMessage], artefacts: Collection[str]) -> Iterator[EvaluationFinding]:
     todos: Sequence[Mapping[str, Any]] = ()
     written: set[str] = set()
     named: list[str] = []
@@ -146,17 +146,17 @@ def _false_done(messages: Sequence[BaseMessage], artefacts: Collection[str]) -> 
             str(todo.get("content", "")) for todo in todos if todo.get("status") in ("pending", "in_progress")
         ]
         if still:
-            yield Finding(
+            yield EvaluationFinding(
                 "false-done", place, f"it says done with {len(still)} open todo(s)", short("; ".join(still))
             )
         missing = [path for path in artefacts if _path(path) not in written]
         if missing:
-            yield Finding(
+            yield EvaluationFinding(
                 "false-done", place, "it says done, and an artefact was not made", short(", ".join(missing))
             )
 
 
-def _unmade(text: str, named: Sequence[str], place: int) -> Iterator[Finding]:
+def _unmade(text: str, named: Sequence[str], place: int) -> Iterator[EvaluationFinding]:
     """Files that a text says were written and that nothing in the conversation names."""
     for claim, language in ((claim, each) for each in LANGUAGES for claim in each.claim.finditer(text)):
         absolute = [path for path in paths_in(claim[0]) if "." in path.rpartition("/")[2]]
@@ -164,7 +164,7 @@ def _unmade(text: str, named: Sequence[str], place: int) -> Iterator[Finding]:
         unknown = [path for path in paths if not any(path.rpartition("/")[2] in each for each in named)]
         if unknown:
             told = f"it says that it wrote {unknown[0]}, which no call and no result names"
-            yield Finding("false-done", place, told, short(claim[0]))
+            yield EvaluationFinding("false-done", place, told, short(claim[0]))
             return
 
 
@@ -181,7 +181,7 @@ def _todos(call: Mapping[str, Any], former: Sequence[Mapping[str, Any]]) -> Sequ
 
 def _repeated(
     messages: Sequence[BaseMessage], compacted_at: Collection[int], reads: Collection[str] | None
-) -> Iterator[Finding]:
+) -> Iterator[EvaluationFinding]:
     made: dict[str, tuple[int, str]] = {}
     calls: dict[str, tuple[Mapping[str, Any], int]] = {}
     for place, message in enumerate(messages, start=1):
@@ -208,9 +208,9 @@ def _repeated(
             made[key] = (asked, message.text)
 
 
-def _again(call: Mapping[str, Any], asked: int, former: int) -> Finding:
+def _again(call: Mapping[str, Any], asked: int, former: int) -> EvaluationFinding:
     told = f"it calls {call['name']} as in message {former}, before the compaction, with the same result"
-    return Finding("repeated", asked, told, short(_key(call)))
+    return EvaluationFinding("repeated", asked, told, short(_key(call)))
 
 
 def _between(former: int, now: int, compacted_at: Collection[int]) -> bool:

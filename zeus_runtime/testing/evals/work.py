@@ -119,7 +119,7 @@ Part: TypeAlias = Generator["AIMessage | str", "Sent", "Sent"]
 """A part of a script; it gives back the request that came after its last answer."""
 
 
-class Shown:
+class ShownTexts:
     """Which texts requests show; a message that was searched is not searched again while it is sent."""
 
     def __init__(self) -> None:

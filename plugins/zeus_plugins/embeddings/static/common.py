@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from zeus_plugins.embeddings.static.table import Table
+from zeus_plugins.embeddings.static.table import VectorTable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ FUNCTION_WORDS: Final = tuple(
 """The closed classes of English: articles, pronouns, prepositions, conjunctions, auxiliaries, words that ask."""
 
 
-def common_direction(table: Table) -> NDArray[np.float32]:
+def common_direction(table: VectorTable) -> NDArray[np.float32]:
     """Where the function words of ``table`` lie together, of length 1."""
     import numpy as np
 

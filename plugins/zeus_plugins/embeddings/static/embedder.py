@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from zeus_plugins.embeddings.static.table import Table
+    from zeus_plugins.embeddings.static.table import VectorTable
     from zeus_plugins.embeddings.static.wordpiece import Pieces, WordPiece
     from zeus_runtime.plugin import Build
 
@@ -113,7 +113,7 @@ class StaticEmbedder(Embedder):
             vector[:] = 0
 
     @cached_property
-    def _table(self) -> Table:
+    def _table(self) -> VectorTable:
         from zeus_plugins.embeddings.static.table import read_table
 
         return read_table()

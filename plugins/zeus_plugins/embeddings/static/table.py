@@ -18,7 +18,7 @@ ROWS: Final = "rows.npy"
 SCALES: Final = "scales.npy"
 
 
-class Table(NamedTuple):
+class VectorTable(NamedTuple):
     """One vector for each piece of the vocabulary: ``rows[i] * scales[i]``, already weighted.
 
     Args:
@@ -32,12 +32,12 @@ class Table(NamedTuple):
     scales: NDArray[np.float32]
 
 
-def read_table(folder: Path = FOLDER) -> Table:
+def read_table(folder: Path = FOLDER) -> VectorTable:
     """The table in ``folder``."""
     import numpy as np
 
     pieces = (folder / VOCABULARY).read_text(encoding="utf-8").split("\n")
-    return Table(
+    return VectorTable(
         {piece: row for row, piece in enumerate(pieces)},
         np.load(folder / ROWS, mmap_mode="r"),
         np.load(folder / SCALES),

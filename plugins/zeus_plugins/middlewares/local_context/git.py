@@ -68,7 +68,7 @@ class GitState:
     all_changes: bool = True
 
 
-class _Answer(NamedTuple):
+class _Output(NamedTuple):
     """What a command printed, which may be cut; nothing if it failed."""
 
     data: bytes = b""
@@ -97,7 +97,7 @@ async def git_state(
 
     variables = {name: environ[name] for name in _KEPT_VARIABLES if name in environ} | _FIXED_VARIABLES
 
-    async def ask(*arguments: str) -> _Answer:
+    async def ask(*arguments: str) -> _Output:
         return await _output([*_GIT, *arguments], folder, variables)
 
     try:
@@ -133,7 +133,7 @@ async def git_state(
     )
 
 
-def _changed(folder: Path, tracked: _Answer, *, has_modes: bool) -> tuple[list[str], bool]:
+def _changed(folder: Path, tracked: _Output, *, has_modes: bool) -> tuple[list[str], bool]:
     """The tracked files that are not as the index notes them, and whether all of the answer was understood."""
     found, end = [], 0
     for entry in _entries(tracked.data):
@@ -171,7 +171,7 @@ def _is_changed(file: Path, entry: re.Match[bytes], *, has_modes: bool) -> bool:
     )
 
 
-async def _output(command: list[str], folder: Path, environ: Mapping[str, str]) -> _Answer:
+async def _output(command: list[str], folder: Path, environ: Mapping[str, str]) -> _Output:
     """What the command prints. It is killed when it prints too much, and when this is cancelled."""
     import asyncio
     from subprocess import DEVNULL, PIPE
@@ -185,8 +185,8 @@ async def _output(command: list[str], folder: Path, environ: Mapping[str, str]) 
         while len(data) <= _MAX_BYTES and (some := await process.stdout.read(_CHUNK_BYTES)):
             data += some
         if len(data) > _MAX_BYTES:
-            return _Answer(bytes(data), is_cut=True)
-        return _Answer(bytes(data)) if await process.wait() == 0 else _Answer(failed=True)
+            return _Output(bytes(data), is_cut=True)
+        return _Output(bytes(data)) if await process.wait() == 0 else _Output(failed=True)
     finally:
         if process.returncode is None:
             process.kill()

@@ -13,7 +13,7 @@ from zeus_runtime.plugin.model import text_of
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.summarization.options import Options
-    from zeus_plugins.middlewares.summarization.summariser import Outcome, Summariser
+    from zeus_plugins.middlewares.summarization.summariser import Summariser, SummaryOutcome
     from zeus_runtime.plugin import Build
     from zeus_runtime.plugin.context import Budget, Edit, Item, View
     from zeus_runtime.plugin.counter import Counter
@@ -224,13 +224,13 @@ class Summarization(Middleware):
             return None
         return sent.override(messages=[*(item.message for item in items), asked], purpose="summary")
 
-    async def _outcome(self, entries: Sequence[str], former: str, limit: int) -> Outcome:
-        from zeus_plugins.middlewares.summarization.summariser import Outcome
+    async def _outcome(self, entries: Sequence[str], former: str, limit: int) -> SummaryOutcome:
+        from zeus_plugins.middlewares.summarization.summariser import SummaryOutcome
 
         try:
             summariser = self._summariser(limit)
         except Exception as error:  # noqa: BLE001 - an unusable summary model must not end the run: the fallback says so
-            return Outcome(summary=former, failure=str(error))
+            return SummaryOutcome(summary=former, failure=str(error))
         return await summariser.summarise(entries, former)
 
     def _summariser(self, limit: int) -> Summariser:
@@ -270,7 +270,7 @@ class Summarization(Middleware):
         return carried if carried is not None and carried[0] > pinned else None
 
 
-def _how(outcome: Outcome, skipped: int) -> str:
+def _how(outcome: SummaryOutcome, skipped: int) -> str:
     calls = "one call" if outcome.calls == 1 else f"{outcome.calls} calls"
     where = " of the conversation itself" if outcome.in_place else ""
     said = [f"summarized in {calls}{where}"] if outcome.calls else []

@@ -23,7 +23,7 @@ CUT_NOTE: Final = "[the summary was cut here]"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SummaryOutcome:
     """What came of it.
 
     Args:
@@ -65,9 +65,9 @@ class Summariser:
         self._profile = profile
         self._limit = summary_tokens
 
-    async def summarise(self, entries: Sequence[str], previous: str) -> Outcome:
+    async def summarise(self, entries: Sequence[str], previous: str) -> SummaryOutcome:
         """One summary of ``previous`` and ``entries``; what was paid for is in it also when a later call fails."""
-        made = Outcome(summary=previous)
+        made = SummaryOutcome(summary=previous)
         pieces = list(chunks(entries, self._count, self._piece_tokens))
         for number, piece in enumerate(pieces, start=1):
             try:
@@ -84,10 +84,12 @@ class Summariser:
                     return replace(made, failure=second.message)
             price = self._price(answer)
             cost = made.cost_usd if price is None else (made.cost_usd or 0.0) + price
-            made = Outcome(self._bounded(answer), piece.done, made.calls + 1, cost, made.trimmed + trimmed)
+            made = SummaryOutcome(
+                self._bounded(answer), piece.done, made.calls + 1, cost, made.trimmed + trimmed
+            )
         return made
 
-    async def continue_with(self, request: ModelRequest, entries: int) -> Outcome:
+    async def continue_with(self, request: ModelRequest, entries: int) -> SummaryOutcome:
         """One summary asked for in the conversation itself, or why there is none.
 
         Args:
@@ -97,13 +99,13 @@ class Summariser:
         try:
             answer = await self._finished(request)
         except ModelError as error:
-            return Outcome(failure=error.message)
+            return SummaryOutcome(failure=error.message)
         if calls_of(answer.message):
             # What it says beside a call announces the call; it is no summary.
-            return Outcome(failure="the model called a tool", cost_usd=self._price(answer))
+            return SummaryOutcome(failure="the model called a tool", cost_usd=self._price(answer))
         if not _is_text(answer):
-            return Outcome(failure=_NO_TEXT, cost_usd=self._price(answer))
-        return Outcome(self._bounded(answer), entries, 1, self._price(answer), in_place=True)
+            return SummaryOutcome(failure=_NO_TEXT, cost_usd=self._price(answer))
+        return SummaryOutcome(self._bounded(answer), entries, 1, self._price(answer), in_place=True)
 
     def _price(self, answer: ModelResponse) -> float | None:
         if answer.cost_usd is None and answer.usage is not None:

@@ -36,7 +36,7 @@ def written_calls(message: BaseMessage) -> Iterator[tuple[str, str]]:
         )
 
 
-class Chunk(NamedTuple):
+class JoinedEntries(NamedTuple):
     """Entries joined into one text.
 
     Args:
@@ -48,7 +48,7 @@ class Chunk(NamedTuple):
     done: int
 
 
-def chunks(entries: Sequence[str], count: CountText, limit: int) -> Iterator[Chunk]:
+def chunks(entries: Sequence[str], count: CountText, limit: int) -> Iterator[JoinedEntries]:
     """The entries in texts of at most ``limit`` tokens, in order; one that is longer by itself is cut in parts.
 
     Args:
@@ -62,12 +62,12 @@ def chunks(entries: Sequence[str], count: CountText, limit: int) -> Iterator[Chu
         for part in parts(each, count, limit):
             tokens = count(part) + 1
             if held and size + tokens > limit:
-                yield Chunk("\n\n".join(held), number)
+                yield JoinedEntries("\n\n".join(held), number)
                 held, size = [], 0
             held.append(part)
             size += tokens
     if held:
-        yield Chunk("\n\n".join(held), len(entries))
+        yield JoinedEntries("\n\n".join(held), len(entries))
 
 
 def parts(text: str, count: CountText, limit: int) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.sandboxes.bubblewrap.cgroups import NO_GROUP, delegated_group
-from zeus_plugins.sandboxes.bubblewrap.command import Root
+from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot
 from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, probe
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 from zeus_runtime.plugin import OptionsError
@@ -57,12 +57,12 @@ class Bubblewrap:
         )
 
     @property
-    def root(self) -> Root:
+    def root(self) -> SandboxRoot:
         """What programs see as ``/``."""
         wanted = self._options.python
         if self._rootfs is not None:
             inside = wanted or "/usr/bin/python3"
-            return Root(self._rootfs, inside if _has(self._rootfs, inside) else None)
+            return SandboxRoot(self._rootfs, inside if _has(self._rootfs, inside) else None)
         return host_root(wanted)
 
     def check(self) -> None:

@@ -47,7 +47,7 @@ _BLOCK: Final = 512
 
 
 @dataclass(frozen=True)
-class Root:
+class SandboxRoot:
     """What programs see as ``/``.
 
     Args:
@@ -63,7 +63,7 @@ class Root:
 
 
 def arguments_of(
-    root: Root,
+    root: SandboxRoot,
     identity: Identity,
     limits: SandboxLimits,
     environ: Mapping[str, str],
@@ -136,7 +136,7 @@ def _dropping(identity: Identity) -> Sequence[str]:
     )
 
 
-def _file_systems(root: Root, limits: SandboxLimits) -> Iterator[str]:
+def _file_systems(root: SandboxRoot, limits: SandboxLimits) -> Iterator[str]:
     if root.rootfs is not None:
         for each in sorted(root.rootfs.iterdir()):
             if each.is_symlink():
@@ -177,7 +177,7 @@ def _variables(environ: Mapping[str, str]) -> Iterator[str]:
         yield from ("--setenv", name, value)
 
 
-def _path(root: Root) -> str:
+def _path(root: SandboxRoot) -> str:
     folders = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"]
     if root.python is not None:
         folders.insert(0, str(Path(root.python).parent) if root.prefix is None else _NAMES)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from zeus_plugins.sandboxes.bubblewrap.command import FOLDERS, Root
+from zeus_plugins.sandboxes.bubblewrap.command import FOLDERS, SandboxRoot
 from zeus_plugins.sandboxes.bubblewrap.identity import fresh_identity
 from zeus_plugins.sandboxes.bubblewrap.syscalls import MACHINES
 from zeus_runtime.plugin.sandbox import SandboxUnavailableError
@@ -33,7 +33,7 @@ def check_system() -> None:
         )
 
 
-def host_root(wanted: str | None) -> Root:
+def host_root(wanted: str | None) -> SandboxRoot:
     """The host's ``/usr`` as programs see it, with a Python if there is one that can be shown.
 
     A Python outside of ``/usr`` is shown by its prefix, read-only; nothing else of the folders above it is. One whose
@@ -45,11 +45,11 @@ def host_root(wanted: str | None) -> Root:
     own = Path(wanted or getattr(sys, "_base_executable", None) or sys.executable).resolve()
     if own.is_file():
         if own.is_relative_to("/usr"):
-            return Root(None, str(own))
+            return SandboxRoot(None, str(own))
         prefix = own.parent.parent
         if own.parent.name == "bin" and _can_be_shown(prefix):
-            return Root(None, str(own), prefix)
-    return Root(None, "/usr/bin/python3" if Path("/usr/bin/python3").exists() else None)
+            return SandboxRoot(None, str(own), prefix)
+    return SandboxRoot(None, "/usr/bin/python3" if Path("/usr/bin/python3").exists() else None)
 
 
 def _can_be_shown(prefix: Path) -> bool:

@@ -21,7 +21,7 @@ from zeus_plugins.sandboxes.bubblewrap.cgroups import Group, delegated_group
 from zeus_plugins.sandboxes.bubblewrap.command import (
     FOLDERS,
     READY,
-    Root,
+    SandboxRoot,
     arguments_of,
     most_of_each,
     waiting,
@@ -198,7 +198,7 @@ class _Watch:
 @asynccontextmanager
 async def standing(
     bwrap: str,
-    root: Root,
+    root: SandboxRoot,
     identity: Identity,
     limits: SandboxLimits,
     program: Program,

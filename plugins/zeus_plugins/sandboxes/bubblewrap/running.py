@@ -8,7 +8,7 @@ import platform
 from collections.abc import Callable
 from pathlib import Path
 
-from zeus_plugins.sandboxes.bubblewrap.command import Root
+from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot
 from zeus_plugins.sandboxes.bubblewrap.identity import fresh_identity
 from zeus_plugins.sandboxes.bubblewrap.process import standing
 from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
@@ -19,7 +19,7 @@ from zeus_runtime.plugin.tool import finished
 
 async def run(
     bwrap: str,
-    root: Root,
+    root: SandboxRoot,
     folder: Path,
     program: Program,
     limits: SandboxLimits,

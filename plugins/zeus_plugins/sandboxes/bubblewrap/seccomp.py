@@ -18,7 +18,7 @@ from zeus_plugins.sandboxes.bubblewrap.syscalls import (
     LOOKED_INTO,
     MACHINES,
     NEWEST,
-    Machine,
+    Architecture,
 )
 
 _LOAD: Final = 0x20  # BPF_LD | BPF_W | BPF_ABS
@@ -57,7 +57,7 @@ def filter_program(machine: str) -> bytes:
     return b"".join(struct.pack("=HBBI", *each) for each in _instructions(MACHINES[machine]))
 
 
-def _instructions(machine: Machine) -> Iterator[Instruction]:
+def _instructions(machine: Architecture) -> Iterator[Instruction]:
     yield _LOAD, 0, 0, _ARCHITECTURE
     yield _EQUAL, 1, 0, machine.audit
     yield _RETURN, 0, 0, _KILL
@@ -81,7 +81,7 @@ def _instructions(machine: Machine) -> Iterator[Instruction]:
 
 
 def _with_argument(
-    name: str, machine: Machine, argument: int, then: Sequence[Instruction]
+    name: str, machine: Architecture, argument: int, then: Sequence[Instruction]
 ) -> Iterator[Instruction]:
     """``then`` with the low half of one argument of the call ``name``; ``then`` ends in a return."""
     yield _EQUAL, 0, len(then) + 1, LOOKED_INTO[name][machine.column]

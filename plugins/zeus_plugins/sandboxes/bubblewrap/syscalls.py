@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 
-class Machine(NamedTuple):
+class Architecture(NamedTuple):
     """An architecture.
 
     Args:
@@ -23,9 +23,9 @@ class Machine(NamedTuple):
     x32: int | None = None
 
 
-MACHINES: Final[Mapping[str, Machine]] = {
-    "x86_64": Machine(0xC000003E, 0, 0x40000000),
-    "aarch64": Machine(0xC00000B7, 1),
+MACHINES: Final[Mapping[str, Architecture]] = {
+    "x86_64": Architecture(0xC000003E, 0, 0x40000000),
+    "aarch64": Architecture(0xC00000B7, 1),
 }
 NEWEST: Final = 462
 

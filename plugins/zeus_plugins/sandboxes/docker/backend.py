@@ -99,9 +99,9 @@ class Docker:
         limits: SandboxLimits,
         on_output: Callable[[bytes], None] | None,
     ) -> Outcome:
-        from zeus_plugins.sandboxes.docker.engine import Engine
+        from zeus_plugins.sandboxes.docker.engine import ContainerEngine
 
-        engine = Engine(self._options, self._client, self._environ, podman=self._podman)
+        engine = ContainerEngine(self._options, self._client, self._environ, podman=self._podman)
         return await engine.run(folder, program, limits, on_output)
 
 

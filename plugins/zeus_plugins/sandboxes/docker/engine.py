@@ -32,7 +32,7 @@ _ENTRY_BYTES: Final = 4_096
 """What a file takes of an archive besides its content: headers, its name, what fills its last block."""
 
 
-class Engine:
+class ContainerEngine:
     """Docker or Podman, by the command line.
 
     Args:

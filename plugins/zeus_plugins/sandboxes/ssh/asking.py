@@ -28,7 +28,7 @@ from zeus_runtime.plugin.sandbox import SandboxError, SandboxUnavailableError
 from zeus_runtime.plugin.tool import finished
 
 if TYPE_CHECKING:
-    from zeus_plugins.sandboxes.ssh.connection import Line
+    from zeus_plugins.sandboxes.ssh.connection import SshConnection
     from zeus_plugins.sandboxes.ssh.options import Options
 
 _MOST_AT_ONCE: Final = 8
@@ -52,7 +52,7 @@ class Far:
         options: as the YAML has them.
     """
 
-    def __init__(self, line: Line, options: Options) -> None:
+    def __init__(self, line: SshConnection, options: Options) -> None:
         self._line = line
         self._options = options
         self._idle: list[_Watcher] = []

@@ -22,7 +22,7 @@ _KEEPALIVE_SECONDS = 10
 _KEEPALIVE_COUNT = 3
 
 
-class Line:
+class SshConnection:
     """A connection that is there when it is asked for.
 
     Args:

@@ -20,7 +20,7 @@ from zeus_runtime.plugin.sandbox import (
 
 if TYPE_CHECKING:
     from zeus_plugins.sandboxes.ssh.asking import Far
-    from zeus_plugins.sandboxes.ssh.connection import Line
+    from zeus_plugins.sandboxes.ssh.connection import SshConnection
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class FarFolder:
         path: where it is there, absolute.
     """
 
-    def __init__(self, far: Far, line: Line, session: str, path: str) -> None:
+    def __init__(self, far: Far, line: SshConnection, session: str, path: str) -> None:
         self._far = far
         self._line = line
         self._session = session

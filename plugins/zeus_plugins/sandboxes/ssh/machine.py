@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from zeus_plugins.sandboxes.ssh.asking import Far
-    from zeus_plugins.sandboxes.ssh.connection import Line
+    from zeus_plugins.sandboxes.ssh.connection import SshConnection
 
 _WALLED: Final[frozenset[SandboxLimit]] = frozenset(
     {"seconds", "memory", "processes", "file_size", "disk", "files", "output"}
@@ -42,7 +42,7 @@ class Machine:
         self._environ = environ
         self._seen: Mapping[str, Any] | None = None
         self._refused: SandboxUnavailableError | None = None
-        self._held: tuple[Far, Line] | None = None
+        self._held: tuple[Far, SshConnection] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -86,7 +86,7 @@ class Machine:
             self._refused = error
             raise
 
-    def reached(self) -> tuple[Far, Line]:
+    def reached(self) -> tuple[Far, SshConnection]:
         """Who answers questions there, and the connection; both of the event loop that runs.
 
         Raises:
@@ -121,11 +121,11 @@ class Machine:
             await far.close()
             await line.close()
 
-    def _connection(self) -> tuple[Far, Line]:
+    def _connection(self) -> tuple[Far, SshConnection]:
         from zeus_plugins.sandboxes.ssh.asking import Far
-        from zeus_plugins.sandboxes.ssh.connection import Line
+        from zeus_plugins.sandboxes.ssh.connection import SshConnection
 
-        line = Line(self._options, self._directory, self._environ)
+        line = SshConnection(self._options, self._directory, self._environ)
         return Far(line, self._options), line
 
 

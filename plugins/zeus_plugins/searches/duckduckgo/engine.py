@@ -14,7 +14,7 @@ _CHALLENGE: Final = "anomaly-modal"
 """In the page that asks whether one is a robot."""
 
 
-class Engine(Duckduckgo):
+class PageReader(Duckduckgo):
     """One search.
 
     Args:

@@ -46,12 +46,12 @@ class DuckDuckGo:
 
         from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
 
-        from zeus_plugins.searches.duckduckgo.engine import Engine
+        from zeus_plugins.searches.duckduckgo.engine import PageReader
 
         options = self._options
 
         def ask() -> Sequence[Any]:
-            engine = Engine(options.timeout_seconds, options.safesearch)
+            engine = PageReader(options.timeout_seconds, options.safesearch)
             return engine.search(query, region=options.region) or ()
 
         try:

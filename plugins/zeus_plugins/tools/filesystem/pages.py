@@ -16,7 +16,7 @@ _CHUNK_BYTES = 1 << 20
 _MASKED_BYTES = 8 << 20
 
 
-class Line(NamedTuple):
+class PageLine(NamedTuple):
     """A line: its number from 1, its bytes (at most the first ``keep``) and how many bytes it has in all."""
 
     number: int
@@ -24,7 +24,7 @@ class Line(NamedTuple):
     length: int
 
 
-class Page(NamedTuple):
+class LinePage(NamedTuple):
     """Lines ``first`` to ``last``; ``last`` is ``first - 1`` when there are none.
 
     Args:
@@ -54,7 +54,7 @@ def read_page(
     limits: PageLimits,
     expired: Callable[[], bool],
     secrets: Redactor | None = None,
-) -> Page:
+) -> LinePage:
     """The page that starts at line ``first``, with the count of all lines unless time runs out before.
 
     Args:
@@ -66,7 +66,7 @@ def read_page(
     file, secrets = masked_whole(file, secrets)
     skipped = _skip(file, first - 1, expired)
     if skipped < first - 1:
-        return Page("", first, first - 1, None if expired() else skipped, windows=False)
+        return LinePage("", first, first - 1, None if expired() else skipped, windows=False)
     shown: list[str] = []
     size = 0
     last = first - 1
@@ -76,14 +76,14 @@ def read_page(
         size += len(text) + 1
         if len(shown) == limits.lines or (shown and size > limits.chars):
             total = _count(file, line, expired)
-            return Page("\n".join(shown), first, last, total, windows)
+            return LinePage("\n".join(shown), first, last, total, windows)
         windows = windows or line.kept.endswith(b"\r\n")
         shown.append(text)
         last = line.number
-    return Page("\n".join(shown), first, last, last, windows)
+    return LinePage("\n".join(shown), first, last, last, windows)
 
 
-def bounded_lines(file: BinaryIO, keep: int, first: int = 1) -> Iterator[Line]:
+def bounded_lines(file: BinaryIO, keep: int, first: int = 1) -> Iterator[PageLine]:
     """The lines from the file's position on; of a longer line than ``keep`` bytes only the start is held.
 
     After each line the file stands just behind it, or further on where the caller does not read it again itself.
@@ -94,7 +94,7 @@ def bounded_lines(file: BinaryIO, keep: int, first: int = 1) -> Iterator[Line]:
         rest = start
         while not rest.endswith(b"\n") and (rest := file.readline(_CHUNK_BYTES)):
             length += len(rest)
-        yield Line(number, start, length)
+        yield PageLine(number, start, length)
         number += 1
 
 
@@ -118,7 +118,7 @@ def _skip(file: BinaryIO, lines: int, expired: Callable[[], bool]) -> int:
     return skipped
 
 
-def _count(file: BinaryIO, line: Line, expired: Callable[[], bool]) -> int | None:
+def _count(file: BinaryIO, line: PageLine, expired: Callable[[], bool]) -> int | None:
     total = line.number
     tail = b"\n"
     while chunk := file.read(_CHUNK_BYTES):
@@ -151,7 +151,7 @@ def masked_line(text: str, secrets: Redactor | None, *, is_cut: bool) -> str:
     return secrets.settled(text)[0] if is_cut else secrets.text(text)
 
 
-def _cut(line: Line, chars: int, secrets: Redactor | None) -> str:
+def _cut(line: PageLine, chars: int, secrets: Redactor | None) -> str:
     kept = line.kept.removeprefix(BOM) if line.number == 1 else line.kept
     text = masked_line(line_text(kept), secrets, is_cut=line.length > len(line.kept))
     if line.length == len(line.kept) and len(text) <= chars:

@@ -12,7 +12,7 @@ from zeus_runtime.plugin import printable
 from zeus_runtime.plugin.tool import ToolResult
 
 if TYPE_CHECKING:
-    from zeus_plugins.tools.filesystem.pages import Page
+    from zeus_plugins.tools.filesystem.pages import LinePage
     from zeus_plugins.tools.filesystem.search import Findings
     from zeus_runtime.plugin.files import FileEntry
 
@@ -39,7 +39,7 @@ def listed(lines: list[str], options: Options) -> str:
     return "\n".join([*cut, *note])
 
 
-def page_result(page: Page, where: str, size: int) -> ToolResult:
+def page_result(page: LinePage, where: str, size: int) -> ToolResult:
     """The answer of ``read_file``: the text, and a note that says what is left.
 
     Args:

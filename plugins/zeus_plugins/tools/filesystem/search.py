@@ -35,7 +35,7 @@ class Query(NamedTuple):
     one_per_file: bool = False
 
 
-class Found(NamedTuple):
+class FoundLine(NamedTuple):
     """A line to show: a match, or context around one."""
 
     number: int
@@ -57,7 +57,7 @@ class Findings:
         stopped: why the search ended before its end.
     """
 
-    files: dict[str, list[Found]] = field(default_factory=dict)
+    files: dict[str, list[FoundLine]] = field(default_factory=dict)
     matches: int = 0
     searched: int = 0
     skipped: int = 0
@@ -145,7 +145,7 @@ def _search_file(
         file.seek(len(BOM) if start.startswith(BOM) else 0)
         findings.searched += 1
         shown_file, secrets = masked_whole(file, secrets)
-        before: deque[Found] = deque(maxlen=query.context)
+        before: deque[FoundLine] = deque(maxlen=query.context)
         after = 0
         for line in bounded_lines(shown_file, _SEARCHED_LINE_BYTES):
             is_cut = line.length > len(line.kept)
@@ -159,16 +159,16 @@ def _search_file(
                 shown = findings.files.setdefault(path, [])
                 shown.extend(before)
                 before.clear()
-                shown.append(Found(line.number, _excerpt(text, *match), is_match=True))
+                shown.append(FoundLine(line.number, _excerpt(text, *match), is_match=True))
                 findings.matches += 1
                 if query.one_per_file:
                     return
                 after = query.context
             elif after:
-                findings.files[path].append(Found(line.number, _excerpt(text, 0, 0), is_match=False))
+                findings.files[path].append(FoundLine(line.number, _excerpt(text, 0, 0), is_match=False))
                 after -= 1
             elif query.context:
-                before.append(Found(line.number, _excerpt(text, 0, 0), is_match=False))
+                before.append(FoundLine(line.number, _excerpt(text, 0, 0), is_match=False))
 
 
 def _match(

@@ -13,7 +13,7 @@ from zeus_runtime.plugin import cut_text
 if TYPE_CHECKING:
     from mcp import Client
 
-    from zeus_plugins.tools.mcp.servers import Server
+    from zeus_plugins.tools.mcp.servers import PlannedServer
     from zeus_plugins.tools.mcp.sieve import Sieve
     from zeus_runtime.plugin.tool import Access
 
@@ -59,7 +59,7 @@ class Offer:
     problems: tuple[str, ...] = ()
 
 
-async def read_offer(client: Client, server: Server, sieve: Sieve) -> Offer:
+async def read_offer(client: Client, server: PlannedServer, sieve: Sieve) -> Offer:
     """Ask a server what it has.
 
     Args:
@@ -155,7 +155,7 @@ def _is_repeatable(tool: Any) -> bool:
     return annotations is not None and bool(annotations.read_only_hint or annotations.idempotent_hint)
 
 
-async def _prompts(client: Client, server: Server) -> tuple[dict[str, str], list[str]]:
+async def _prompts(client: Client, server: PlannedServer) -> tuple[dict[str, str], list[str]]:
     from mcp.shared.exceptions import MCPError
     from pydantic import ValidationError
 

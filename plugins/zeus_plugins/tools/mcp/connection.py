@@ -18,17 +18,17 @@ from zeus_plugins.tools.mcp.failures import (
     is_too_new,
 )
 from zeus_plugins.tools.mcp.patience import LONGEST_SECONDS, Starts, patience
-from zeus_plugins.tools.mcp.rate_limit import Looks
+from zeus_plugins.tools.mcp.rate_limit import RefreshLimit
 from zeus_plugins.tools.mcp.requests import Calls
 from zeus_plugins.tools.mcp.sdk import client_info, quieten
 from zeus_plugins.tools.mcp.sieve import Sieve
-from zeus_plugins.tools.mcp.transports import Place, address, process, quiet
+from zeus_plugins.tools.mcp.transports import StartPlace, address, process, quiet
 
 if TYPE_CHECKING:
     from mcp import Client
 
     from zeus_plugins.tools.mcp.options import Options
-    from zeus_plugins.tools.mcp.servers import Server
+    from zeus_plugins.tools.mcp.servers import PlannedServer
     from zeus_plugins.tools.mcp.stderr import ErrorLog
     from zeus_runtime.plugin.files import WorkspaceFiles
     from zeus_runtime.plugin.tool import ConnectionState, Tell
@@ -41,7 +41,7 @@ _CLOSING_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True)
-class Ground:
+class SharedParts:
     """What all links of an agent share.
 
     Args:
@@ -53,12 +53,12 @@ class Ground:
     """
 
     options: Options
-    place: Place
+    place: StartPlace
     files: WorkspaceFiles
-    auth: Callable[[Server], Any] = field(repr=False)
-    written: Callable[[Server], float | None] = field(repr=False)
+    auth: Callable[[PlannedServer], Any] = field(repr=False)
+    written: Callable[[PlannedServer], float | None] = field(repr=False)
 
-    def authorised_since(self, server: Server, moment: float | None) -> bool:
+    def authorised_since(self, server: PlannedServer, moment: float | None) -> bool:
         """Whether a server's account was authorised after the one that was kept at ``moment``."""
         now = self.written(server)
         return now is not None and now != moment
@@ -82,7 +82,7 @@ class Link:
             not change with every restart.
     """
 
-    def __init__(self, server: Server, ground: Ground, changed: Callable[[], None]) -> None:
+    def __init__(self, server: PlannedServer, ground: SharedParts, changed: Callable[[], None]) -> None:
         self.server = server
         self.state: ConnectionState = "closed"
         self.why = ""
@@ -111,7 +111,7 @@ class Link:
         self._auth: Any = None
         self._refused_at: float | None = None
         self.calls = Calls(self, ground.files)
-        self._looks = Looks(self._woken.set)
+        self._looks = RefreshLimit(self._woken.set)
         # Many servers never answer the newest protocol's first question, and the SDK would wait ten seconds for it.
         self._mode = "auto" if server.remote and server.spec.type != "sse" else "legacy"
 

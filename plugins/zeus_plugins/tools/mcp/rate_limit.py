@@ -39,7 +39,7 @@ class Pace:
         return (1 - self._left) * self._seconds
 
 
-class Looks:
+class RefreshLimit:
     """When to look again at what a server offers: one that says at every look that it has changed has no end.
 
     Args:

@@ -20,7 +20,7 @@ _ORDER = ("mcp", "oauth", "browser", "desktop")
 
 
 @dataclass(frozen=True)
-class Server:
+class PlannedServer:
     """One server as it will be connected to.
 
     Args:
@@ -47,7 +47,7 @@ class Server:
         return self.spec.command is None
 
 
-def servers_of(options: Options, build: Build) -> tuple[Sequence[Server], Sequence[Server]]:
+def servers_of(options: Options, build: Build) -> tuple[Sequence[PlannedServer], Sequence[PlannedServer]]:
     """The servers, those with OAuth after the others, connectors last; and those that are disabled.
 
     Raises:
@@ -89,11 +89,11 @@ def _connectors(build: Build) -> Iterator[tuple[_Kind, Connector]]:
 
 def _server(
     name: str, spec: McpServer, kind: _Kind | None, connectors: Mapping[_Kind, Connector], build: Build
-) -> Server:
+) -> PlannedServer:
     category: Category = kind or ("oauth" if spec.authorised else "mcp")
     prefix = prefix_of(name) if spec.prefix is None else spec.prefix
     instructions = "" if kind is None else _instructions(kind, connectors[kind], build)
-    return Server(name, spec, category, prefix, instructions)
+    return PlannedServer(name, spec, category, prefix, instructions)
 
 
 def _instructions(kind: _Kind, connector: Connector, build: Build) -> str:

@@ -11,7 +11,7 @@ from zeus_plugins.tools.mcp.names import tool_name
 from zeus_plugins.tools.mcp.oauth import provider_of, uses_oauth, written_at
 from zeus_plugins.tools.mcp.options import Options
 from zeus_plugins.tools.mcp.resources import RESOURCE_TOOLS, resource_tools
-from zeus_plugins.tools.mcp.servers import Server, servers_of
+from zeus_plugins.tools.mcp.servers import PlannedServer, servers_of
 from zeus_runtime.plugin import MissingError
 from zeus_runtime.plugin.middleware import Section
 from zeus_runtime.plugin.tool import Account, Connection, Tool, ToolResult, ToolRun, Toolset
@@ -52,7 +52,11 @@ class McpToolset(Toolset):
     """
 
     def __init__(
-        self, servers: Sequence[Server], disabled: Sequence[Server], options: Options, build: Build
+        self,
+        servers: Sequence[PlannedServer],
+        disabled: Sequence[PlannedServer],
+        options: Options,
+        build: Build,
     ) -> None:
         self._options = options
         self._build = build
@@ -62,20 +66,22 @@ class McpToolset(Toolset):
         self._tools: Sequence[Tool] | None = None
 
     @property
-    def servers(self) -> Sequence[Server]:
+    def servers(self) -> Sequence[PlannedServer]:
         """The servers, started or not."""
         return self._servers
 
     async def open(self, tell: Tell) -> None:
         import asyncio
 
-        from zeus_plugins.tools.mcp.connection import Ground, Link
-        from zeus_plugins.tools.mcp.transports import Place
+        from zeus_plugins.tools.mcp.connection import Link, SharedParts
+        from zeus_plugins.tools.mcp.transports import StartPlace
 
         build = self._build
-        ground = Ground(
+        ground = SharedParts(
             self._options,
-            Place(build.directory, build.process_environ, self._options.log_kilobytes * 1_000, build.permit),
+            StartPlace(
+                build.directory, build.process_environ, self._options.log_kilobytes * 1_000, build.permit
+            ),
             build.workspace,
             lambda server: provider_of(server, build.process_environ, build.learn),
             lambda server: written_at(server, build.process_environ),
@@ -165,7 +171,7 @@ class McpToolset(Toolset):
 
         return await log_out(self._with_account(account), self._build)
 
-    def _with_account(self, name: str) -> Server:
+    def _with_account(self, name: str) -> PlannedServer:
         return next(server for server in self._servers if server.name == name and uses_oauth(server))
 
     def _changed(self) -> None:
@@ -199,7 +205,7 @@ class McpToolset(Toolset):
         return frozenset(link.server.name for link in asked)
 
 
-def _may_have(server: Server, name: str) -> bool:
+def _may_have(server: PlannedServer, name: str) -> bool:
     return not server.prefix or name.startswith(f"{server.prefix}__") or name in RESOURCE_TOOLS
 
 

@@ -19,14 +19,14 @@ from zeus_runtime.plugin import Command, Remote
 if TYPE_CHECKING:
     import httpx2
 
-    from zeus_plugins.tools.mcp.servers import Server
+    from zeus_plugins.tools.mcp.servers import PlannedServer
 
 _PASSED_ON: Final = ("PATH", "HOME", "LANG", "TMPDIR")
 _HTTP_SECONDS: Final = 30
 
 
 @dataclass
-class Place:
+class StartPlace:
     """Where servers are started from.
 
     Args:
@@ -44,7 +44,7 @@ class Place:
 
 @asynccontextmanager
 async def process(
-    server: Server, place: Place, gone: Callable[[], None], heard: Callable[[ErrorLog], None]
+    server: PlannedServer, place: StartPlace, gone: Callable[[], None], heard: Callable[[ErrorLog], None]
 ) -> AsyncIterator[Any]:
     """A server in a process of its own.
 
@@ -88,7 +88,7 @@ async def process(
 
 @asynccontextmanager
 async def address(
-    server: Server,
+    server: PlannedServer,
     permit: Callable[[Command | Remote], None],
     auth: httpx2.Auth | None,
     refused: Callable[[int], None] = lambda _status: None,

@@ -22,11 +22,11 @@ def create(options: Options | None, build: Build) -> Sequence[Tool]:
     """``memory_save memory_search memory_delete memory_stats``; none without a memory that is not required."""
     if build.memory is None and options is not None and not options.required:
         return []
-    memory = Memory(options or Options(), build.memory)
+    memory = SharedMemory(options or Options(), build.memory)
     return [_save(memory), _search(memory), _delete(memory), _stats(memory)]
 
 
-class Memory:
+class SharedMemory:
     """What the tools share: the service, and how much each message of the user was kept as.
 
     A save that the user asked for takes one of ``asked_per_message`` slots of the message. Which are taken stands in
@@ -101,7 +101,7 @@ def _kept_for(saved: Saved, session: str) -> bool:
     return saved.outcome != "duplicate" or (saved.item.source, saved.item.source_id) == ("user", session)
 
 
-def _save(memory: Memory) -> Tool:
+def _save(memory: SharedMemory) -> Tool:
     @tool(category="memory", access="write")
     async def memory_save(
         content: str, run: ToolRun, memory_type: MemoryType = "fact", scope: Scope = "user"
@@ -121,7 +121,7 @@ def _save(memory: Memory) -> Tool:
     return memory_save
 
 
-def _search(memory: Memory) -> Tool:
+def _search(memory: SharedMemory) -> Tool:
     @tool(category="memory", access="read", replayable_result=True)
     async def memory_search(
         query: str,
@@ -153,7 +153,7 @@ def _search(memory: Memory) -> Tool:
     return memory_search
 
 
-def _delete(memory: Memory) -> Tool:
+def _delete(memory: SharedMemory) -> Tool:
     @tool(category="memory", access="write")
     async def memory_delete(memory_id: str, run: ToolRun) -> ToolResult:
         """Delete one memory for good, when the user wants it forgotten or it is wrong.
@@ -174,7 +174,7 @@ def _delete(memory: Memory) -> Tool:
     return memory_delete
 
 
-def _stats(memory: Memory) -> Tool:
+def _stats(memory: SharedMemory) -> Tool:
     @tool(category="memory", access="read", replayable_result=True)
     async def memory_stats(run: ToolRun) -> ToolResult:
         """Say how much is remembered, by scope and kind, and how much may still be saved in this session."""

@@ -71,7 +71,7 @@ class Copies:
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
-        self._copies: OrderedDict[_Key, _Copy] = OrderedDict()
+        self._copies: OrderedDict[_Key, _PlaceCopy] = OrderedDict()
         self._asked: dict[_Key, int] = {}
         self._fresh_in: object = None
         self._fresh: set[_Key] = set()
@@ -83,7 +83,7 @@ class Copies:
         self._asked.clear()
         self._fresh_in = None
 
-    def of(self, raw: Any, query: VectorQuery, transaction: object) -> Found | None:
+    def of(self, raw: Any, query: VectorQuery, transaction: object) -> VisibleCopies | None:
         """The copies of all that is in reach, as they are in this transaction; None if the server is to be asked.
 
         Args:
@@ -103,7 +103,7 @@ class Copies:
         self._fresh |= keys.keys()
         found = [(self._copies[key].shelf, self._visible(key, part, query)) for key, part in keys.items()]
         self._make_room(len(keys))
-        return Found(found, query)
+        return VisibleCopies(found, query)
 
     def _is_wanted(self, raw: Any, key: _Key) -> bool:
         if key in self._copies:
@@ -119,7 +119,7 @@ class Copies:
         many = raw.execute(_HOW_MANY, _values(key)).fetchone()[0]
         if many * key[3].dimension * 4 * _HEADS > self.most_bytes:
             return False
-        self._copies[key] = _Copy(key[3].dimension)
+        self._copies[key] = _PlaceCopy(key[3].dimension)
         self._fresh.discard(key)
         return True
 
@@ -153,7 +153,7 @@ class Copies:
         return shelf.visible((part.grants, query.user_id, query.memory_type), within)
 
 
-class Found:
+class VisibleCopies:
     """The copies of a reach, with what of them is visible."""
 
     def __init__(self, shelves: Sequence[tuple[Shelf, NDArray[np.bool_]]], query: VectorQuery) -> None:
@@ -207,7 +207,7 @@ class _Kept(AtHand):
         return np.where(self._visible[slots], cosines, np.float32(-np.inf))
 
 
-class _Copy:
+class _PlaceCopy:
     """A place's vectors of one model, and up to which change it has them."""
 
     def __init__(self, dimension: int) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_plugins.vector_stores.pgvector.copies import Copies, Found, count_change, places_of
+from zeus_plugins.vector_stores.pgvector.copies import Copies, VisibleCopies, count_change, places_of
 from zeus_plugins.vector_stores.pgvector.graphs import INDEXABLE, indexed_dimensions, make_graphs
 from zeus_plugins.vector_stores.pgvector.options import Options
 from zeus_plugins.vector_stores.pgvector.schema import prepare
@@ -159,7 +159,7 @@ class PgVectorStore(VectorStore):
     def close(self) -> None:
         self._copies.clear()
 
-    def _copies_of(self, connection: Connection, query: VectorQuery) -> Found | None:
+    def _copies_of(self, connection: Connection, query: VectorQuery) -> VisibleCopies | None:
         transaction = connection.get_transaction()
         if self._written_in is not None and self._written_in is transaction:
             return None  # what this transaction wrote may be rolled back: no copy may have it

@@ -238,10 +238,10 @@ HIT = """<div class="result__body"><h2><a href="https://tea.example/">Tea</a></h
 @pytest.fixture
 def duck(monkeypatch: pytest.MonkeyPatch) -> Iterator[Duck]:
     """DuckDuckGo's page of results, on this machine; the library reads it."""
-    from zeus_plugins.searches.duckduckgo.engine import Engine
+    from zeus_plugins.searches.duckduckgo.engine import PageReader
 
     with HTTPServer(("127.0.0.1", 0), Duck) as http:
-        monkeypatch.setattr(Engine, "search_url", f"http://127.0.0.1:{http.server_port}/html/")
+        monkeypatch.setattr(PageReader, "search_url", f"http://127.0.0.1:{http.server_port}/html/")
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield Duck  # type: ignore[misc]
@@ -307,10 +307,10 @@ async def test_a_search_that_duckduckgo_refuses_is_no_search_without_results(
 
 
 async def test_a_duckduckgo_that_is_not_there_or_silent_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    from zeus_plugins.searches.duckduckgo.engine import Engine
+    from zeus_plugins.searches.duckduckgo.engine import PageReader
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setattr(Engine, "search_url", f"http://127.0.0.1:{silent.getsockname()[1]}/")
+        monkeypatch.setattr(PageReader, "search_url", f"http://127.0.0.1:{silent.getsockname()[1]}/")
         with pytest.raises(DuckDuckGoError, match="took longer than 1 seconds"):
             await DuckDuckGo(DuckDuckGoOptions(timeout_seconds=1)).search("tea", max_results=3)
     with pytest.raises(DuckDuckGoError, match="the search failed"):

@@ -15,14 +15,14 @@ from zeus_runtime.plugin import OptionsError, RunError
 from zeus_runtime.plugin.tool import Account
 
 if TYPE_CHECKING:
-    from zeus_plugins.tools.mcp.servers import Server
+    from zeus_plugins.tools.mcp.servers import PlannedServer
     from zeus_runtime.plugin import Build
 
 _SECONDS: Final = 120
 """How long a login may take beside the time that a person has."""
 
 
-def account_of(server: Server, build: Build) -> Account:
+def account_of(server: PlannedServer, build: Build) -> Account:
     """How it is with a server's account."""
     from zeus_plugins.tools.mcp.oauth.provider import scopes_of
 
@@ -52,7 +52,7 @@ def _moment(seconds: float) -> str:
         return "further than a calendar goes"
 
 
-async def log_in(server: Server, build: Build, show: Callable[[str], None]) -> int:
+async def log_in(server: PlannedServer, build: Build, show: Callable[[str], None]) -> int:
     """Let a person authorise a server's account.
 
     Args:
@@ -103,7 +103,7 @@ async def log_in(server: Server, build: Build, show: Callable[[str], None]) -> i
         ) from error
 
 
-def _remedy(server: Server, error: Exception, why: str) -> str:
+def _remedy(server: PlannedServer, error: Exception, why: str) -> str:
     from zeus_plugins.tools.mcp.oauth.provider import NOBODY_ASKS
 
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
@@ -120,7 +120,7 @@ def _remedy(server: Server, error: Exception, why: str) -> str:
     return "Try again; --no-browser only prints the address."
 
 
-async def log_out(server: Server, build: Build) -> bool:
+async def log_out(server: PlannedServer, build: Build) -> bool:
     """Take an account's right back at its server, as far as it has a way for that, and forget it.
 
     Returns:
@@ -176,7 +176,7 @@ async def _take_back(kept: Mapping[str, Any], endpoint: str, address: str) -> st
     return "" if answer.is_success else f"it answers HTTP {answer.status_code}"
 
 
-def _forgotten_only_here(server: Server, why: str) -> RunError:
+def _forgotten_only_here(server: PlannedServer, why: str) -> RunError:
     return RunError(
         f"the account of {server.name!r} is forgotten here; its server could not be told: {why}",
         remedy="Take the right back on the provider's own page.",

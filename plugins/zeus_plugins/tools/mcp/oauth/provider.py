@@ -27,7 +27,7 @@ from zeus_runtime.plugin import OptionsError, cut_text
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.oauth.store import AccountStore
-    from zeus_plugins.tools.mcp.servers import Server
+    from zeus_plugins.tools.mcp.servers import PlannedServer
 
 _NOWHERE = "http://127.0.0.1:1/callback"
 """The redirect address of a provider that asks nobody; it is never sent."""
@@ -77,7 +77,7 @@ class AccountProvider(OAuthClientProvider):
         lacks: what the account's right does not reach to, as the server named it in its last answer; empty for nothing.
     """
 
-    def __init__(self, server: Server, store: AccountStore, person: Person | None = None) -> None:
+    def __init__(self, server: PlannedServer, store: AccountStore, person: Person | None = None) -> None:
         spec = server.spec
         address = spec.address
         assert address is not None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_runtime.plugin import OptionsError, accounts_folder
 
 if TYPE_CHECKING:
-    from zeus_plugins.tools.mcp.servers import Server
+    from zeus_plugins.tools.mcp.servers import PlannedServer
 
 _SERVICE: Final = "zeus-runtime"
 _ENTRY: Final = "accounts"
@@ -29,7 +29,7 @@ _ROOM_BYTES: Final = 16_384
 
 
 def account_store(
-    server: Server, environ: Mapping[str, str], learn: Callable[[str, str], None] | None = None
+    server: PlannedServer, environ: Mapping[str, str], learn: Callable[[str, str], None] | None = None
 ) -> AccountStore:
     """Where a server's account is kept: in the user's Home, not in the project, which may be shared.
 
