@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Early(NamedTuple):
-    """What must be known before components are.
+    """The parts of a config that Zeus must know before it loads components.
 
     Args:
         plugins: which plugins may load.
@@ -36,7 +36,7 @@ class NamedFile(NamedTuple):
     Args:
         path: of the value.
         file: absolute.
-        holds_secrets: what the schema says of it.
+        holds_secrets: whether the schema says that the file holds secrets.
     """
 
     path: Path
@@ -58,9 +58,9 @@ class Document:
             ``.env``.
         environ: the process environment with ``.env`` beneath it.
         directory: the working directory.
-        notices: what the user should know and that is no error (an upgraded file, an unknown model).
+        notices: warnings that are not errors (an upgraded file, an unknown model).
         problems: errors found while loading (unset variables); ``check`` reports them with its own.
-        schema: what the document was checked against; None before that.
+        schema: the schema that the document was checked against; None before the check.
     """
 
     source: str
@@ -121,8 +121,8 @@ class Document:
     ) -> Diagnostic:
         """A Diagnostic about the value at ``path``, with its place, source line and the chain of overlays.
 
-        For checks beyond the schema: a file that is not there, a model nobody knows. Secrets in ``message`` and
-        ``hint`` are masked.
+        For checks beyond the schema, such as a missing file or an unknown model. Secrets in ``message`` and ``hint``
+        are masked.
         """
         origins = self.origins(path)
         related: tuple[tuple[str, Mark | None], ...] = ()

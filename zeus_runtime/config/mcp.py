@@ -1,4 +1,4 @@
-"""MCP servers and connectors as a YAML names them, and what is wrong with one that no schema can say.
+"""MCP servers and connectors in a config, and checks of them that a schema cannot express.
 
 Annotations are not postponed, as in ``config.model``.
 """
@@ -212,7 +212,7 @@ _APPROVALS: Final = "remove it; what may run without asking is said by the middl
 
 
 def server_problems(name: str, server: McpServer) -> Iterator[ServerProblem]:
-    """What is wrong with an entry of ``mcpServers`` beyond what the schema says."""
+    """The problems of an entry of ``mcpServers`` that the schema does not find."""
     if not (name.isprintable() and name == name.strip() and 0 < len(name) <= _MAX_NAME_CHARACTERS):
         yield ServerProblem(
             None,
@@ -246,7 +246,7 @@ def server_problems(name: str, server: McpServer) -> Iterator[ServerProblem]:
 
 
 def _useless(server: McpServer, *, remote: bool) -> Iterator[ServerProblem]:
-    """Keys of the other transport, which could do nothing."""
+    """A problem for each key of the other transport, which would have no effect."""
     given: Mapping[str, object] = (
         {"args": server.args, "env": server.env, "cwd": server.cwd, "data": server.data}
         if remote

@@ -1,6 +1,6 @@
 """The typed Config: what a YAML file can say. The dataclasses are the source of the core's JSON Schema.
 
-A field's ``Annotated`` text is its description in the schema and the docs; constraints stand beside it.
+A field's ``Annotated`` text is its description in the schema and the docs; the constraints follow it.
 Annotations are not postponed here, since every command needs them all: reading them back from text takes 6 ms.
 """
 

@@ -1,7 +1,7 @@
 """``.env`` files: ``NAME=value`` lines for what the process environment does not set.
 
 Comments, ``export``, single quotes (as they are), double quotes (``\\n``, ``\\t``, ``\\"``, ``\\\\``, ``\\$``; may span
-lines) and ``# comment`` after an unquoted value. Nothing is filled in: a ``$`` is a ``$``.
+lines) and ``# comment`` after an unquoted value. Variables are not interpolated: a ``$`` is a ``$``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def parse_dotenv(text: str, source: str) -> dict[str, str]:
     """The variables of a ``.env`` text; of a name written twice, the last.
 
     Raises:
-        ConfigError: a line is none of the forms; it is named by number and not shown, for it may hold a secret.
+        ConfigError: a line has none of these forms. The error gives its number only, because it may hold a secret.
     """
     variables: dict[str, str] = {}
     position = 0

@@ -45,7 +45,7 @@ class Layers:
         folders: the folder of each source, which paths written in it start from.
         files: the file of each source that is one.
         notices: what upgrades changed.
-        problems: errors that do not keep the rest from being read.
+        problems: errors that do not prevent the rest from being read.
         read: the files' own trees, strongest first.
     """
 
@@ -72,7 +72,8 @@ class Layers:
     def locate(self, source: str | Path | None) -> Path:
         """The file a source names: a preset of a Home, a path, or ``zeus.yaml`` in the working directory for None.
 
-        A preset goes before a file of its name: an agent could write that file, and is not to change its next config.
+        A preset has priority over a file of the same name: an agent could write that file, and must not change its
+        next config.
 
         Raises:
             ConfigError: there is no such file; the message says what was looked for.
@@ -132,7 +133,7 @@ class Layers:
         return self._extended(text, name, folder, self.homes, ())
 
     def is_preset(self, path: Path) -> bool:
-        """Whether a located file is a preset of a Home, and so no file of the user's project."""
+        """Whether a located file is a preset of a Home, and therefore not a file of the user's project."""
         homes = [*self.homes, *(home.folder for home in self._asked or ())]
         return any(path.is_relative_to(home / "configs") for home in homes)
 
@@ -140,7 +141,7 @@ class Layers:
         """The tree of the overlay for an environment: ``zeus.prod.yaml`` beside ``zeus.yaml``.
 
         Raises:
-            ConfigError: the name is no name, or there is no such file.
+            ConfigError: the name is not valid, or the file does not exist.
         """
         path = overlay_path(main, env)
         if not path.exists():
@@ -171,7 +172,7 @@ class Layers:
         )
 
     def _tell_of_the_projects(self, name: str, preset: Path) -> None:
-        """A repository may bring a preset of a name that the user takes for another's."""
+        """Add a notice: a repository may contain a preset whose name the user takes for another preset's."""
         own = self.directory / ".zeus"
         others = [home / "configs" / preset.name for home in self.homes if home != own]
         hidden = next(filter(_is_file, others), None)
@@ -270,7 +271,7 @@ class Layers:
         return merged
 
     def _own_homes(self, root: Node, folder: Path) -> Iterator[Path]:
-        """Homes a file names itself, so that it can extend their presets; what is unsound is left to validation."""
+        """The Homes that a file names, so that it can extend their presets; validation reports invalid entries."""
         homes = root.value.get("homes")
         for entry in homes.value if homes is not None and homes.is_list else ():
             if not isinstance(entry.value, str) or "$" in entry.value:
@@ -328,7 +329,7 @@ def overlay_path(main: Path, env: str) -> Path:
     """Where the overlay for an environment is.
 
     Raises:
-        ConfigError: the name is no name.
+        ConfigError: the name is not valid.
     """
     if not _ENV_NAME.fullmatch(env):
         raise _lost("file-not-found", f"--env {env!r} is no name", "use letters, digits, `-` and `_`")

@@ -2,8 +2,8 @@
 
 ``${VAR}`` (unset is an error), ``${VAR:-default}`` (for unset or empty), ``${VAR:?message}`` (unset or empty is an
 error with that message), ``$$`` for one ``$``. A ``$`` before anything else is itself. Defaults may hold further
-``${...}``; braces in them pair up. What comes out is text; where the schema wants a number, boolean or null,
-``validate`` converts it.
+``${...}``; braces in them pair up. The result is text; where the schema wants a number, boolean or null, ``validate``
+converts it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def interpolate(text: str, environ: Mapping[str, str], *, depth: int = 0) -> Int
     """Fill in the variables of a text.
 
     Args:
-        depth: in how many defaults the text stands.
+        depth: the number of defaults around the text.
 
     Raises:
         InterpolationError: a variable is unset, or a ``${`` is malformed.

@@ -167,7 +167,7 @@ def _settings_read(sets: Sequence[str]) -> Iterator[Node]:
 
 
 def _overlay_read(main: Path, env: str) -> Iterator[Node]:
-    """The overlay's own tree, if it can be read; when its turn comes, it is read again with its problems told."""
+    """The overlay's own tree, if it can be read; it is read again later, and its problems are reported then."""
     try:
         path = overlay_path(main, env)
         yield read(decode(path.read_bytes(), path.name), path.name)
@@ -178,7 +178,7 @@ def _overlay_read(main: Path, env: str) -> Iterator[Node]:
 def _filled(
     root: Node, environ: Mapping[str, str], sources: Sources
 ) -> tuple[Node, list[Diagnostic], Sources]:
-    """The tree with its variables filled in, what could not be, and the sources that know the secrets in it."""
+    """The tree with its variables filled in, the unset variables, and the sources that know the secrets in it."""
     secrets: dict[str, str] = {}
     failed: list[tuple[NodePath, Node, InterpolationError]] = []
 

@@ -16,7 +16,7 @@ def servers_in_file(path: Path, environ: Mapping[str, str], *, where: str = "") 
     """The servers that a file lists, with variables filled in.
 
     Args:
-        environ: what ``${VAR}`` is read from.
+        environ: the variables that ``${VAR}`` can name.
         where: the option that names the file, for errors.
 
     Raises:
@@ -59,7 +59,7 @@ def servers_in_file(path: Path, environ: Mapping[str, str], *, where: str = "") 
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; of two values under one key JSON would take the last without a word."""
+    """An object without duplicate keys; the JSON parser would silently take the last value."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

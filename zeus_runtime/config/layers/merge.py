@@ -21,7 +21,7 @@ class RefPlaces(NamedTuple):
 
     Args:
         ref: the marker, if a Ref is here.
-        inner: what is below, by key.
+        inner: the places below, by key.
     """
 
     ref: RefTo | None
@@ -44,8 +44,8 @@ def merge(base: Node, over: Node, refs: RefPlaces = NO_REFS) -> Node:
 
     - two mappings merge key by key;
     - anything else in ``over`` replaces what is in ``base``: lists as a whole, scalars, an explicit null;
-    - where a Ref is, options merge only if both name the same component; a plain name in ``over`` replaces the Ref,
-      options and all; a plain name in ``base`` counts as that component without options.
+    - the options of Refs merge only if both name the same component. A plain name in ``over`` replaces the Ref and its
+      options. A plain name in ``base`` counts as that component without options.
 
     The result lists ``over``'s origins before ``base``'s.
 
@@ -75,9 +75,9 @@ def assign(base: Node, path: tuple[str, ...], value: Node, refs: RefPlaces, orig
     A whole number picks an entry where ``base`` has a list; everywhere else it is a key.
 
     Args:
-        base: what the layer will be merged over.
+        base: the tree that the layer will be merged over.
         path: keys and indexes, outermost first.
-        value: what stands there.
+        value: the new value at the path.
         refs: where Refs are in ``base``.
         origin: the origin of the mappings around the value.
 

@@ -66,7 +66,7 @@ def presets_of(homes: Iterable[PluginHome], taken: Iterable[str] = ()) -> list[s
 
 
 def rules_of(layers: Sequence[Node]) -> Any:
-    """``plugins`` as the layers read so far say it, strongest first; what is not sound is left to validation."""
+    """``plugins`` of the layers read so far, strongest first; validation reports invalid entries."""
     from zeus_runtime.config.layers.merge import merge
     from zeus_runtime.config.yaml.tree import plain
 

@@ -38,11 +38,11 @@ class Setting(NamedTuple):
 def parse_setting(text: str) -> Setting:
     """Take a ``--set`` argument apart.
 
-    Keys are separated by dots; a key that holds a dot stands in double quotes (``profiles.models."gpt-5.2".…``). The
-    value is YAML: ``3``, ``true``, ``[a, b]``, ``{a: 1}``, ``null``; no value at all is null.
+    Keys are separated by dots; a key that holds a dot is written in double quotes (``profiles.models."gpt-5.2".…``).
+    The value is YAML: ``3``, ``true``, ``[a, b]``, ``{a: 1}``, ``null``; an empty value is null.
 
     Raises:
-        ConfigError: there is no ``=``, a key is empty or unquoted wrongly, or the value is no YAML.
+        ConfigError: there is no ``=``, a key is empty or unquoted wrongly, or the value is not valid YAML.
     """
     source = "--set " + mask_line("\n".join(unread_lines(text)))
     try:

@@ -14,7 +14,7 @@ CURRENT: Final = 1
 
 
 class UpgradeChange(NamedTuple):
-    """What one step did, at the node it did it to."""
+    """A change that one step made, and the changed node."""
 
     message: str
     node: Node
@@ -26,10 +26,10 @@ Step: TypeAlias = Callable[[Mapping[str, Node]], tuple[dict[str, Node], list[Upg
 def upgrade(root: Node, sources: Sources) -> tuple[Node, tuple[Diagnostic, ...]]:
     """A file's tree in the current version, with a notice for everything that was changed on the way.
 
-    A version that is not known is an error among them, and the tree is read as current, so that it hides nothing else.
+    An unknown version adds an error to the notices. The tree is then read as current, so that other problems are found.
 
-    A file without ``version`` is taken to be current: an overlay need not repeat it, and a whole config that lacks it
-    is told so by validation.
+    A file without ``version`` counts as current: an overlay need not repeat it, and validation reports a whole config
+    that lacks it.
 
     Args:
         root: the file's root mapping.

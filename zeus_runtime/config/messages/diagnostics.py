@@ -64,7 +64,7 @@ class Diagnostic:
         code: its stable name, one of ``CODES`` or another layer's own.
         message: what is wrong, one sentence without a period; holds no secret.
         path: where it is in the merged value.
-        position: where it is written; None when there is no place to point at.
+        position: where it is written; None if the problem has no position.
         source_line: the line ``position`` is in, secrets masked.
         width: how many characters the caret underlines.
         related: further places, each with a sentence.
@@ -144,7 +144,7 @@ def did_you_mean(word: str, known: Iterable[str], *, rather: Container[str] = ()
     A word of the same letters in another order is near too.
 
     Args:
-        rather: those that are taken before others that are near.
+        rather: words that are preferred to other near words.
     """
     wanted = _folded(word)
     if len(wanted) > _LONGEST_WORD:

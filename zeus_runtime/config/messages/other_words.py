@@ -13,7 +13,7 @@ _MOST_DEEP: Final = 3
 
 
 def called_here(word: str, properties: Mapping[str, Any]) -> str | None:
-    """The one of a place's own keys that is the same word in another spelling, or that others call so."""
+    """The key of this section that is the same word in another spelling, or that other products call by this word."""
     wanted = _folded(word)
     for name, part in properties.items():
         if _folded(name) == wanted or (
@@ -24,7 +24,7 @@ def called_here(word: str, properties: Mapping[str, Any]) -> str | None:
 
 
 def belongs(word: str, root: Mapping[str, Any]) -> list[str]:
-    """Where in a config a key of this name, or one that others call so, may stand: ``limits.max_steps``.
+    """The paths where a config may have this key, or a key that other products call so: ``limits.max_steps``.
 
     Args:
         root: a config's schema.
@@ -38,7 +38,7 @@ def component_with(
     """The component whose description has the word: ``web_search`` is a tool of ``web``.
 
     Args:
-        in_title: only what stands before the description's colon counts, which says what the component is.
+        in_title: search only the text before the description's colon, which says what the component is.
     """
     whole = re.compile(rf"(?<![\w-]){re.escape(word)}s?(?![\w-])", re.IGNORECASE)
     for name, part in known.items():

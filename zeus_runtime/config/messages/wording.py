@@ -1,4 +1,4 @@
-"""jsonschema's errors in words a user can act on: which branch of a choice was meant, which key, what instead."""
+"""Reword jsonschema's errors so that a user can act on them: the branch of a choice, the key, and the correction."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def _as_ours(
 
 
 def _flow(value: Any) -> str:
-    """A value as it may stand between braces in YAML; a secret's place is left open."""
+    """A value as YAML writes it between braces; a secret's place is left open."""
     from json import dumps
 
     if isinstance(value, HiddenStr):

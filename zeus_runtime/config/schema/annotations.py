@@ -1,10 +1,13 @@
 """JSON Schema from Python annotations, and typed values from validated JSON, without pydantic's import cost.
 
-One mechanism serves the Config, components' ``Options`` and tool signatures. It knows bool, int, float, str, Any,
-Literal, enums, ``X | None``, unions, list, tuple[T, ...], Sequence, Mapping[str, T], dataclasses, TypedDict, Path,
-``Secret`` and ``Annotated`` with the markers; a pydantic model is accepted wherever a dataclass is, through its own
-methods. This module only gathers the names: the work is done in ``typeschema``, ``signatures``,
-``construct`` and ``coercion``.
+One mechanism serves the Config, components' ``Options`` and tool signatures. It supports these types:
+
+- bool, int, float, str, Any, Literal, enums, ``X | None``, unions;
+- list, tuple[T, ...], Sequence, Mapping[str, T];
+- dataclasses, TypedDict, Path, ``Secret``, and ``Annotated`` with the markers;
+- pydantic models wherever a dataclass is accepted, through their own methods.
+
+This module only collects the names. The code is in ``types``, ``signatures``, ``construct`` and ``coercion``.
 """
 
 from __future__ import annotations

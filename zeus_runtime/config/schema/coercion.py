@@ -1,4 +1,4 @@
-"""What a model sends for arguments, made to fit the schema where only the notation differs."""
+"""Make a model's arguments fit the schema where only the notation differs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from zeus_runtime.config.schema.walk import Schema, at, branches, type_name, typ
 
 
 def coerce(schema: Schema, value: Any) -> Any:
-    """The value with its notation repaired, nothing guessed: ``"5"`` for an integer becomes 5, JSON text for a list or
-    object is read, ``null`` for an argument that may be left out is left out. What does not fit stays as it is, for
-    validation to explain.
+    """Repair the notation of a value without guessing.
+
+    ``"5"`` for an integer becomes 5, JSON text for a list or object is parsed, and ``null`` for an optional argument is
+    left out. Other values that do not fit stay unchanged, so that validation reports them.
 
     Args:
         schema: JSON Schema, local ``$ref`` followed.

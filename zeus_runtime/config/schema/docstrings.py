@@ -1,4 +1,4 @@
-"""Google-style docstrings taken apart: the description, and the ``Args:`` by name."""
+"""Parse Google-style docstrings: the description, and the ``Args:`` by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Docstring(NamedTuple):
 
 
 def parse(text: str | None) -> Docstring:
-    """Take a docstring apart; sections other than ``Args`` are no part of the description."""
+    """Parse a docstring; sections other than ``Args`` are left out."""
     lines = _dedented(text or "")
     description: list[str] = []
     parameters: dict[str, str] = {}

@@ -23,7 +23,7 @@ class Field(NamedTuple):
         key: its key in YAML and JSON.
         annotation: its type with the markers.
         default: a callable that makes its default; None if it is required.
-        may_be_absent: no value stands in for it when it is absent (a TypedDict's NotRequired key).
+        may_be_absent: an absent field gets no value at all (a TypedDict's NotRequired key).
     """
 
     name: str

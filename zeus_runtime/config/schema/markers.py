@@ -45,8 +45,8 @@ class FileRelative(NamedTuple):
     """The string is a path, resolved against the folder of the YAML file it is written in.
 
     Args:
-        holds_secrets: it is a JSON file; what is a secret in it is masked wherever the config's own secrets are.
-        unless: a string that begins so is no path and stays as it is.
+        holds_secrets: it is a JSON file; its secrets are masked wherever the config's own secrets are.
+        unless: a string that begins so is not a path and stays unchanged.
     """
 
     holds_secrets: bool = False
@@ -54,10 +54,10 @@ class FileRelative(NamedTuple):
 
 
 class WorkRelative(NamedTuple):
-    """The string is a path, resolved against the working directory by whoever uses it.
+    """The string is a path; the code that uses it resolves it against the working directory.
 
     Args:
-        protected: no tool may change the file, nor those beside it whose names only go on, as ``.db-wal`` does.
+        protected: no tool may change the file, or a file beside it whose name begins with its name (``.db-wal``).
         holds_keys: no tool may read it either.
     """
 
@@ -83,7 +83,7 @@ class Destination(NamedTuple):
     permission.
 
     Args:
-        signs: it does so only where it has one of these texts in it; none: always.
+        signs: texts that make the string a destination; without any, it always is one.
     """
 
     signs: tuple[str, ...] = ()
@@ -106,8 +106,8 @@ class RefTo(NamedTuple):
 
     Args:
         kind: the component kind (``model``, ``tool``, ...).
-        plain: what a plain string means instead of a component's name: ``(component, option)``, as ``model: gpt-5.2``
-            means ``{litellm: {model: gpt-5.2}}`` with ``("litellm", "model")``.
+        plain: the meaning of a plain string that is not a component's name: ``(component, option)``. With
+            ``("litellm", "model")``, ``model: gpt-5.2`` means ``{litellm: {model: gpt-5.2}}``.
     """
 
     kind: str

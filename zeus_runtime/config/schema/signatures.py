@@ -21,7 +21,7 @@ def schema_of(annotation: Any) -> dict[str, Any]:
         annotation: a type, an ``Annotated`` type, or a function.
 
     Raises:
-        TypeError: a type has no JSON form, or a pydantic model's schema cannot be had.
+        TypeError: a type has no JSON form, or a pydantic model cannot give its schema.
     """
     if callable(annotation) and not isinstance(annotation, type) and hasattr(annotation, "__code__"):
         return schema_of_function(annotation)[1]
@@ -33,14 +33,14 @@ def schema_of(annotation: Any) -> dict[str, Any]:
 def schema_of_function(
     function: Callable[..., Any], skip: Sequence[str] = ("run",)
 ) -> tuple[str, dict[str, Any]]:
-    """What a function is for, and the object schema of its parameters.
+    """A function's description, and the object schema of its parameters.
 
     The description is the docstring up to its first section; a parameter's is its ``Doc`` or its line under
     ``Args:``. Parameters without a default are required.
 
     Args:
         function: its parameters are annotated and can all be given by keyword.
-        skip: names of parameters that are filled otherwise, left out of the schema.
+        skip: names of parameters that the caller fills in; the schema leaves them out.
 
     Raises:
         TypeError: a parameter has no annotation, no JSON form, or cannot be given by keyword.

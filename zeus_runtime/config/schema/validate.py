@@ -53,7 +53,7 @@ def check(
         schema: as ``compose`` made it, or the same read from a file.
         known_model: asked about every plain model name that ``profiles.models`` does not name; a name it does not know
             is a warning, under ``profiles.strict`` an error.
-        unknown_components: components that the schema does not have are no problem: not every plugin was looked at.
+        unknown_components: accept components that the schema does not have, because not every plugin was examined.
 
     Raises:
         ConfigError: with all problems, those of loading too, in order of position.
@@ -74,7 +74,7 @@ def check(
 
 
 def read_early(document: Document) -> Early:
-    """``plugins`` and ``homes``, validated by themselves: they decide which components the rest is checked against.
+    """Validate ``plugins`` and ``homes`` separately: they decide which components the rest is checked against.
 
     Raises:
         ConfigError: something is wrong in these two.

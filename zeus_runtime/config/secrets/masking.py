@@ -138,14 +138,13 @@ class Learned:
 class Redactor:
     """Replaces every known secret in text or JSON by a placeholder that is the same in every run; a value.
 
-    ``masked`` is for what a model reads, the log keeps and a person approves: only known secrets are replaced, so that
-    ``restored`` can put them back, and the arguments that a person reads are those that the model wrote. A call and
-    ``json`` are for everything else that a person reads: short secrets that are a whole value, and any password in a
-    URL, are masked too.
+    ``masked`` is for text that a model reads, the log keeps or a person approves. It replaces only known secrets, so
+    that ``restored`` can put them back and a person reads the arguments that the model wrote. A call and ``json`` are
+    for all other text that a person reads: short secrets that are a whole value, and passwords in URLs, are masked too.
 
     Args:
         names: secret text to the name in its placeholder, the first known first.
-        learned: those that are known later, by every redactor that has the same.
+        learned: secrets that become known later, shared by every redactor that has the same ``Learned``.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -177,7 +176,7 @@ class Redactor:
         return "".join(self._parts(text))
 
     def told(self, text: str) -> str:
-        """``text``, but two different texts never become the same: a placeholder that is in it is no longer one."""
+        """``text``, but two different texts never become the same: placeholders that are already in it are changed."""
         return "".join(
             part if masks else _WRITTEN.sub(self._told_apart, part)
             for masks, part in zip(cycle((False, True)), self._parts(text))
@@ -221,7 +220,7 @@ class Redactor:
         """``text`` with those placeholders replaced that stand for a secret, written in that way, in ``held``.
 
         Raises:
-            ValueError: ``held`` has a placeholder as text and its secret too, so what is meant cannot be told.
+            ValueError: ``held`` has both a placeholder as text and its secret, so the meaning is ambiguous.
         """
         if START not in text:
             return text
@@ -240,7 +239,7 @@ class Redactor:
         return PLACEHOLDER.sub(real, text)
 
     def real(self, value: Any) -> Any:
-        """A text or JSON value with the placeholders of known secrets replaced by what they stand for."""
+        """A text or JSON value with the placeholders of known secrets replaced by the secrets."""
         texts = {shown: text for text, shown in self._forms.items()}
         return _each(value, lambda text: PLACEHOLDER.sub(lambda match: texts.get(match[0], match[0]), text))
 
@@ -269,7 +268,7 @@ class Redactor:
         return self if len(names) == len(self.names) else Redactor(names, self.learned)
 
     def joined(self, other: Redactor) -> Redactor:
-        """A redactor that knows what both know, now and later."""
+        """A redactor that knows the secrets of both, now and later."""
         known = self.adding(other.names)
         return Redactor(known.names, tuple(dict.fromkeys((*self.learned, *other.learned))))
 
@@ -279,7 +278,7 @@ class Redactor:
             each.add(secret, name)
 
     def learn_all(self, other: Redactor) -> None:
-        """Mask what ``other`` knows too, here and in every redactor made from this one."""
+        """Also mask the secrets of ``other``, here and in every redactor made from this one."""
         for secret, name in other.names.items():
             if secret not in self.names:
                 self.learn(secret, name)
@@ -320,7 +319,7 @@ class Redactor:
         return at if meant == text else folded_with_places(text, quotes=quotes).starts[at]
 
     def _found(self, text: str) -> Iterator[list[_Place]]:
-        """Where known secrets stand, and what is shown instead; those that overlap are one group."""
+        """The places of known secrets, and their replacements; secrets that overlap are one group."""
         group: list[_Place] = []
         for start, end, shown in sorted(self._matches(text), key=lambda each: (each.start, -each.end)):
             places = self._places(text[start:end], start, shown)
@@ -339,11 +338,11 @@ class Redactor:
             yield group
 
     def _matches(self, text: str) -> Iterator[_Place]:
-        """Every known secret in ``text``: as it is, then as it means."""
+        """Every known secret in ``text``: first as written, then with escapes decoded."""
         searches = self._searches
         if len(text) < searches.least:
             return
-        # Without an escape what stands in a text as it is stands in it folded too.
+        # In a text without escapes, the folded text holds everything that the text holds.
         yield from self._scanned(text, searches.plain if has_escapes(text) else searches.unfolded)
         meant = folded(text, quotes=searches.quotes)
         found: Folded | None = None
@@ -384,7 +383,7 @@ class Redactor:
         return places
 
     def _stands(self, shown: str) -> bool:
-        """Whether a placeholder stands for a known secret."""
+        """Whether a placeholder represents a known secret."""
         return form_placeholder(shown) in self._searches.shown
 
     @property
@@ -495,7 +494,7 @@ def _open_start(text: str, search: _Search) -> int:
 
 
 def _way(shown: str, kind: str, written: str, place: str = "") -> str:
-    """The placeholder of a form that is written in its own way, by what the way is and not by what is written."""
+    """The placeholder of a form with an unlisted notation; it depends on the notation and not on the secret."""
     from zlib import crc32
 
     return way_placeholder(shown, f"{kind}-{crc32(f'{place} {skeleton(written)}'.encode()):08x}")
@@ -538,8 +537,8 @@ def _pattern(forms: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def secrets_of_environment(environ: Mapping[str, str]) -> Redactor:
-    """A redactor for every variable that holds a secret, used in the YAML or not (a provider's key is read from the
-    environment without a word in the YAML)."""
+    """A redactor for every variable that holds a secret, even if the YAML does not use it (a provider's key is read
+    from the environment)."""
     return Redactor(learned=(Learned(),)).adding(
         {
             secret: name

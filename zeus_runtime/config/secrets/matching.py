@@ -1,4 +1,4 @@
-"""Text as it means: escapes decoded, line wraps and invisible characters left out, each character with its place."""
+"""Decoded text: escapes decoded, line wraps and invisible characters left out, each character with its place."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 
 class _Stage(NamedTuple):
-    """What is written in one way.
+    """One notation for characters.
 
     Args:
         keys: a text has one of them if it has such an escape.
         pattern: begins with a fixed character, so that it is found fast; ``H`` is a hexadecimal digit.
-        meant: what each stands for; None is decoded.
+        meant: the text that each escape means; None if it must be decoded.
     """
 
     keys: tuple[str, ...]
@@ -65,7 +65,7 @@ _UNFINISHED: Final = (
     rf"|{_PER}H?|{_PER}[c-fC-F]H(?:{_PER}[89abAB]H){{0,3}}(?:{_PER}H?)?"
     r"|&[#A-Za-z0-9;]{0,40})\Z"
 )
-"""An escape at the end of a text that more text may go on: the half of a character too."""
+"""An escape, or half of a character, at the end of a text, which more text may complete."""
 _UNFINISHED_WRAP: Final = rf"(?:(?:\r?\n|{_RUN}n)[ \t]*[0-9]*|\r|\x1b\[?[0-9;]*)\Z"
 
 

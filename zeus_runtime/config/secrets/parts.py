@@ -1,4 +1,4 @@
-"""The secrets in a value, wherever it stands: all of it by its name, parts of it by their shape."""
+"""Find the secrets in a value: the whole value by its name, parts of it by their shape."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ _TOKEN: Final = r"[\w.+=~-]{16,}"
 def looks_secret(name: str) -> bool:
     """Whether a variable's or key's name says that its value is a secret: ``OPENAI_API_KEY``, ``dbPassword``.
 
-    ``MAX_TOKENS``, ``KEYBOARD`` and ``KEY_FILE`` do not: whole words count, a plural TOKENS is an amount, and where a
-    secret is kept is none.
+    ``MAX_TOKENS``, ``KEYBOARD`` and ``KEY_FILE`` do not: only whole words count, a plural TOKENS is an amount, and the
+    place of a secret is not a secret.
     """
     words = _words(name)
     return words[-1] not in _PLACE_WORDS and any(map(_is_secret_word, words))
@@ -58,7 +58,7 @@ def looks_secret(name: str) -> bool:
 def holds_secret(name: str, value: str) -> bool:
     """Whether the name of a variable says that its value is a secret: ``looks_secret``, or ``DB_PASS``, ``GITHUB_PAT``.
 
-    A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is no password.
+    A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is not a password.
     """
     if looks_secret(name):
         return True
@@ -68,7 +68,7 @@ def holds_secret(name: str, value: str) -> bool:
 
 
 def secret_entry(key: str, value: str) -> bool:
-    """Whether a YAML key says that its text is a secret; a lone ``key`` may well be none."""
+    """Whether a YAML key says that its text is a secret; a lone ``key`` often does not."""
     return key.lower() != "key" and holds_secret(key, value)
 
 
@@ -83,8 +83,11 @@ def url_passwords(text: str) -> tuple[str, ...]:
 
 
 def secrets_in(name: str, value: str) -> Iterator[str]:
-    """The secrets in a named value: all of it, what follows ``Bearer``, the items of a list (``API_KEYS``), and
-    whatever the name what a URL, a connection string, a header or JSON has of them."""
+    """The secrets in a named value.
+
+    The name decides about the whole value, the text after ``Bearer`` and the items of a list (``API_KEYS``). Secrets
+    in a URL, a connection string, a header or JSON are found under any name.
+    """
     text = value.strip()
     if holds_secret(name, text):
         yield from filter(is_long_enough, _of_secret(text))

@@ -1,4 +1,4 @@
-"""How a known secret may be written in text, and the placeholder that stands for each way of writing it."""
+"""The ways to write a known secret in text, and the placeholder for each of them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PLACEHOLDER: Final = re.compile(r"<secret:[A-Za-z0-9_.\[\]/-]+(?::[a-z0-9-]+)?>"
 
 
 def placeholder(name: str, form: str = "") -> str:
-    """What stands for a secret: ``<secret:API_KEY>``, or ``<secret:API_KEY:base64>`` for another way of writing it."""
+    """The placeholder of a secret: ``<secret:API_KEY>``, or ``<secret:API_KEY:base64>`` for another notation."""
     shown = re.sub(r"[^A-Za-z0-9_.\[\]/-]", "_", name)[:_LONGEST_NAME]
     return f"{START}{shown}{':' if form else ''}{form}>"
 
 
 def rest_placeholder(shown: str, length: int) -> str:
-    """What stands for a secret without its first ``length`` characters, which another secret in the text ends with."""
+    """The placeholder of a secret whose first ``length`` characters belong to another secret in the text."""
     return way_placeholder(shown, f"after-{length}")
 
 

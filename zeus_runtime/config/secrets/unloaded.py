@@ -1,4 +1,4 @@
-"""Configs that this run did not load and another run would: where they are looked for, and the secrets in them."""
+"""Configs that this run did not load but another run would load: their places, and the secrets in them."""
 
 from __future__ import annotations
 

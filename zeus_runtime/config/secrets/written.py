@@ -1,4 +1,4 @@
-"""Secrets that are written out in a config, or in a file that it names: known by where they stand."""
+"""Secrets that are written out in a config, or in a file that it names, found by their position."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _MOST_BYTES: Final = 1_000_000
 
 
 def written_secrets(value: Any) -> dict[str, str]:
-    """Secret text to where it stands: literals under keys and after flags whose name says secret, passwords in URLs,
-    and header values that look random; pure.
+    """Secret text to its place: literals under keys and after flags whose name says secret, passwords in URLs, and
+    header values that look random; pure.
 
     Args:
         value: JSON. In a list ``args``, ``--api-key VALUE``, ``--api-key=VALUE``, ``API_KEY=VALUE`` and
@@ -34,8 +34,10 @@ def written_secrets(value: Any) -> dict[str, str]:
 
 
 def secrets_of_repository(folder: Path) -> dict[str, str]:
-    """The secrets in the addresses and headers that a Git repository and its submodules keep, to the files' names; none
-    where there is no repository."""
+    """The secrets in the addresses and headers of a Git repository and its submodules, each with its file's name.
+
+    Outside a repository there are none.
+    """
     found: dict[str, str] = {}
     for file in _files_of_repository(folder / ".git"):
         try:
@@ -64,8 +66,8 @@ def _files_of_repository(root: Path) -> Iterator[Path]:
 
 
 def secrets_of_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The secrets in a JSON file to their names, its variables filled in; none of one that cannot be read, which its
-    reader says."""
+    """The secrets in a JSON file to their names, its variables filled in; none if it cannot be read, which its reader
+    reports."""
     import json
 
     try:

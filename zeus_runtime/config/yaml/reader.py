@@ -60,7 +60,7 @@ def read(text: str, source: str) -> Node:
         source: the name that places in it carry.
 
     Raises:
-        ConfigError: with every problem found: syntax, duplicate keys, unknown tags, a root that is no mapping, ...
+        ConfigError: with every problem found: syntax, duplicate keys, unknown tags, a root that is not a mapping, ...
     """
     root = read_value(text, source)
     if root is None or root.value is None:
@@ -79,7 +79,7 @@ def read(text: str, source: str) -> Node:
 
 
 def read_value(text: str, source: str) -> Node | None:
-    """The value of a YAML text of any kind; None when there is no document (blank, comments only).
+    """The value of a YAML text of any kind; None if the text is blank or has only comments.
 
     Raises:
         ConfigError: as ``read``.
@@ -180,7 +180,7 @@ class _Composer:
     def _alias(self, name: str, mark: Mark, key: Mark | None) -> Node:
         anchored = self.anchors.get(name)
         if anchored is None:
-            # Neither says the name: a password that begins with * or ! and stands without quotes looks like one.
+            # Neither message shows the name: an unquoted password that begins with * or ! looks like one.
             hint = "quote it if it is a text; else write an anchor (&) of its name before the value it stands for"
             self._problem("yaml-syntax", "no anchor before this alias", mark, hint=hint, width=len(name) + 1)
             return Node(None, (Origin(mark, key),))

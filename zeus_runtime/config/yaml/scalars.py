@@ -30,7 +30,7 @@ def resolve(text: str) -> Scalar:
     """The value of a plain (unquoted, untagged) scalar.
 
     Raises:
-        NotJsonError: the value is no JSON value.
+        NotJsonError: JSON cannot hold the value.
     """
     if text in _NAMED:
         return _NAMED[text]

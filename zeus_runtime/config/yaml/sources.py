@@ -16,7 +16,7 @@ from zeus_runtime.frozen import dataclass
 
 _BREAK: Final = re.compile("[\n\x85\u2028\u2029]")
 _LEAST_HEADER_CHARACTERS: Final = 3
-"""A shorter header value is no secret, and would blot out the line."""
+"""Shorter header values are not secrets, and masking them would make the line unreadable."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +122,13 @@ _PLAIN: Final = re.compile(r"""(null|true|false|~|-?[0-9]{1,7}|["']?\$\{[^}:]*\}
 # One file may have many errors.
 @lru_cache(maxsize=4)
 def unread_lines(text: str) -> tuple[str, ...]:
-    """The lines of a text that may not be sound YAML: masked is what may belong to a secret or a header."""
+    """The lines of a text that may be invalid YAML; everything that may belong to a secret or a header is masked."""
     unread = _Unread()
     return tuple(unread.shown(line) for line in _BREAK.split(text))
 
 
 class _Unread:
-    """Where the last key of a secret or of headers stands, and what of its value is still open."""
+    """The place of the last key of a secret or of headers, and the part of its value that is still open."""
 
     def __init__(self) -> None:
         self.column: int | None = None
@@ -176,7 +176,7 @@ class _Unread:
             self.brackets = max(0, self.brackets + _opened(line))
 
     def _begun(self, line: str) -> str:
-        """A line that no secret holds; one may begin in it."""
+        """A line that is not part of a secret; one may begin in it."""
         self.column = None
         own = _OWN_KEY.match(line)
         for key in _ANY_KEY.finditer(line):
