@@ -42,7 +42,7 @@ ReadLine = Callable[[str], Awaitable[str | None]]
 
 
 class Asking(Protocol):
-    """What a run asks its user by, and what shows the question when the view has shown what happened before."""
+    """Asks the user of a run, and shows the question after the view has shown all earlier events."""
 
     async def ask(self, pending: PendingApproval) -> Decision | None: ...
 
@@ -53,13 +53,13 @@ class Asking(Protocol):
 
 @dataclass(frozen=True)
 class Instead:
-    """What a line means that decides nothing: words to show."""
+    """The text to show for a line that decides nothing."""
 
     text: str
 
 
 class TerminalApprovals:
-    """Asks the user, one question after the other, when the view has shown what happened before (``answer``).
+    """Asks the user one question after the other; ``answer`` shows it after the view has shown all earlier events.
 
     Args:
         read: reads a line.
@@ -177,7 +177,7 @@ class AnswerField:
 
     @property
     def line(self) -> str:
-        """What a person needs to know of it: exactly what may be sent, and the description in one line."""
+        """The field in one line: the allowed values, exactly, and the description."""
         schema = self.schema
         about = [word(schema.get("type") or "any")]
         if isinstance(options := schema.get("enum"), list):
@@ -220,7 +220,7 @@ def _show(pending: PendingApproval, *, whole: bool = False) -> None:
 
 
 def read_answer(line: str, pending: PendingApproval) -> Decision | Instead | None:
-    """What a line of the user's means; None: later."""
+    """The decision in a line of the user's; None: later."""
     key, _, text = line.strip().partition(" ")
     text = text.strip()
     match key.lower():

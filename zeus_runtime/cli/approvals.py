@@ -110,7 +110,7 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
 
 
 async def _previewed(checked: Checked, agent: str, pending: PendingApproval) -> PendingApproval:
-    """The call with what it would change now, as the tool of the agent that waits tells it."""
+    """The call with the change that it would make now, from the tool of the agent that waits."""
     from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.plan.redaction import masked_for
     from zeus_runtime.tools.preview import Preview, masked, preview_of, redacted

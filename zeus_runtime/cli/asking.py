@@ -34,7 +34,7 @@ def agreed(question: str, *, default: bool = False) -> bool:
 
 
 def agree(question: str) -> None:
-    """Go on only if the user says yes.
+    """Return only if the user says yes.
 
     Raises:
         click.Abort: the user does not.

@@ -84,9 +84,9 @@ def command(
 ) -> None:
     """Talk with an agent in the terminal.
 
-    CONFIG and PROMPT are as in `zeus run`; PROMPT is said first. Each line is a prompt; a line that ends with a
-    backslash goes on in the next, and pasted lines are one prompt. /help shows the commands. Ctrl-C stops the answer;
-    at the prompt, twice, it leaves. Lines may also be piped in, one prompt each.
+    CONFIG and PROMPT are as in `zeus run`; PROMPT is sent first. Each line is a prompt; a line that ends with a
+    backslash continues in the next, and pasted lines are one prompt. /help shows the commands. Ctrl-C stops the answer;
+    at the prompt, press it twice to leave. Lines may also be piped in, one prompt each.
     """
     config, prompt = config_and_prompt(which.config, prompt, process.directory, presets)
     which = with_model(replace(which, config=config), model)
@@ -123,7 +123,7 @@ def converse(
 
     Args:
         which, mode, session, continues, quiet, attach, yes: as the command line says.
-        prompt: what is said first.
+        prompt: the first prompt.
 
     Returns:
         the exit code: 0, or 130 when Ctrl-C left, or, where prompts are piped in, that of the first failed run.

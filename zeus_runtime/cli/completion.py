@@ -40,8 +40,10 @@ def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Sessions of the default database in the working directory, last used first; other databases are not asked, nor
-    is one that this user's Zeus did not make."""
+    """Sessions of the default database in the working directory, last used first.
+
+    Other databases are not read, nor is one that this user's Zeus did not make.
+    """
     import os
     import sqlite3
 

@@ -147,7 +147,7 @@ def _misused(error: click.ClickException, process: Process) -> int:
 
 def _prepare_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        # The parent process closed it: there is no input to read and no reader for output.
+        # The parent process closed it, so input cannot be read and output has no reader.
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
     for stream in (sys.stdout, sys.stderr):

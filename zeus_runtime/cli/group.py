@@ -1,4 +1,4 @@
-"""The command group: Zeus's verbs from a table that costs nothing, plugins' commands when a word is no verb."""
+"""The command group: Zeus's verbs from a table that imports nothing, and plugins' commands for all other words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 VERBS: Final[Mapping[str, str]] = {
     "run": "Run an agent: one prompt, or a conversation.",
     "chat": "Talk with an agent in the terminal.",
-    "resume": "Take up a session's run, deciding what it waits for.",
+    "resume": "Resume a session's run and decide its pending approvals.",
     "validate": "Check configs and report every problem with its position.",
     "plan": "Show exactly what will run and where each value comes from.",
     "trust": "Show what a config executes and where it sends data, and allow it once.",
@@ -29,8 +29,8 @@ VERBS: Final[Mapping[str, str]] = {
     "tools": "List the tools an agent has, mode by mode.",
     "auth": "Authorise the accounts that tools need, or take them back.",
     "mcp": "Serve an agent as an MCP server.",
-    "skills": "List skills, where they come from and what is wrong with them; show one.",
-    "plugins": "List plugins, what they bring and what is wrong with them.",
+    "skills": "List skills, their sources and their problems; show one.",
+    "plugins": "List plugins, their components and their problems.",
     "sessions": "List, show, roll back, archive or delete sessions.",
     "approvals": "List what waits for a decision, how often to ask, and your allowlist.",
     "memory": "List, search, add, delete, move or index memories; profiles and members.",

@@ -113,7 +113,7 @@ def written(*, name: str, model: str | None, preset: str, hints: Sequence[str] =
         name: the agent's name.
         model: the model's name; None leaves the preset's, with a commented line to change it.
         preset: what it extends.
-        hints: which keys stand in it as commented lines.
+        hints: the keys that it contains as commented lines.
     """
     lines = [
         "# yaml-language-server: $schema=.zeus/zeus.schema.json",
@@ -203,7 +203,7 @@ def _has_model(process: Process, preset: str) -> bool:
 
 
 def _hints(process: Process, preset: str) -> Sequence[str]:
-    """The keys that work with the preset as their commented lines stand: a line that is an error helps nobody."""
+    """The keys whose commented lines are valid with the preset, so that a user can uncomment them without an error."""
     from zeus_runtime.config import ConfigError, load
 
     try:

@@ -60,9 +60,9 @@ def add(
 ) -> None:
     """Add files and folders to the knowledge base NAME, which is made if it is not there.
 
-    PDF, DOCX, HTML, Markdown, text and code. What was added before is looked at too: a file that did not change costs
-    nothing, one that changed is read again, one that is gone goes. Without PATH that is all. An ingest that was cut
-    off goes on where it was.
+    PDF, DOCX, HTML, Markdown, text and code. Files that were added before are checked too: unchanged files cost
+    nothing, changed files are read again, deleted files are removed. Without PATH, only this check runs. An
+    interrupted ingest continues where it stopped.
     """
     from zeus_runtime.knowledge.service import Cutting
 
@@ -90,7 +90,7 @@ def reindex(process: Process, name: str, which: ConfigArgs, as_object: bool) -> 
     """Embed the knowledge base NAME anew, by the model that would embed a new one.
 
     A base keeps the embedding model that it was made with. This changes it: every file is read and embedded again.
-    What was cut off is gone on with by `zeus kb add NAME`.
+    If interrupted, run `zeus kb add NAME` to finish.
     """
 
     async def work(service: KnowledgeService) -> Ingested:

@@ -24,9 +24,9 @@ def with_log(
     *,
     makes: bool = False,
 ) -> T | None:
-    """What ``work`` gives; None where the database is a file that is not there, unless it ``makes`` one.
+    """The result of ``work``; None if the database is a missing file, unless it ``makes`` one.
 
-    The secrets of the agent and its sub-agents are masked in what it reads, and in all that the command prints then.
+    The secrets of the agent and its sub-agents are masked in all that it reads and the command prints afterwards.
     """
     import asyncio
 
@@ -52,7 +52,7 @@ def with_log(
 
 
 def _learn_family(process: Process, checked: Checked) -> None:
-    """Sessions of sub-agents are in the same database, and their configs have secrets of their own."""
+    """Learn the sub-agents' secrets too: their sessions are in the same database."""
     from zeus_runtime.plan.plan import make_plan
 
     if not checked.config.agents:

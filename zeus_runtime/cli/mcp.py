@@ -43,9 +43,9 @@ _log = logging.getLogger(__name__)
 def command(process: Process, mode: Mode | None, which: ConfigArgs) -> None:
     """Serve an agent as an MCP server.
 
-    It speaks on standard input and output. Its clients get the tool `run(prompt, session)`, which tells its progress
-    and gives the answer with the session to go on with, and the sessions as resources (zeus://sessions). What needs
-    approval, and what a tool asks the user, is passed on to clients that can ask theirs. In another client's file:
+    It speaks on standard input and output. Its clients get the tool `run(prompt, session)` and the sessions as
+    resources (zeus://sessions). The tool reports its progress, and returns the answer and the session to continue.
+    Approval requests and tools' questions go to clients that can ask their users. In another client's file:
 
     {"command": "zeus", "args": ["mcp", "zeus.yaml"]}
     """

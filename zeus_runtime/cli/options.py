@@ -159,7 +159,7 @@ def read_owner(process: Process, which: ConfigArgs, *, preset: str = "default") 
     A folder where only presets ran has sessions and no zeus.yaml: they are in the default place.
 
     Args:
-        preset: what is meant where there is none.
+        preset: the preset to use if there is none.
     """
     own = which.config is not None or (process.directory / "zeus.yaml").exists()
     return read_config(process, which if own else replace(which, config=preset)), own

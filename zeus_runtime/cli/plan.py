@@ -87,7 +87,7 @@ def command(
 
 
 def _read(process: Process, which: ConfigArgs, output: str) -> Checked:
-    """The config; one that may not be planned yet is shown with what needs permission before that is told."""
+    """The config; if it needs permission first, the parts that need it are shown before the error."""
     from zeus_runtime.trust.decision import UntrustedError
 
     try:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.group("plugins", invoke_without_command=True)
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """List plugins, what they bring and what is wrong with them."""
+    """List plugins, their components and their problems."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_plugins, config=None, as_object=False)
 
@@ -112,7 +112,7 @@ def _object(plugin: Plugin, registry: Registry, commands: list[str]) -> dict[str
 
 
 def _home(home: Path) -> dict[str, Any]:
-    """What a Home holds."""
+    """The contents of a Home."""
     presets = sorted(path.stem for path in home.glob("configs/*.yaml"))
     return {
         "path": str(home),

@@ -15,7 +15,7 @@ _DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def write_private(place: Path, text: str, name: str) -> None:
-    """Write ``text`` to a file, whole or not at all, for nobody else to read; what a link names is written.
+    """Write ``text`` to a file atomically, readable only by its user; links are followed.
 
     Args:
         name: of the file in an error.

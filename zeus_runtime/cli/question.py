@@ -50,7 +50,7 @@ def question_lines(
 ) -> list[StyledLine]:
     """The action, the reason for the question, and its deadline.
 
-    Two different calls never look the same, and no line of a value looks like a line of Zeus's: values of several lines
+    Two different calls never look the same, and no line of a value looks like a line of Zeus's. Values of several lines
     follow a bar, and a line that is longer than ``width`` continues after a dotted bar. Signs replace blanks that end a
     line or could be mistaken for others.
 

@@ -55,19 +55,19 @@ def command(
     output: str,
     quiet: bool,
 ) -> None:
-    """Take up a session's run, deciding what it waits for.
+    """Resume a session's run and decide its pending approvals.
 
     Without SESSION it is the agent's latest.
 
     \b
     --decide ID=approve          the call runs
-    --decide ID=always           it runs, and its tool goes on your allowlist
+    --decide ID=always           it runs, and its tool is added to your allowlist
     --decide ID=reject:REASON    it does not run; the model is told why
     --decide 'ID=approve:{"path": "notes.md"}'
                                  it runs with these arguments instead
 
-    What is not decided stays open: on a terminal you are asked, else the run ends with exit code 7. `zeus approvals
-    pending` lists what waits.
+    Other approvals stay pending: on a terminal you are asked, else the run ends with exit code 7. `zeus approvals
+    pending` lists them.
     """
     from zeus_runtime.cli.run import Request, carry_out
 

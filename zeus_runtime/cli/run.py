@@ -46,14 +46,14 @@ class Request:
 
     Args:
         which, mode: the agent.
-        prompt: what the user says; None with ``continues`` takes up the interrupted run.
-        session: the session to go on with.
-        continues: go on with ``session``, or the agent's latest.
+        prompt: the user's prompt; None with ``continues`` resumes the interrupted run.
+        session: the session to continue.
+        continues: continue ``session``, or the agent's latest.
         record: the cassette to write.
         attach: files that go with the prompt.
         output: ``text``, ``json`` or ``ndjson``.
         quiet: no journal but errors.
-        decide: a question's id to what is decided, before the run is taken up.
+        decide: a question's id to its decision, before the run is resumed.
         yes: approve whatever needs approval.
     """
 
@@ -153,14 +153,14 @@ def command(
     """Run an agent: one prompt, or a conversation.
 
     CONFIG is a file, a preset's name, or - for standard input; zeus.yaml in the working directory by default. A single
-    word is CONFIG if it is a file or preset, or looks like a file (*.yaml, or a / and no spaces); else it is PROMPT if
-    it has spaces or a zeus.yaml is there.
+    word is CONFIG if it is a file or preset, or looks like a file (*.yaml, or a / and no spaces). Otherwise it is
+    PROMPT if it has spaces or a zeus.yaml is there.
 
     The prompt is PROMPT or -p TEXT, and what is piped in follows it as <stdin>; without them what is piped in is the
     prompt. PROMPT - waits for a pipe that is silent for long. Without any of it, a terminal gets a conversation as
     `zeus chat` does. Standard output is the answer; all else goes to standard error.
 
-    Ctrl-C stops the run so that --continue can go on with it; twice, it ends at once.
+    Ctrl-C stops the run so that --continue can resume it; twice, it ends at once.
     """
     config = which.config
     if text is None:

@@ -32,7 +32,7 @@ async def drive(
         agent: whose run it is.
         events: its stream.
         view: where events go.
-        approvals: what the run asks its user by.
+        approvals: the way in which the run asks its user.
 
     Raises:
         UsageError: there is no such session.

@@ -26,7 +26,7 @@ COMPONENT: Final = "skills"
 
 @click.group("skills")
 def command() -> None:
-    """List skills, where they come from and what is wrong with them; show one."""
+    """List skills, their sources and their problems; show one."""
 
 
 @command.command("list")
@@ -37,8 +37,8 @@ def list_skills(process: Process, which: ConfigArgs, as_object: bool) -> None:
     """List the skills that a config's agent finds, the nearest first.
 
     Status: offered to the model, shadowed by a nearer one of its name, untrusted (the project brings it and the YAML
-    does not say `skills: {trust_project: true}`), hidden by its author, or unusable. What is wrong with a file goes to
-    standard error with its place.
+    does not say `skills: {trust_project: true}`), hidden by its author, or unusable. Problems of a file go to standard
+    error with their place.
     """
     from zeus_runtime.cli.table import shortened, table
 

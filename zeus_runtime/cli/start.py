@@ -1,4 +1,4 @@
-"""What a command that runs an agent sets up around it: garbage collection, and warnings without secrets."""
+"""Set up the process of a command that runs an agent: garbage collection, and warnings without secrets."""
 
 from __future__ import annotations
 

@@ -40,8 +40,9 @@ def list_tools(
 ) -> None:
     """List a config's tools, then every category of tools with each component that gives it or could.
 
-    For each tool: its category and access class, what each mode does with it (callable, placeholder: named but refused,
-    hidden), the tokens that its name, description and schema take in every request, and the plugin it comes from.
+    For each tool: its category and access class, its state in each mode, its tokens, and the plugin it comes from. The
+    state is callable, placeholder (named but refused) or hidden. The tokens are those that its name, description and
+    schema take in every request.
     For each category and component: whether it is on in the config's mode, or what it needs. Tools of servers are
     known only when the servers run: --connect starts them, and says of each whether it is connected or why not.
     """

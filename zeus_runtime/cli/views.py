@@ -55,7 +55,7 @@ class Journal:
 
     Args:
         quiet: only errors.
-        clock: seconds; progress is told now and then, and to a terminal only.
+        clock: seconds; progress is shown at intervals, and only on a terminal.
     """
 
     def __init__(self, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:

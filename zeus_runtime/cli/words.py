@@ -11,9 +11,9 @@ def config_and_prompt(
 ) -> tuple[str | None, str | None]:
     """The config and the prompt of ``[CONFIG] [PROMPT]``.
 
-    Two words are both. One word is the config if it is ``-``, a file or folder that exists or a preset's name, or if it
-    looks like a file: no spaces, and it ends in ``.yaml`` or ``.yml`` or has a ``/``. Else it is the prompt if it has
-    spaces or the folder has a ``zeus.yaml``.
+    Two words are both. One word is the config if it is ``-``, an existing file or folder, or a preset's name. It is
+    also the config if it looks like a file: no spaces, and it ends in ``.yaml`` or ``.yml`` or has a ``/``. Otherwise
+    it is the prompt if it has spaces or the folder has a ``zeus.yaml``.
 
     Args:
         directory: the working directory.

@@ -110,7 +110,7 @@ def explain(
     """Say where ITEM came from, its tokens, and what happened to it.
 
     ITEM is the number of a message in the session, the name of a section or of a tool, `summary`, or the id of a
-    memory. `memories` lists what was remembered for the step, with scores, and what no longer holds.
+    memory. `memories` lists the memories for the step, with scores, and those that no longer hold.
     """
     from zeus_runtime.cli.context.tables import explanation_text
     from zeus_runtime.context.inspection import explanation

@@ -21,7 +21,7 @@ class Curve:
     """Tokens over steps.
 
     Args:
-        title: what stands above.
+        title: the heading above the curve.
         steps: the numbers of the steps.
         stacks: source to its tokens at each step; one entry is drawn as a line.
         marks: step to what happened there.

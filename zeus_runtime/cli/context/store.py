@@ -1,4 +1,4 @@
-"""A stored session as the context commands read it: log, edits, ledger; what cannot be read is named, the rest used."""
+"""Read a stored session for the context commands: log, edits, ledger; unreadable parts are reported and skipped."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def _recording(log: ThreadLog, session: str) -> Recording:
 
 
 async def _tools(log: ThreadLog, thread: Thread) -> tuple[ToolSchema, ...]:
-    """The tools of a session's last request, as the ledger kept them; none that it does not know any more."""
+    """The tools of a session's last request, as the ledger kept them, without those it no longer knows."""
     from zeus_runtime.context.prompt_cost import fixed_from_json
     from zeus_runtime.models.interface import ToolSchema
     from zeus_runtime.run.stored_thread import last_step

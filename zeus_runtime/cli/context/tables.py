@@ -97,7 +97,7 @@ def explanation_text(session: str, step: Step, found: Explanation) -> str:
 
 
 def source_line(source: Mapping[str, Any]) -> str:
-    """One thing that a section was made from: what it is, then all that is known of it."""
+    """One source of a section: its kind, then its known properties."""
     named = " ".join(str(source[name]) for name in ("id", "field") if name in source)
     rest = [
         f"{name} {_figure(value)}"
@@ -116,7 +116,7 @@ def _figure(value: Any) -> str:
 
 
 def findings_text(session: str, step: Step, text: str, found: Sequence[TextPlace]) -> str:
-    """Where a text stands or stood."""
+    """The places of a text, now and earlier."""
     head = f"{session} · step {step.number}: {shortened(text, 60)!r}"
     if not found:
         return f"{head} stands nowhere: not in the history, the prompt, or the tools."

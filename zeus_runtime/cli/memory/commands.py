@@ -184,8 +184,8 @@ def add(
 ) -> None:
     """Keep CONTENT (`-`: standard input) and print its id.
 
-    It passes the same gate as what the agent saves: what is there already is named, a newer value takes the place of
-    the older one, and secrets are refused.
+    It passes the same gate as memories that the agent saves: duplicates are reported, a newer value replaces the older
+    one, and secrets are refused.
     """
     from zeus_runtime.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""A profile in the user's editor: what was typed is written, or kept in its file."""
+"""Edit a profile in the user's editor: the edited text is written, or kept in its file."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def edited_profile(process: Process, checked: Checked, kind: ProfileKind) -> Non
     """Let the user edit the profile and write what was changed; a problem is shown and the editor opened again.
 
     Raises:
-        MissingError: there is no editor.
-        ZeusError: what was typed cannot be written; it stays in the file that is named.
+        MissingError: no editor was found.
+        ZeusError: the edited text cannot be written; it stays in the file that the error names.
     """
     from zeus_runtime.memory.profile.document import profile_changes, profile_document
     from zeus_runtime.memory.profile.fields import profile_fields

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def members() -> None:
     """List, add or remove the members of the project (`memory: {project: NAME}`).
 
-    While a project has no members, everyone has the role that their config says. From the first member on, these rows
-    decide: whoever has none has no access to the project's memories and knowledge bases.
+    While a project has no members, everyone has the role that their config says. From the first member on, only
+    members have access to the project's memories and knowledge bases.
     """
 
 
@@ -53,7 +53,7 @@ def list_members(process: Process, which: ConfigArgs, form: str) -> None:
 def put_member(process: Process, user: str, role: Role, which: ConfigArgs) -> None:
     """Make USER a member of the project with ROLE, or change the role of a member.
 
-    The first member must be an owner. Owners decide about everybody, admins about editors and viewers.
+    The first member must be an owner. Owners manage all members, admins manage editors and viewers.
     """
     checked = read_remembering(process, which)
     with_memory(process, checked, lambda memory: memory.members.put(user, role), saves=True)

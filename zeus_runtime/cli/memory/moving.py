@@ -73,7 +73,7 @@ def import_memories(
     """Save the memories of FILE (`-`: standard input), JSON lines as `export` writes them.
 
     They pass the gate like everything else and become the config's user's own. Every line is checked before the first
-    is saved. What is kept already counts as duplicate, so that an import that was stopped is simply begun again.
+    is saved. Memories that are already stored count as duplicates, so you can repeat an import that was stopped.
     """
     checked = read_remembering(process, which)
     name = "standard input" if file == "-" else file
@@ -109,7 +109,7 @@ def import_memories(
 def reindex(process: Process, session: str | None, which: ConfigArgs) -> None:
     """Make the lexical index anew, and the vectors that are not of the present embedding model.
 
-    It may be stopped at any time and goes on where it was.
+    It may be stopped at any time, and continues where it stopped when it is run again.
     """
     checked = read_remembering(process, which)
 

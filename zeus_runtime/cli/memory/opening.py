@@ -46,7 +46,7 @@ def with_memory(
     looks: bool = False,
     saves: bool = False,
 ) -> T | None:
-    """What ``work`` gives.
+    """The result of ``work``.
 
     Args:
         session: whose memories are meant too.

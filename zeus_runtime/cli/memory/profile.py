@@ -68,8 +68,8 @@ def edit(
 ) -> None:
     """Write fields by hand: with --set, from a file, or with neither in the editor ($VISUAL, $EDITOR).
 
-    What a hand wrote is never overwritten; an empty value gives the field back. A field that cannot be written is
-    named with its line, nothing is written then, and the edited text stays in its file.
+    Fields that you write by hand are never overwritten; an empty value gives the field back. If a field cannot be
+    written, the error names its line, nothing is written, and the edited text stays in its file.
     """
     from zeus_runtime.cli.memory.editing import edited_profile, profile_of_file, write_profile
     from zeus_runtime.errors import UsageError

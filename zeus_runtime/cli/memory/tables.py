@@ -103,7 +103,7 @@ def history_text(changes: Sequence[HistoryEntry]) -> str:
 
 
 def profile_text(fields: Sequence[ProfileField]) -> str:
-    """A profile: each field, its entries on lines of their own, who wrote it, and the memories it comes from."""
+    """A profile: each field, its entries on separate lines, who wrote it, and the memories it comes from."""
     rows: list[tuple[str, str, str, str]] = []
     for each in fields:
         entries = [each.value] if isinstance(each.value, str) else list(map(str, each.value))

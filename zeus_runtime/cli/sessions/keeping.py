@@ -43,10 +43,10 @@ def roll_back_session(
     before: bool,
     which: ConfigArgs,
 ) -> None:
-    """Go back to an earlier message; what came after it is set aside, not deleted.
+    """Go back to an earlier message; later messages are set aside, not deleted.
 
-    `zeus run --session SESSION --continue` answers the message again, and a prompt goes on after it. `zeus sessions
-    show --all` shows what was set aside.
+    `zeus run --session SESSION --continue` answers the message again; with a prompt, it continues after the message.
+    `zeus sessions show --all` shows the messages that were set aside.
     """
     checked, _ = read_owner(process, which)
     aside = _with_keeper(process, checked, lambda lifecycle: lifecycle.roll_back(session, to, before=before))
@@ -231,7 +231,7 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[SessionLife
     """What ``work`` gives, with the database and the checkpointer of a config open; no model is needed.
 
     Raises:
-        UsageError: there is no database.
+        UsageError: the database does not exist.
     """
     import asyncio
 
