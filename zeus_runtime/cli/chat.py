@@ -57,8 +57,8 @@ LATEST: Final = 15
 @click.command("chat")
 @bare_config_argument
 @click.argument("prompt", metavar="[PROMPT]", required=False)
-@click.option("--session", metavar="ID", shell_complete=complete_session, help="Go on with this session.")
-@click.option("-c", "--continue", "continues", is_flag=True, help="Go on with the agent's latest session.")
+@click.option("--session", metavar="ID", shell_complete=complete_session, help="Continue this session.")
+@click.option("-c", "--continue", "continues", is_flag=True, help="Continue the agent's latest session.")
 @mode_option
 @model_option
 @env_option

@@ -13,7 +13,7 @@ from typing import Final
 from zeus_runtime.errors import UsageError
 
 PATIENCE_SECONDS: Final = 3.0
-"""How long a pipe may be silent that may be nobody's: of a service, a CI job or ``ssh`` without a terminal."""
+"""How long to wait for a silent pipe that may have no writer: of a service, a CI job or ``ssh`` without a terminal."""
 
 _END: Final = re.compile(r"<(?=/\s*stdin\b)", re.IGNORECASE)
 

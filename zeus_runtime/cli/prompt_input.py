@@ -15,7 +15,7 @@ from zeus_runtime.errors import UsageError
 MOST_REMEMBERED: Final = 1000
 
 MAX_INPUT: Final = 50_000_000
-"""Bytes of piped input, or characters of one line of it: what never ends would take all the memory."""
+"""Bytes of piped input, or characters of one line of it: input that never ends would take all the memory."""
 
 
 class PromptInput:

@@ -1,6 +1,4 @@
-"""``zeus run``: send one prompt to an agent, or start a conversation if there is no prompt and a user is at the
-terminal.
-"""
+"""``zeus run``: send one prompt to an agent, or start a conversation at a terminal."""
 
 from __future__ import annotations
 
@@ -102,7 +100,7 @@ class Request:
     "--continue",
     "continues",
     is_flag=True,
-    help="Go on with the agent's latest session; without a prompt, take up its interrupted run.",
+    help="Continue the agent's latest session; without a prompt, resume its interrupted run.",
 )
 @mode_option
 @model_option
