@@ -21,7 +21,7 @@ class Draft:
         created_at: since when it says so, elsewhere; None for a new one.
 
     Raises:
-        ValueError: a value that no memory can have, and that is no model's to word: source, visibility, times.
+        ValueError: a value that a memory cannot have and that a model does not choose: source, visibility, times.
     """
 
     content: str
@@ -52,7 +52,7 @@ class Draft:
 
 
 def ends_before_it_begins(valid_from: datetime | None, valid_until: datetime | None) -> bool:
-    """Whether there is no moment at which a memory with these times is valid."""
+    """Whether a memory with these times is never valid."""
     return valid_from is not None and valid_until is not None and valid_until <= valid_from
 
 
@@ -63,7 +63,7 @@ def draft_of(entry: Mapping[str, Any], where: str) -> Draft:
         where: the entry is, for the error, such as ``entry 3`` or ``kept.jsonl:3:1``.
 
     Raises:
-        UsageError: the entry is no memory; says what of it is not.
+        UsageError: the entry is not a memory; the error names the wrong part.
     """
     try:
         if not isinstance(entry.get("content"), str):

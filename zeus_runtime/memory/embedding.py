@@ -36,10 +36,10 @@ class Calibration:
     """What a cosine of one embedding model means.
 
     Args:
-        cosine_zero: of a query and a memory that have nothing to do with each other: nine in ten such pairs have less.
-        cosine_one: from which on a memory is surely what was asked for: nine in ten answers have less.
-        trust: 0 to 1; what the strongest agreement is worth alone, for texts that the model knows wholly. The more it
-            is, the less words in common count beside it.
+        cosine_zero: nine in ten pairs of a query and an unrelated memory have less.
+        cosine_one: a memory with this cosine surely answers the query; nine in ten answers have less.
+        trust: 0 to 1; the weight of the strongest agreement alone, for texts that the model knows completely. The
+            higher it is, the less common words count.
         duplicate: from which on a new text is looked at as a duplicate of an older one; None: the gate's setting,
             which is meant for text-embedding-3-small.
     """

@@ -56,10 +56,10 @@ class MemoryItem:
         created_by: the user on whose behalf it was saved; "own" in the permissions means this one.
         source_id: which message, document or resource it came from.
         confidence: 0 to 1.
-        subject: what it is about, where that is known: one subject holds one value at a time.
-        valid_from, valid_until: when what it says held or holds; None is open.
+        subject: its topic, if known; one subject has one value at a time.
+        valid_from, valid_until: the time in which its content is true; None is open.
         superseded_by: the item that took its place.
-        embedding: None until a vector is there.
+        embedding: None until a vector exists.
         version: counts its changes, from 1.
         created_at, updated_at, last_used_at: UTC.
 
@@ -157,7 +157,7 @@ class MemorySettings:
     """The thresholds of the gate and the limits of what is shown (SPEC section 8).
 
     Args:
-        min_confidence: 0 to 1; what is less sure is not kept (``MEMORY_MIN_CONFIDENCE``).
+        min_confidence: 0 to 1; a text with less confidence is not stored (``MEMORY_MIN_CONFIDENCE``).
         duplicate_threshold: cosine above 0 and up to 1, from which on two texts say the same unless their values
             differ (``MEMORY_DUPLICATE_THRESHOLD``). None is the embedding model's own, and ``DUPLICATE_THRESHOLD``
             for a model that has none.

@@ -120,7 +120,7 @@ class Operations:
 
         Args:
             item: as it would be stored, without an embedding.
-            embedded: None if there is no vector yet.
+            embedded: None without a vector yet.
             explicit: the user asked for it in words.
         """
         calibration = embedded.calibration if embedded else None

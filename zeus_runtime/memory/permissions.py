@@ -59,7 +59,7 @@ def permitted(role: Role | None, operation: Operation, visibility: Visibility, *
     """Whether a member of a project may do this with a project memory.
 
     Args:
-        role: in the project; None is no member, who may do nothing.
+        role: in the project; None for a stranger, who may do nothing.
         own: whether the caller created it.
     """
     if role is None:

@@ -1,7 +1,7 @@
-"""Long-term memory for one caller: save, search, change, delete, and what a prompt gets of it.
+"""Long-term memory for one caller: save, search, change, delete, and the memories of a prompt.
 
-What can be refused is refused before a vector is asked for; the vector is made before the transaction; the transaction
-is short (``operations``). Importing this module loads neither database nor numpy: they come with the first use.
+A text is refused before a vector is requested, if possible. The vector is made before the transaction, so this is
+short (``operations``). Importing this module loads neither database nor numpy: they come with the first use.
 """
 
 from __future__ import annotations
@@ -193,11 +193,11 @@ class MemoryService:
     async def check_duplicate(
         self, content: str, *, memory_type: str = "fact", scope: str = "user", source: Source = "user"
     ) -> Decision:
-        """What saving a text would come to beside what is kept: nothing is written."""
+        """The result that saving a text would have; nothing is written."""
         return await (await self._writing()).decided(Draft(content, memory_type, scope, 1.0, source))
 
     async def check_rate_limit(self) -> RateLimit:
-        """How many memories the agent may still save of its own accord in this session."""
+        """How many memories the agent may still save on its own initiative in this session."""
         operations, caller = await self._acting()
         return RateLimit(await operations.extractions(caller), self.settings.max_extractions)
 
@@ -214,8 +214,8 @@ class MemoryService:
     ) -> list[Ranked]:
         """The memories that fit ``query`` best, of all that the caller may read, best first.
 
-        ``final_score = similarity × 0.5 + confidence × 0.3 + scope_priority × 0.2`` (SPEC section 8), exactly. Nothing
-        relevant means nothing. While the embedding model does not answer, words alone are compared.
+        ``final_score = similarity × 0.5 + confidence × 0.3 + scope_priority × 0.2`` (SPEC section 8), exactly. Without
+        a relevant memory the result is empty. While the embedding model does not answer, words alone are compared.
 
         Args:
             k: how many at most; ``settings.top_k`` by default.
@@ -471,7 +471,7 @@ class MemoryService:
             progress: called with (done, in all) after each entry.
 
         Raises:
-            UsageError: an entry that is no memory; says which, and nothing was saved.
+            UsageError: an entry is not a memory; the error names it, and nothing was saved.
         """
         return await (await self._writing()).import_entries(entries, progress)
 

@@ -1,7 +1,7 @@
-"""Where vectors are kept and compared: the interface of the vector store components.
+"""The interface of the vector store components, which store and compare vectors.
 
-A store holds vectors and nothing else: the text, its words and who may see it are rows of the database. What is asked
-is asked within what the caller may see (``reach``), never filtered afterwards.
+A store holds vectors only: the text, its words and its permissions are rows of the database. A query searches within
+the caller's reach (``reach``); its result is never filtered afterwards.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class AtHand(ABC):
 class VectorStore(ABC):
     """Vectors of memory items. Methods run on the database's worker thread, inside a transaction of ``connection``.
 
-    ``transactional`` stores write on that connection, so a vector is there exactly when its row is. Others write to a
-    place of their own after the row's transaction, and are rebuilt from the rows where they disagree.
+    ``transactional`` stores write on that connection, so a vector is there exactly when its row is. Others write
+    elsewhere after the row's transaction, and are rebuilt from the rows where they differ.
     """
 
     transactional: bool = True
@@ -116,14 +116,14 @@ class VectorStore(ABC):
 
     @abstractmethod
     def remove(self, connection: Connection, ids: Collection[str]) -> None:
-        """Forget the vectors of these items; those that have none are no error."""
+        """Forget the vectors of these items; an item without a vector is skipped."""
 
     @abstractmethod
     def nearest(self, connection: Connection, query: VectorQuery) -> Iterator[tuple[str, float]]:
         """Items by cosine, the greatest first, as far as the caller reads: (id, cosine).
 
-        Exact: an item that was not given yet is at most as near as the last one given, so that a caller who ranks by
-        more than the cosine can read on until nothing unseen can win.
+        Exact: an item that comes later is at most as near as the last one. So a caller that ranks by more than the
+        cosine can read on until no unseen item can win.
         """
 
     @abstractmethod

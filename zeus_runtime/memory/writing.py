@@ -56,7 +56,7 @@ class Writing:
         return saved(written.decision, written.item)
 
     async def decided(self, draft: Draft) -> Decision:
-        """What saving a text would come to beside what is kept: nothing is written."""
+        """The result that saving a text would have; nothing is written."""
         passed = self.validated(draft)
         if isinstance(passed, Rejected):
             return passed
@@ -117,7 +117,7 @@ class Writing:
         """Save what was exported, as the caller's own.
 
         Raises:
-            UsageError: an entry that is no memory; nothing was saved.
+            UsageError: an entry is not a memory; nothing was saved.
         """
         outcomes: dict[Outcome, int] = dict.fromkeys(("stored", "duplicate", "superseded", "rejected"), 0)
         refused: list[tuple[int, Saved]] = []

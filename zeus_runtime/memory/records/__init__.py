@@ -1,7 +1,8 @@
 """Memory items as rows: written, found and removed, always within what the caller may reach.
 
-Functions of a connection, inside a transaction that ``begin_write`` or ``begin_read`` opened first. Who changes items
-of a place holds its row (``lock_place``), so that looking for neighbours and inserting are one step for everybody.
+Functions of a connection, inside a transaction that ``begin_write`` or ``begin_read`` opened first. A process
+that changes items of a place holds the place's row (``lock_place``), so that looking for neighbours and inserting are
+one step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How values stand in columns: times in milliseconds, and what is equal for texts that say the same."""
+"""The values of columns: times in milliseconds, and one key for texts that say the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened to items, and how many of them the agent saved of its own accord."""
+"""The history of items, and how many of them the agent saved on its own initiative."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def history(connection: Connection, item_id: str) -> list[HistoryEntry]:
 
 
 def extractions(connection: Connection, session: str, since: datetime) -> int:
-    """How many memories the agent saved of its own accord in the session after ``since``."""
+    """How many memories the agent saved on its own initiative in the session after ``since``."""
     query = select(func.count()).select_from(EXTRACTION)
     where = query.where(EXTRACTION.c.session == session, EXTRACTION.c.at_ms > to_ms(since))
     return int(connection.execute(where).scalar_one())

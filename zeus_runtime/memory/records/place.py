@@ -1,4 +1,4 @@
-"""The row of a user, project or session: who changes items of it holds it, and it counts the changes."""
+"""The row of a user, project or session: a change of its items locks it, and it counts the changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MemoryPlace:
 
 
 def lock_place(connection: Connection, scope: Scope, scope_id: str) -> MemoryPlace:
-    """The place's row, made if it is new; nobody else changes items of it until the transaction ends."""
+    """The place's row, made if it is new; no other transaction changes its items until this one ends."""
     which = {"scope": scope, "scope_id": scope_id}
     found = _PLACE.rows(connection, which)
     if not found:

@@ -123,7 +123,7 @@ def _any(shape: Shape) -> Prepared:
 
 @lru_cache(64)
 def _few(shape: Shape) -> Prepared:
-    """For everybody: a list of any length or somebody's name in it would have the statement compiled anew."""
+    """Shared by all callers: a list of any length, or a user's name in it, would make SQLAlchemy compile it again."""
     ids = ITEM.c.id.in_([bindparam(f"id{number}") for number in range(_FEW)])
     same = and_(ITEM.c.digest == bindparam("digest"), ITEM.c.status == "active")
     return Prepared(select(*_READ, ITEM.c.digest).where(or_(ids, same), within(shape, bindparam)))
@@ -145,7 +145,7 @@ def find(connection: Connection, item_id: str, caller: Caller, operation: Operat
 def held(
     connection: Connection, item_id: str, caller: Caller, operation: Operation
 ) -> tuple[MemoryItem, MemoryPlace] | None:
-    """The item, if the caller may do this with it, and its place, which nobody else changes from here on."""
+    """The item, if the caller may do this with it, and its place, locked from here on."""
     item = find(connection, item_id, caller, operation)
     if item is None:
         return None
@@ -229,7 +229,7 @@ def count(connection: Connection, where: ColumnElement[bool]) -> int:
 
 
 def figures(connection: Connection, parts: Sequence[Reach], user_id: str) -> dict[str, dict[str, int]]:
-    """How many items are within the reach, by status and, of the active ones, by what else they are told apart."""
+    """The number of items within the reach by status; for active ones also by their other classes."""
     where = and_(ITEM.c.place.in_(places(connection, parts)), reach_filter(parts, user_id))
     found: dict[str, dict[str, int]] = {}
     for name in ("status", "scope", "memory_type", "source", "trust", "embedding_model"):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def begin_write(connection: Connection) -> None:
     """Take SQLite's write lock now: a transaction that reads first and writes then could be refused in between.
 
-    What is deleted is overwritten with zeros.
+    Deleted content is overwritten with zeros.
     """
     raw = sqlite_driver(connection)
     if raw is not None:
@@ -38,7 +38,7 @@ def begin_read(connection: Connection) -> None:
 
 
 def lock(connection: Connection, name: str) -> None:
-    """Let nobody else hold the lock of this name until the transaction ends; on SQLite there is one writer anyway."""
+    """Hold the lock of this name alone until the transaction ends; SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         number = int.from_bytes(hashlib.sha256(f"zeus memory {name}".encode()).digest()[:8], signed=True)
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})

@@ -43,7 +43,7 @@ def within(shape: Shape, value: Callable[[str], Any]) -> ColumnElement[bool]:
 
 
 def shape(parts: Sequence[Reach]) -> Shape:
-    """What a condition of a reach is for everybody."""
+    """The condition of a reach, the same for all callers."""
     return tuple((part.scope, part.grants) for part in parts)
 
 

@@ -75,7 +75,7 @@ def values(item: MemoryItem, place: MemoryPlace, dialect: str) -> dict[str, Any]
 
 
 def remove(connection: Connection, ids: Collection[str], place: MemoryPlace) -> None:
-    """Remove items of the place with the contents of their histories; what happened when stays."""
+    """Remove items of the place with the contents of their histories; actions and times remain."""
     wanted = sorted(ids)
     keys = list(connection.execute(select(ITEM.c.key).where(ITEM.c.id.in_(wanted))).scalars())
     connection.execute(update(HISTORY).where(HISTORY.c.item.in_(wanted)).values(content=""))

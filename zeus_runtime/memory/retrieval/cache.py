@@ -152,14 +152,14 @@ class PlaceCache:
         self._entries.add(first, [row[-1] for row in found])
 
     def follow(self, before: tuple[int, int], gone: Iterable[str], key: int, item: MemoryItem) -> None:
-        """Take in, without reading it, the change that this process writes in the transaction at hand.
+        """Apply the change that this process writes in the current transaction, without reading it.
 
-        If that is rolled back, the shelf is of no use any more.
+        If the transaction is rolled back, the cache is invalid.
 
         Args:
             before: the place's key and its count of changes before this one; nothing is done if they are others here,
                 or if the place is to be read anew anyway.
-            gone: ids of what can be found no more.
+            gone: ids of items that cannot be found any more.
             key: of the item that can be found now.
         """
         if before != (self._place, self._changes) or self._is_worn:
@@ -172,7 +172,7 @@ class PlaceCache:
         self._changes += 1
 
     def _append_item(self, key: int, item: MemoryItem) -> None:
-        """As ``_append`` does, for one: what is made for many takes three times as long."""
+        """As ``_append`` does, for one item: the code for many takes three times as long."""
         slot, words = len(self), len(indexed_words(item.content))
         self._make_room(slot + 1)
         valid = _valid(ms_or_none(item.valid_from), ms_or_none(item.valid_until))

@@ -1,4 +1,4 @@
-"""Where words stand in a place's items: read from the index when they are asked for, and kept while there is room."""
+"""The positions of words in a place's items: read from the index on demand, and cached while there is room."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ENTRIES_KEPT: Final = 8_000_000
 
 
 class Entries:
-    """Where a word stands in a place: slots of the shelf, and how often there."""
+    """The items of a place that have a word: slots of the cache, and how often the word occurs."""
 
     def __init__(self, slots: NDArray[np.int64], counts: NDArray[np.float64], *, once: bool) -> None:
         self._slots = slots
@@ -82,7 +82,7 @@ class WordEntries:
         self._unread_of = 0
 
     def read_all(self, connection: Connection) -> None:
-        """Have the words of all slots at hand, as is worth while for a small place; each is counted when asked for."""
+        """Read the words of all slots, which pays for a small place; each word is counted on demand."""
         assert self._place is not None
         self._unread, self._unread_of = where_all_words(connection, self._place), len(self._slots)
 
@@ -113,7 +113,7 @@ class WordEntries:
         return known
 
     def _read(self, connection: Connection, place: int, words: Sequence[str]) -> None:
-        """Of a small place they are at hand; else, and once words had to be forgotten, the index is asked."""
+        """A small place has them in memory; otherwise, or after words were dropped, the index is read."""
         if self._unread is not None:
             self._read_now(words)
             return

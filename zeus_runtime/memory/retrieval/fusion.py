@@ -114,9 +114,9 @@ def bm25(query: Sequence[str], text: Sequence[str], known: Corpus) -> float:
 def lexical_similarity(query: Sequence[str], text: Sequence[str], known: Corpus) -> float:
     """BM25 as a share of what the query would score at best: 0 to 1, comparable between queries.
 
-    At best each token of the query stands in a text without end of repeats, which would score ``weight × (K1 + 1)``;
-    a token that stands there once in a text of mean length scores its whole weight and counts as found, so the share is
-    of the weights alone, cut off at 1.
+    At best a text repeats each token of the query for ever, which would score ``weight × (K1 + 1)``. A token that
+    occurs once in a text of mean length scores its weight and counts as found. So the share is of the weights alone,
+    at most 1.
     """
     best = sum(known.weight(token) for token in set(query))
     return min(1.0, bm25(query, text, known) / best) if best else 0.0
@@ -128,9 +128,9 @@ class Fusion:
 
     Args:
         cosine_zero, cosine_one: the embedding model's, as ``Calibration`` has them.
-        dense_trust, lexical_trust: 0 to 1; what a signal of 1 is worth alone. A model that does not know the
+        dense_trust, lexical_trust: 0 to 1; the weight of a signal of 1 alone. A model that does not know the
             language gets little.
-        floor: what is less similar is not returned, so that nothing relevant means nothing.
+        floor: an item with less similarity is not returned, so a query without relevant items finds nothing.
     """
 
     cosine_zero: float = 0.2
@@ -152,7 +152,7 @@ class Fusion:
         return min(1.0, max(0.0, share))
 
     def similarity(self, cosine: float | None, lexical: float | None) -> float:
-        """One similarity, 0 to 1: each signal is evidence of its own, and what is missing says nothing.
+        """One similarity, 0 to 1: the signals are independent evidence; a missing signal counts as none.
 
         ``1 − (1 − dense_trust × dense) × (1 − lexical_trust × lexical)``, that is, the chance that not both are
         wrong. It grows with each signal and is never below what one of them says alone.
@@ -177,8 +177,8 @@ _TOLD_BY_BOTH: Final = 0.7
 def fusion(calibration: Calibration | None, coverage: float) -> Fusion:
     """How words and the vectors of one model count together, for one query.
 
-    Alone, words are all there is. Beside a model that knows the query they are trusted less, by how far the model is:
-    where it sees nothing alike, a word in common is mostly chance.
+    Without a model only words count. Beside a model that knows the query they count less, as far as the model is
+    trusted: if it sees no similarity, a common word is mostly chance.
 
     Args:
         calibration: of the model; None where there is none.

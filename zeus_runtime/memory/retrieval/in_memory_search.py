@@ -1,9 +1,9 @@
 """The best memories for a query where the vectors are in the process: bounds for all of them, exact for few.
 
 For every item there is an upper bound of its cosine, thus of its final score. The items with the greatest bounds are
-compared whole; the ``top_k``-th best score among them is a threshold, and whoever's bound is below it cannot be in the
-answer. What is left gets a closer bound, and what is left then is compared whole too, so the result is what ranking
-everything would give. Bounds are float32, a little higher than rounding can make them too low; scores are float64.
+compared whole; the ``top_k``-th best score among them is a threshold, and an item whose bound is below it cannot be in
+the answer. The others get a closer bound; the rest of these is compared whole too. So the result equals a ranking of
+everything. Bounds are float32, a little higher than rounding can make them too low; scores are float64.
 """
 
 from __future__ import annotations

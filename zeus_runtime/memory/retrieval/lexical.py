@@ -108,10 +108,10 @@ class Lexicon:
     ) -> list[ShelfMatches]:
         """Each part of the reach with how well its items fit ``words``, of ``indexed_words``.
 
-        How rare a word is follows from all that the caller may see within the reach, of any type.
+        The rarity of a word follows from all items that the caller may see within the reach, of any type.
 
         Args:
-            now_ms: what is not valid yet or no more is left out.
+            now_ms: items that are not valid at this time are left out.
             known: key and count of changes of every place of the reach that has a row, if that was read already.
         """
         if self._doubted:

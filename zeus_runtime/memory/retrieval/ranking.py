@@ -1,4 +1,4 @@
-"""Which memories come first, and how they stand in a prompt."""
+"""The order of memories, and their form in a prompt."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class PromptMemories(NamedTuple):
     """The memories of a prompt.
 
     Args:
-        text: empty if there are none.
-        ids: of those that stand in it, in order.
+        text: empty without memories.
+        ids: of the memories in it, in order.
     """
 
     text: str
@@ -93,7 +93,7 @@ def format_memories_for_prompt(
     """The memories as one block of data, each on one line with its id, type and date.
 
     No text can end the block or start another line: opening angle brackets and their look-alikes are written
-    ``&lt;``, and line breaks become spaces. What is quarantined or not active is left out. A memory that does not fit
+    ``&lt;``, and line breaks become spaces. Quarantined and inactive memories are left out. A memory that does not fit
     is cut off with an ellipsis if enough of it fits, and the rest is left out.
 
     Args:

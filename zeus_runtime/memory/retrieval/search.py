@@ -1,8 +1,8 @@
 """The best memories for a query, exactly, without asking for every vector.
 
-The vectors come from the nearest on; the words' scores, confidences and scopes of all items are at hand. After each
-block of vectors it is known how near an unseen item can be at most, so an upper bound of its final score is known too;
-those that could still win are asked for, and when none could, the result is what ranking everything would give.
+The vectors come from the nearest on; the words' scores, confidences and scopes of all items are in memory. After each
+block of vectors, the greatest possible cosine of an unseen item is known, and so an upper bound of its final score.
+Items that could still win are read; when none could, the result equals a ranking of everything.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ _LEAST: Final = 1e-300
 
 @dataclass(frozen=True)
 class BareCosine:
-    """The cosine and nothing else; what has no vector is not found."""
+    """The cosine alone; an item without a vector is not found."""
 
     def __call__(self, cosines: NDArray[np.floating], lexical: Numbers) -> Numbers:
         return cosines.astype(np.float64)

@@ -1,4 +1,4 @@
-"""What memories are found by."""
+"""The index by which memories are found."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Slots:
-    """A slot for each item, in the order in which they came; no slot is used again: what changed gets a new one."""
+    """A slot for each item, in order of arrival. A slot is never used again: a changed item gets a new one."""
 
     def __init__(self) -> None:
         self._ids: list[str] = []

@@ -1,4 +1,4 @@
-"""What somebody may see of a place's items."""
+"""The items of a place that a caller may see."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class VisibleSlots:
-    """The slots that somebody may see, with what BM25 needs to know of them all."""
+    """The slots that a caller may see, with the figures that BM25 needs of all of them."""
 
     def __init__(self) -> None:
         self._slots = np.zeros(0, np.bool_)

@@ -1,4 +1,4 @@
-"""The database's index of words: what it has of a text, and where in a place a word stands.
+"""The database's index of words: the tokens of a text, and the items of a place that have a word.
 
 FTS5 on SQLite, a ``tsvector`` with GIN on PostgreSQL, both over the same tokens, each prefixed with the key of its
 place. So a word's entries are those of one user, project or session, and nothing else is read.
@@ -47,11 +47,11 @@ def word_column(place: int, words: Sequence[str], dialect: str) -> str:
 
 
 class FoundWords(NamedTuple):
-    """Where some words stand.
+    """The items that have some words.
 
     Args:
         keys: of items, those of the first word first, ascending for each word.
-        counts: how often a word stands in each.
+        counts: how often a word occurs in each.
         ends: how many of these are of the words up to each.
         once: every count is 1.
     """
@@ -78,7 +78,7 @@ def where_words(connection: Connection, place: int, words: Sequence[str], way: W
 
 
 def _unpacked(packed: bytes, repeated: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Keys, ascending, and how often a word stands in each."""
+    """Keys, ascending, and how often a word occurs in each."""
     keys = np.frombuffer(packed, ">i8").astype(np.int64)
     keys.sort()
     counts = np.ones(len(keys))
@@ -101,7 +101,7 @@ def where_all_words(connection: Connection, place: int) -> dict[str, str] | None
 
 
 def counted(docs: Sequence[str]) -> FoundWords:
-    """What SQLite gives of each word: keys with commas between, one for each place where the word stands."""
+    """SQLite's result for each word: keys separated by commas, one for each occurrence of the word."""
     keys = np.fromstring(",".join(filter(None, docs)), np.int64, sep=",")
     ends = list(accumulate(doc.count(",") + 1 if doc else 0 for doc in docs))
     other = np.ones(len(keys), np.bool_)
