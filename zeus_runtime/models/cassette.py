@@ -110,7 +110,7 @@ def call_line(
 
     Args:
         request: as ``normalised`` gives it.
-        previous: the messages of the line before, as they were asked; those that begin this request too are counted
+        previous: the messages of the previous line, as they were sent; those that begin this request too are counted
             (``same``) instead of written again, so that a cassette grows with the conversation and not its square.
         pieces: what streamed before the response.
         response: the answer.

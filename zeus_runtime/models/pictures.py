@@ -94,7 +94,7 @@ def picture_of(data: bytes, path: str, *, name: str = "") -> Picture | None:
 
 
 def keep_picture(data: bytes, name: str, files: WorkspaceFiles) -> Picture | None:
-    """The picture that bytes are, kept in the workspace under a name made of them; None for what is no picture.
+    """The picture that the bytes encode, stored in the workspace under a name made of them; None without a picture.
 
     Args:
         name: what the user or the tool calls it.

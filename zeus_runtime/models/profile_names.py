@@ -111,5 +111,5 @@ def tokenizer_of(name: str) -> str:
 
 
 def _starts(name: str, start: str) -> bool:
-    """Whether ``name`` is ``start`` or goes on with a new part: ``o1-mini`` is an ``o1``, ``o1js`` is not."""
+    """Whether ``name`` is ``start`` or continues with a new part: ``o1-mini`` is an ``o1``, ``o1js`` is not."""
     return name.startswith(start) and not name[len(start) : len(start) + 1].isalnum()

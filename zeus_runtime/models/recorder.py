@@ -34,10 +34,10 @@ class Recorder:
     Args:
         model: any model.
         path: the cassette; its folder is made.
-        secrets: what is masked.
+        secrets: the secrets that are masked.
 
     Raises:
-        CassetteError: the file cannot be written, or exists and is no cassette: it is not overwritten.
+        CassetteError: the file cannot be written, or exists and is not a cassette: it is not overwritten.
     """
 
     def __init__(self, model: Model, path: Path, secrets: Redactor) -> None:

@@ -63,10 +63,10 @@ def _parted(name: str, known: frozenset[str]) -> tuple[str | None, str]:
 
 
 def _candidates(provider: str | None, providers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """How each model that may be meant is written, and what of it is compared."""
+    """The spelling of each candidate model, and the part of it that is compared."""
     for key, of in providers.items():
         if provider is None:
-            # Nobody shortens Bedrock's names (`us.anthropic.…`) or a reseller's.
+            # Users do not shorten Bedrock's names (`us.anthropic.…`) or a reseller's.
             if "/" not in key and not _BEDROCK.match(key):
                 yield key, key
         elif of == provider:
@@ -110,6 +110,6 @@ def _split(parts: list[str]) -> tuple[list[str], list[int]]:
 
 
 def _holds(parts: list[str], words: list[str]) -> bool:
-    """Whether ``words`` stand in ``parts`` one after the other, others between them or not."""
+    """Whether ``parts`` has ``words`` in this order; other words may be between them."""
     rest = iter(parts)
     return all(word in rest for word in words)

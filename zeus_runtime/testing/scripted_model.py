@@ -32,7 +32,7 @@ class ScriptedModel:
     Args:
         steps: the script. When it is used up, a call fails with a ModelError (divergence).
         by_position: the step is chosen by how many answers the conversation already holds, not by how often the model
-            was called; so a second model with the same script goes on where a resumed run stands.
+            was called; so a second model with the same script continues a resumed run.
         usage: reported with every answer that does not bring its own; None reports none.
         name: what ``name`` says.
 

@@ -149,7 +149,7 @@ class StoreInUse:
     def cosines(
         self, vector: NDArray[np.float32], ids: Sequence[str], *, caller: Caller = ANN
     ) -> dict[str, float]:
-        """The cosines; where the store has its vectors at hand, it says the same of them by slots."""
+        """The cosines; a store with vectors in memory gives the same cosines by slots."""
 
         def work(connection: Connection) -> dict[str, float]:
             query = _query(vector, caller)

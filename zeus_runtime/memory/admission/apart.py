@@ -92,7 +92,7 @@ def _other_end(slot: Slot, ours: Statement, theirs: Statement) -> bool:
 
 
 def _ends(side: Sequence[Word], where: Statement) -> set[bool]:
-    """Whether the values are ends and not beginnings; what stands before one may be part of it."""
+    """Whether the values are ends and not beginnings; the words before one may be part of it."""
     found = [_END.match(where.text, max(0, word.place - _LONGEST)) for word in side if word.value]
     return {match["end"] is not None for match in found if match}
 

@@ -1,4 +1,4 @@
-"""What a text itself says to stand beside what is kept: one more of its kind, what was before, what is planned."""
+"""Texts that claim a place beside stored ones: one more of a kind, an earlier state, a plan."""
 
 from __future__ import annotations
 

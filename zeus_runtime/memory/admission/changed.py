@@ -44,8 +44,8 @@ def compare(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None)
     """Whether ``new`` repeats, replaces or leaves alone what ``old`` says.
 
     Args:
-        near: whether the embedding model takes them for the same. Without it only what stands in the texts counts.
-        of_a_kind: what knows values of one kind; None: only their form is looked at.
+        near: whether the embedding model takes them for the same. Without it only the texts count.
+        of_a_kind: knows values of one kind; None: only their form counts.
     """
     return SAME_WORDS if same_words(new, old) else compare_other(new, old, near=near, of_a_kind=of_a_kind)
 
@@ -213,7 +213,7 @@ def _rest(words: Iterable[Word], common: Mapping[str, int]) -> list[Word]:
 
 
 def _other_person(ours: Statement, theirs: Statement) -> bool:
-    """Whether one is said of him and the other of her, or one of who speaks and the other of somebody else."""
+    """Whether the texts are about different people: he and she, or the speaker and another person."""
     raw = [set(each.raw) for each in (ours, theirs)]
     for one, other in ((_HE, _SHE), (_WHO_SPEAKS, _OTHERS)):
         if sorted((bool(one & words), bool(other & words)) for words in raw) == [

@@ -11,13 +11,13 @@ from zeus_runtime.memory.items import MemoryItem, Trust
 
 @dataclass(frozen=True)
 class Passed:
-    """A text that may be kept, if nothing that is kept already stands against it.
+    """A text that may be stored, unless a stored one forbids it.
 
     Args:
         content: normalised.
         trust: ``quarantined`` if it reads like an instruction.
         rule: why it is quarantined, fit for a log; None otherwise.
-        subject: what it is about, normalised to one line; None where nothing was said of it.
+        subject: its topic, normalised to one line; None if none was given.
     """
 
     content: str
@@ -43,7 +43,7 @@ class Rejected:
 
 @dataclass(frozen=True)
 class StoredAlone:
-    """A memory of its own."""
+    """A separate memory."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Neighbour:
 
 
 class Holds(NamedTuple):
-    """From when to when a text holds, None where that is open; and what time it is."""
+    """The time in which a text is true, None if open; and the current time."""
 
     since: datetime | None
     until: datetime | None

@@ -1,4 +1,4 @@
-"""What may become a memory: the checks that a text must pass, and what it means beside those that are there already.
+"""The gate of memories: the checks that a text must pass, and its meaning beside the stored ones.
 
 The order is: normalise, authorise, validate (length, type, scope, confidence, sensitive, injection); then, with the
 vector and inside the transaction, rate limit, nearest neighbours, decide.
@@ -78,11 +78,11 @@ def validate(
     Args:
         memory_type, scope: as the model gave them.
         confidence: 0 to 1.
-        subject: what the text is about; it is kept beside it, so it passes what the text passes.
-        secrets: known ones, which are refused whatever they look like.
+        subject: the text's topic; it is stored with it, so it passes the same checks.
+        secrets: known ones, which are refused in any form.
 
     Raises:
-        MissingError: detect-secrets is not installed, so that nothing can be called free of secrets.
+        MissingError: detect-secrets is not installed, so no text can be checked for secrets.
     """
     content = normalise(text)
     about = " ".join(normalise(subject).split()) if subject else None
@@ -309,7 +309,7 @@ class _Newcomer:
     of_a_kind: OfAKind | None
 
     def beside(self, known: Sequence[Neighbour]) -> list[Duplicate | Superseded]:
-        """What each neighbour makes of it, those of the same words first; what is called a duplicate is not kept.
+        """The verdict for each neighbour, those of the same words first; a duplicate is not stored.
 
         Comparing is dear: a duplicate of the same words is all there is to say.
         """

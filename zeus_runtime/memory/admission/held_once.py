@@ -1,4 +1,4 @@
-"""What somebody has one of at a time, such as a home: another name there is a change, however far a model finds it."""
+"""Things that a person has once at a time, such as a home: another name is a change, also if a model finds it far."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def secret_rule(text: str) -> str | None:
     text could excuse itself, is in the way.
 
     Args:
-        text: normalised; something invisible inside a secret would hide it.
+        text: normalised; an invisible character inside a secret would hide it.
 
     Raises:
         MissingError: detect-secrets is not installed.

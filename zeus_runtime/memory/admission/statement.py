@@ -1,4 +1,4 @@
-"""What a short text states, as far as its form tells: its words in order, what it is about, and what it denies."""
+"""The statement of a short text, by its form: its words in order, its topic, and its denials."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Statement(NamedTuple):
         past: its verb is in the past tense.
         inverted: it names the value first ("Vim is my editor").
         chinese: most of it is Chinese.
-        order: it names nobody and says what to do.
+        order: it names no person and gives an instruction.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""What an English word or a token says wherever it stands."""
+"""The meaning of an English word or a token by itself."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _DENYING_STEMS: Final = {
 
 
 class Form(NamedTuple):
-    """What a token says wherever it stands.
+    """The meaning of a token by itself.
 
     Args:
         key: of the word.

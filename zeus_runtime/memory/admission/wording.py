@@ -1,6 +1,6 @@
 """The grammar of short statements in English and Chinese: closed classes of words, and how a change is told.
 
-No list here names what statements are about. What is open-ended is told apart by its place in the sentence.
+No list here names topics of statements. Open classes of words are recognised by their place in the sentence.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class MemoryProfiles:
         return await drawing.shown(*await self._acting(), kind)
 
     async def edit(self, kind: ProfileKind, changes: Mapping[str, str]) -> None:
-        """Write fields by hand; what a hand wrote stays until a hand changes it.
+        """Write fields by hand; a field written by hand stays until it is changed by hand.
 
         Args:
             changes: field to text (``profiles.written_value``); an empty text gives the field back to the memories.

@@ -57,7 +57,7 @@ def stored(connection: Connection, kind: ProfileKind, owner: str, *, held: bool 
     """The profile of a user or a project; an empty one where there is none.
 
     Args:
-        held: nobody else changes it until the transaction ends.
+        held: locked until the transaction ends.
     """
     table, key = _TABLES[kind]
     if held:
@@ -159,7 +159,7 @@ def _holding(
 
 
 class ProfileLines:
-    """What was drawn from memories goes when they are deleted, in the same transaction."""
+    """Lines drawn from memories are deleted with them, in the same transaction."""
 
     def forget(self, connection: Connection, ids: Collection[str]) -> None:
         """Remove the lines that came from these memories."""
