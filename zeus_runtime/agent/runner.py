@@ -182,7 +182,6 @@ class Runner:
         broker = ApprovalBroker(
             connections.log,
             user=self._plan.config.user,
-            redact=redactor.json,
             known=redactor,
             secrets=self.secrets,
             emit=emit,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.context.ledger import Step
+from zeus_runtime.delegation.handed_down import handed_down, with_handles
 from zeus_runtime.delegation.result import task_result
-from zeus_runtime.delegation.task import handed_down, with_handles
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import (
     ApprovalDecided,
@@ -158,7 +158,6 @@ class Dispatcher:
         broker = ApprovalBroker(
             connections.log,
             user=self.broker.user,
-            redact=connections.redactor.json,
             known=connections.redactor,
             secrets=secrets,
             emit=emit,

@@ -84,7 +84,6 @@ class ApprovalBroker:
     Args:
         log: the log that stores requests; None for a simulation, in which the user is not asked.
         user: the user whose allowlist and approval mode apply.
-        redact: masks secrets in a JSON value that is shown.
         known: the secrets that are masked in the content of an approval.
         secrets: masks arguments that the user changed, as it masks arguments that a model writes.
         emit: receives the events.
@@ -103,7 +102,6 @@ class ApprovalBroker:
         log: ThreadLog | None = None,
         *,
         user: str = "",
-        redact: Callable[[Any], Any] = lambda value: value,
         known: Redactor | None = None,
         secrets: Redactor | None = None,
         emit: Callable[[Event], None] = lambda _event: None,
@@ -114,7 +112,6 @@ class ApprovalBroker:
     ) -> None:
         self._given_log = log
         self.user = user
-        self.redact = redact
         self._told = known or Redactor()
         self._known = self._told.masked
         self._secrets = secrets or Redactor()

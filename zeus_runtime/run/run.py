@@ -74,7 +74,7 @@ class Run:
         self.steps = 0
         self._resources = resources
         resources.meter.emit = emit
-        self._asking = ModelStep(turn, resources, transcript, emit)
+        self._model_step = ModelStep(turn, resources, transcript, emit)
         self._call_tool = chain(resources.middlewares, "wrap_tool_call", self._dispatch, ToolResult)
         self._absent: dict[str, str] = {}
         self.waiting: list[PendingApproval] = []
@@ -122,7 +122,7 @@ class Run:
             return self._accepted(kept, ended_early(kept))
         self._keep_limits()
         self._refuse_circles(seq)
-        asked = await self._asking.ask(seq - 1, run_id, self.steps)
+        asked = await self._model_step.ask(seq - 1, run_id, self.steps)
         self.steps += 1
         reason = asked.response.finish_reason
         message = as_logged(_with_usage(asked.response), reason)
@@ -191,7 +191,7 @@ class Run:
 
     async def compact(self, cursor: int) -> PlannedContext:
         """Let every policy remove what it can, as after an overflow, and write an entry of the ledger."""
-        return await self._asking.compact(cursor, self.steps)
+        return await self._model_step.compact(cursor, self.steps)
 
     async def result(self, answer: int, index: int, seq: int, run_id: str) -> None:
         """Run call ``index`` of the answer at ``answer`` and write its result at ``seq``."""
@@ -265,7 +265,7 @@ class Run:
         return f"This call was not run: {problem}. Call the tool again with a JSON object."
 
     def _known_tools(self) -> str:
-        return f"The tools are: {', '.join(schema.name for schema in self._asking.schemas) or 'none'}."
+        return f"The tools are: {', '.join(schema.name for schema in self._model_step.schemas) or 'none'}."
 
     def _loading(self, call: ToolCall) -> ToolCall | None:
         """The call of the loader that replaces a call of a tool whose parameters the model has not seen yet."""

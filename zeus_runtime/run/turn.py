@@ -86,6 +86,7 @@ class Session:
         self._database = connections.database
         self._saver = connections.saver
         self._graph = connections.graph
+        self._redact = connections.redactor
         self._branch = 0
 
     async def run(
@@ -153,7 +154,7 @@ class Session:
         except ZeusError as error:
             ending = _failure(error, self._thread.session, _details(run))
         except Exception as error:  # noqa: BLE001 - the edge of a run: its stream must end with a terminal event
-            told = resources.approvals.redact("".join(format_exception(error)))
+            told = self._redact("".join(format_exception(error)))
             _log.error("the run of %s failed inside the runtime\n%s", self._thread.session, told)
             ending = RunFailed(
                 self._thread.session, "internal", f"{type(error).__name__}: {error}", details=_details(run)

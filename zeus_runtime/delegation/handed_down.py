@@ -1,4 +1,4 @@
-"""A sub-agent's task, and the part of the conversation that it gets."""
+"""The texts and messages that a sub-agent gets with its task."""
 
 from __future__ import annotations
 
