@@ -31,7 +31,7 @@ NAMES = {names!r}
 async def nothing(**arguments):
     return ""
 
-def create(options, build):
+def create(options, context):
     return [
         Tool(name, "A tool of the recording.", {parameters!r}, nothing, access="read")
         for name in NAMES

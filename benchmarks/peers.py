@@ -121,7 +121,7 @@ async def _zeus(steps: int, folder: Path, clock: Clock, preset: str) -> None:
         "    return RESULT\n"
         "@hookimpl\n"
         "def register_tools():\n"
-        "    return [Component('lookup', create=lambda options, build: [lookup])]\n"
+        "    return [Component('lookup', create=lambda options, context: [lookup])]\n"
     )
     config = folder.parent / f"{folder.name}.yaml"
     config.write_text(

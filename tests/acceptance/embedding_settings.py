@@ -24,7 +24,7 @@ def embedder(scene: Scene) -> Embedder:
     """The model that the config's memories are embedded by."""
     plan = scene.agent().plan
     assert plan.memory is not None
-    made: Embedder = plan.memory.embeddings.create(plan.build)
+    made: Embedder = plan.memory.embeddings.create(plan.context)
     return made
 
 

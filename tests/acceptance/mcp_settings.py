@@ -102,7 +102,7 @@ def of_tool(name: str, attribute: str) -> See:
 
 def toolset(scene: Scene) -> Any:
     plan = scene.agent().plan
-    return plan.opens[0].create(plan.build)
+    return plan.opens[0].create(plan.context)
 
 
 async def accounts(scene: Scene) -> list[str]:

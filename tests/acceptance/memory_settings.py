@@ -40,12 +40,12 @@ class Drawing:
 
 @hookimpl
 def register_models():
-    return [Component("drawing", create=lambda options, build: Drawing())]
+    return [Component("drawing", create=lambda options, context: Drawing())]
 """
 
 
 def _memory(agent: Agent) -> MemoryService:
-    memory = agent.plan.build.memory
+    memory = agent.plan.context.memory
     assert memory is not None
     return memory
 

@@ -32,8 +32,8 @@ class Watching:
 class Watched:
     name = "watched"
 
-    def __init__(self, options, build):
-        self.options, self.file = options, build.directory / "requests.jsonl"
+    def __init__(self, options, context):
+        self.options, self.file = options, context.directory / "requests.jsonl"
 
     async def stream(self, request):
         from langchain_core.messages import AIMessage
@@ -58,7 +58,7 @@ class Watched:
 
 @hookimpl(specname="register_models")
 def register_watched():
-    return [Component("watched", create=lambda options, build: Watched(options, build), options=Watching)]
+    return [Component("watched", create=lambda options, context: Watched(options, context), options=Watching)]
 """
 
 

@@ -139,7 +139,7 @@ def _docker(scene: Scene) -> SandboxSessions:
     # A backend is given the variables of the process itself.
     own = {"PATH": f"{scene.folder}:/usr/bin:/bin", "FAKE_DOCKER": str(scene.folder)}
     with patch.dict(os.environ, own):
-        sandboxes = scene.agent().plan.build.sandboxes
+        sandboxes = scene.agent().plan.context.sandboxes
     assert sandboxes is not None
     (backend,) = sandboxes.opened
     assert isinstance(backend, SandboxSessions)

@@ -86,8 +86,8 @@ async def note(text: str) -> str:
 
 
 class Seen(Middleware):
-    def __init__(self, build):
-        self.build = build
+    def __init__(self, options, context):
+        self.context = context
 
     async def sections(self, turn):
         return {Section.SKILLS: "stamped"}
@@ -95,11 +95,11 @@ class Seen(Middleware):
     async def edits(self, view, budget):
         seen = {
             "input": budget.input_limit_tokens,
-            "output": self.build.profile.max_output_tokens,
-            "metadata": dict(self.build.config.metadata),
-            "tokenizer": self.build.profile.tokenizer,
+            "output": self.context.profile.max_output_tokens,
+            "metadata": dict(self.context.config.metadata),
+            "tokenizer": self.context.profile.tokenizer,
         }
-        (self.build.directory / "seen.json").write_text(json.dumps(seen))
+        (self.context.directory / "seen.json").write_text(json.dumps(seen))
         return ()
 
 
@@ -133,16 +133,16 @@ class Letters(Embedder):
         return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
 
 
-def noted(options, build):
+def noted(options, context):
     from zeus_plugins.vector_stores.sqlite.store import SqliteVectorStore
 
-    (build.directory / "vectors.txt").write_text("opened")
+    (context.directory / "vectors.txt").write_text("opened")
     return SqliteVectorStore()
 
 
 @hookimpl
 def register_embeddings():
-    return [Component("letters", create=lambda options, build: Letters())]
+    return [Component("letters", create=lambda options, context: Letters())]
 
 
 @hookimpl
@@ -153,19 +153,19 @@ def register_vector_stores():
 @hookimpl
 def register_models():
     return [
-        Component("flaky", create=lambda options, build: Flaky()),
-        Component("slow", create=lambda options, build: Slow()),
+        Component("flaky", create=lambda options, context: Flaky()),
+        Component("slow", create=lambda options, context: Slow()),
     ]
 
 
 @hookimpl
 def register_tools():
-    return [Component("gauge", create=lambda options, build: [together, speak, look, note])]
+    return [Component("gauge", create=lambda options, context: [together, speak, look, note])]
 
 
 @hookimpl
 def register_middlewares():
-    return [Component("seen", create=lambda options, build: Seen(build))]
+    return [Component("seen", create=Seen)]
 '''
 
 

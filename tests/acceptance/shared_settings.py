@@ -22,7 +22,7 @@ async def problems(scene: Scene) -> tuple[str, ...]:
 
 
 def remembering(scene: Scene) -> MemoryService:
-    memory = scene.agent().plan.build.memory
+    memory = scene.agent().plan.context.memory
     assert memory is not None
     return memory
 

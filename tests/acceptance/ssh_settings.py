@@ -77,7 +77,7 @@ async def forgets(scene: Scene) -> bool:
 
 
 def _backend(scene: Scene) -> SandboxBackend:
-    sandboxes = scene.agent().plan.build.sandboxes
+    sandboxes = scene.agent().plan.context.sandboxes
     assert sandboxes is not None
     (backend,) = sandboxes.opened
     return backend

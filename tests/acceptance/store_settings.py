@@ -33,14 +33,14 @@ async def graph_is_asked(scene: Scene) -> tuple[bool, str | None]:
     """Whether pgvector asks its HNSW index where 25,000 vectors are in reach, and with which ef_search."""
     plan = scene.agent().plan
     assert plan.memory is not None
-    return vectors_asked.asked(plan.memory.vector_store.create(plan.build))
+    return vectors_asked.asked(plan.memory.vector_store.create(plan.context))
 
 
 async def vectors_are_kept(scene: Scene) -> bool:
     """Whether pgvector keeps in the process what is asked again."""
     plan = scene.agent().plan
     assert plan.memory is not None
-    return vectors_asked.copied(plan.memory.vector_store.create(plan.build))
+    return vectors_asked.copied(plan.memory.vector_store.create(plan.context))
 
 
 async def chroma_folder(scene: Scene) -> list[str]:

@@ -61,7 +61,7 @@ def known(text, readable):
 
 @hookimpl
 def register_models():
-    return [Component("teller", create=lambda options, build: Teller())]
+    return [Component("teller", create=lambda options, context: Teller())]
 """
 
 

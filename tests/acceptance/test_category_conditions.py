@@ -46,12 +46,12 @@ async def ring() -> str:
 
 @hookimpl
 def register_models():
-    return [Component("watching", create=lambda options, build: Watching())]
+    return [Component("watching", create=lambda options, context: Watching())]
 
 
 @hookimpl
 def register_tools():
-    return [Component("bell", create=lambda options, build: [ring])]
+    return [Component("bell", create=lambda options, context: [ring])]
 '''
 SMALL = {
     "command": sys.executable,

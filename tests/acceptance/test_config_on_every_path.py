@@ -19,21 +19,21 @@ from zeus_runtime.plugin.middleware import Middleware
 
 
 class Kept(Middleware):
-    def __init__(self, build):
-        self.build = build
+    def __init__(self, options, context):
+        self.context = context
 
     async def edits(self, view, budget):
-        config = self.build.config
+        config = self.context.config
         if "parent" not in repr(config.model):
             kept = {each.name: repr(getattr(config, each.name)) for each in fields(config)}
-            kept["profile"] = repr(self.build.profile)
-            (self.build.directory / "config.json").write_text(json.dumps(kept))
+            kept["profile"] = repr(self.context.profile)
+            (self.context.directory / "config.json").write_text(json.dumps(kept))
         return ()
 
 
 @hookimpl
 def register_middlewares():
-    return [Component("kept", create=lambda options, build: Kept(build))]
+    return [Component("kept", create=Kept)]
 """
 """A plugin whose middleware writes down the config that its run has."""
 

@@ -69,12 +69,12 @@ async def record(text: str) -> str:
 
 @hookimpl
 def register_models():
-    return [Component("scripted", create=lambda options, build: Scripted())]
+    return [Component("scripted", create=lambda options, context: Scripted())]
 
 
 @hookimpl
 def register_tools():
-    return [Component("traces", create=lambda options, build: [record])]
+    return [Component("traces", create=lambda options, context: [record])]
 '''
 
 CONFIG = """

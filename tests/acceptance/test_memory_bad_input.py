@@ -92,7 +92,7 @@ class Odd(Embedder):
 
 @hookimpl
 def register_embeddings():
-    return [Component("odd", create=lambda options, build: Odd())]
+    return [Component("odd", create=lambda options, context: Odd())]
 """
 
 
@@ -178,6 +178,6 @@ async def test_a_run_that_loses_its_server_at_a_save_goes_on_and_saves_once(
         again = await events_of(agent.resume(ending.session))
         assert isinstance(again[-1], RunCompleted), again[-1]
         assert_paired(await agent.history(ending.session))
-        memory = agent.plan.build.memory
+        memory = agent.plan.context.memory
         assert memory is not None
         assert [item.content for item in await memory.list_memories(status=None)] == [TEXT]

@@ -82,12 +82,12 @@ async def shout(text: str) -> str:
 
 @hookimpl
 def register_models():
-    return [Component("scripted", create=lambda options, build: Scripted(options), options=Options)]
+    return [Component("scripted", create=lambda options, context: Scripted(options), options=Options)]
 
 
 @hookimpl
 def register_tools():
-    return [Component("voices", create=lambda options, build: [echo, shout])]
+    return [Component("voices", create=lambda options, context: [echo, shout])]
 '''
 
 

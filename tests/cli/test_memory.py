@@ -368,7 +368,7 @@ class Letters(Embedder):
 
 @hookimpl
 def register_embeddings():
-    return [Component("letters", create=lambda options, build: Letters())]
+    return [Component("letters", create=lambda options, context: Letters())]
 """
 
 
@@ -525,7 +525,7 @@ class Own(Embedder):
 
 @hookimpl
 def register_embeddings():
-    return [Component("own", create=lambda options, build: Own())]
+    return [Component("own", create=lambda options, context: Own())]
 """
 
 

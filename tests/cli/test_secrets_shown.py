@@ -197,7 +197,7 @@ class Telling(Embedder):
 
 @hookimpl
 def register_embeddings():
-    return [Component("telling", create=lambda options, build: Telling())]
+    return [Component("telling", create=lambda options, context: Telling())]
 """
 
 
@@ -253,7 +253,7 @@ async def stray() -> str:
 
 @hookimpl
 def register_tools():
-    return [Component("strays", create=lambda options, build: [stray])]
+    return [Component("strays", create=lambda options, context: [stray])]
 """
 
 

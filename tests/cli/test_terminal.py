@@ -39,7 +39,7 @@ async def count(run: ToolRun) -> str:
 
 @hookimpl
 def register_tools():
-    return [Component("counting", create=lambda options, build: [count])]
+    return [Component("counting", create=lambda options, context: [count])]
 """
 
 

@@ -53,7 +53,7 @@ async def store(body: str, note: str = "") -> str:
 
 @hookimpl
 def register_tools():
-    return [Component("probe", create=lambda options, build: [give, store])]
+    return [Component("probe", create=lambda options, context: [give, store])]
 '''.replace("\\\\n", "\\n")
 
 HUGE = """
@@ -69,7 +69,7 @@ def huge(name):
 
 @hookimpl
 def register_tools():
-    return [Component("probe", create=lambda options, build: [huge(name) for name in NAMES])]
+    return [Component("probe", create=lambda options, context: [huge(name) for name in NAMES])]
 """.replace("\\\\n", "\\n")
 
 SUMMARY = "## Intent\nThe user wants rows.\n\n## Artifacts\n/none.md\n\n## Next steps\nMore rows."
@@ -386,7 +386,7 @@ class Scribe:
 
 @hookimpl
 def register_models():
-    return [Component("scribe", create=lambda options, build: Scribe())]
+    return [Component("scribe", create=lambda options, context: Scribe())]
 """
     other = Model(giving(8, 200))
     yaml = f"middlewares: [summarization: {{{options}, model: {{scribe: {{}}}}}}]\n"
@@ -531,8 +531,6 @@ async def test_the_users_own_middlewares_stand_where_their_line_stands(tmp_path:
 from zeus_runtime.plugin.middleware import Middleware
 
 class Heard(Middleware):
-    def __init__(self, name):
-        self.name = name
     async def wrap_model_call(self, request, call_next):
         with open("order.txt", "a") as file:
             file.write(self.name + ("+" if request.cache_points else "-") + " ")
@@ -540,7 +538,7 @@ class Heard(Middleware):
 
 @hookimpl
 def register_middlewares():
-    return [Component(name, create=lambda options, build, name=name: Heard(name)) for name in ("before", "after")]
+    return [Component(name, create=type(name, (Heard,), {"name": name})) for name in ("before", "after")]
 """
     plugin = (PLUGIN + heard).replace('"order.txt"', repr(str(tmp_path / "order.txt")))
     yaml = "middlewares: [before, caching: {minimum_tokens: 0}, after]\n"

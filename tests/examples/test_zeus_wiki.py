@@ -166,7 +166,7 @@ class Scripted:
 
 @hookimpl
 def register_models():
-    return [Component("scripted", create=lambda options, build: Scripted(), summary="Searches, then reads aloud.")]
+    return [Component("scripted", create=lambda options, context: Scripted(), summary="Searches, then reads aloud.")]
 """
 
 

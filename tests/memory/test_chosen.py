@@ -28,7 +28,7 @@ from tests.support.memory import HashingEmbedder
 
 @hookimpl
 def register_embeddings():
-    return [Component("own", create=lambda options, build: HashingEmbedder(32, model="own"))]
+    return [Component("own", create=lambda options, context: HashingEmbedder(32, model="own"))]
 """
 
 
@@ -234,7 +234,7 @@ def of_config(folder: Path, **memory: Any) -> MemoryService:
         f"version: 1\nmodel: gpt-4o\nmemory: {{user: ann, embeddings: {memory.get('embeddings', 'static')}}}\n"
         "plugins: {files: [own.py]}\n"
     )
-    made = Agent.from_config(directory=folder, environ={}).plan.build.memory
+    made = Agent.from_config(directory=folder, environ={}).plan.context.memory
     assert made is not None
     return made
 

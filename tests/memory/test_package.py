@@ -58,6 +58,6 @@ def test_a_plan_with_memory_loads_neither_database_nor_event_loop(tmp_path: Path
 from pathlib import Path
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plan.plan import make_plan
-assert make_plan(check(None, directory=Path({str(tmp_path)!r}), environ={{}})).build.memory is not None
+assert make_plan(check(None, directory=Path({str(tmp_path)!r}), environ={{}})).context.memory is not None
 """
     assert heavy_after(planned) == []

@@ -26,13 +26,14 @@ class Options:
 TRACE = []
 
 class Layer(Middleware):
-    def __init__(self, tag):
-        self.tag = tag
-    def tools(self):
-        @tool(name=f"tool_{self.tag}", access="read")
-        async def own() -> str:
+    def __init__(self, options, context):
+        self.tag = options.tag if options else "P"
+    @classmethod
+    def tools(cls, options, context):
+        @tool(name=f"tool_{options.tag if options else 'P'}", access="read")
+        async def own(run) -> str:
             """The layer's own tool."""
-            return self.tag
+            return run.middleware(cls).tag
         return [own]
     async def sections(self, turn):
         return {Section.RESOURCES: f"resource {self.tag} of step {turn.step}"}
@@ -62,8 +63,8 @@ class Twice(Middleware):
         return await call_next(request)
 
 class Broken(Middleware):
-    def __init__(self, tag):
-        self.where = tag
+    def __init__(self, options, context):
+        self.where = options.tag
     async def wrap_model_call(self, request, call_next):
         if self.where == "model":
             raise KeyError("oops")
@@ -88,14 +89,14 @@ class Turncoat(Middleware):
 @hookimpl
 def register_middlewares():
     return [
-        Component("turncoat", create=lambda options, build: Turncoat()),
-        Component("outer", create=lambda options, build: Layer(options.tag), options=Options),
-        Component("inner", create=lambda options, build: Layer(options.tag), options=Options),
-        Component("rude", create=lambda options, build: Rude()),
-        Component("broken", create=lambda options, build: Broken(options.tag), options=Options),
-        Component("twice", create=lambda options, build: Twice()),
-        Component("silent", create=lambda options, build: Silent()),
-        Component("probe", create=lambda options, build: Layer("P")),
+        Component("turncoat", create=Turncoat),
+        Component("outer", create=Layer, options=Options),
+        Component("inner", create=Layer, options=Options),
+        Component("rude", create=Rude),
+        Component("broken", create=Broken, options=Options),
+        Component("twice", create=Twice),
+        Component("silent", create=Silent),
+        Component("probe", create=Layer),
     ]
 '''
 )

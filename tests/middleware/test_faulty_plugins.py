@@ -27,21 +27,21 @@ class Options:
         raise ValueError("too fast")
         yield
 
-def raises(options, build):
+def raises(options, context):
     raise ValueError("not today")
 
-def leaves(options, build):
+def leaves(options, context):
     raise SystemExit(0)
 
-async def waits(options, build):
+async def waits(options, context):
     return []
 
 @hookimpl
 def register_tools():
     given = {"raises": raises, "leaves": leaves, "waits": waits, "takes_nothing": lambda: []}
     values = {"nothing": None, "names": ["ls"], "strange": [strange]}
-    made = {name: (lambda options, build, value=value: value) for name, value in values.items()}
-    checking = Component("checks", create=lambda options, build: [], options=Options)
+    made = {name: (lambda options, context, value=value: value) for name, value in values.items()}
+    checking = Component("checks", create=lambda options, context: [], options=Options)
     return [checking, *(Component(name, create=create) for name, create in {**given, **made}.items())]
 """
 
@@ -55,8 +55,9 @@ class Faulty(Middleware):
 @hookimpl
 def register_middlewares():
     return [
-        Component("faulty", create=lambda options, build: Faulty()),
-        Component("none", create=lambda options, build: object()),
+        Component("faulty", create=Faulty),
+        Component("none", create=lambda options, context: Faulty(options, context)),
+        Component("other", create=object),
     ]
 """
 
@@ -94,8 +95,13 @@ def test_a_tool_of_no_category_is_a_problem_of_the_config(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "body", "said"),
     [
-        ("none", "pass", "create gave object, not a Middleware"),
-        ("faulty", "def tools(self):\n    return 5", "tools gave int, not a list of Tool"),
+        ("none", "pass", "create is a function, not a subclass of Middleware"),
+        ("other", "pass", "create is another class, not a subclass of Middleware"),
+        (
+            "faulty",
+            "@classmethod\ndef tools(cls, options, context):\n    return 5",
+            "tools gave int, not a list of Tool",
+        ),
         (
             "faulty",
             "async def wrap_model(self, request, call_next):\n    pass",

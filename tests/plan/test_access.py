@@ -79,7 +79,7 @@ def files_of(folder: Path, yaml: str = "", *, tools: str = TOOLS) -> WorkspaceFi
     config = write_agent(folder, yaml, tools=tools)
     return make_plan(
         check(config, directory=folder, environ={"HOME": str(folder.parent / "home")})
-    ).build.workspace
+    ).context.workspace
 
 
 # Zeus's own files are behind no link
@@ -568,7 +568,7 @@ def test_a_working_tree_in_a_bare_repository_can_be_changed(folder: Path) -> Non
 def test_an_overlay_of_a_config_with_brackets_in_its_name_is_protected(folder: Path) -> None:
     write_agent(folder, "", tools=TOOLS).rename(folder / "zeus[1].yaml")
     checked = check(folder / "zeus[1].yaml", directory=folder, environ={})
-    files = make_plan(checked).build.workspace
+    files = make_plan(checked).context.workspace
     with pytest.raises(Exception, match="no tool may read or change it"):
         files.write("zeus[1].prod.yaml", b"forged")
 
@@ -639,7 +639,7 @@ def test_a_config_with_a_key_written_out_is_not_read_either(folder: Path) -> Non
         folder,
         "mcpServers: {a: {url: 'https://a.example/mcp', headers: {Authorization: Bearer abcdefghij12}}}\n",
     )
-    files = make_plan(check(config, directory=folder, environ={})).build.workspace
+    files = make_plan(check(config, directory=folder, environ={})).context.workspace
     with pytest.raises(Exception, match="no tool may read or change"):
         files.read("/zeus.yaml", max_bytes=10_000)
     assert "zeus.yaml" not in [each.name for each in files.entries("/")]
@@ -679,7 +679,7 @@ def test_a_preset_that_runs_beside_a_config_with_a_key_does_not_read_it(folder: 
     put(folder, "zeus.yaml", text=KEYED)
     checked = check("default", sets=["model=gpt-4o"], directory=folder, environ={})
     with pytest.raises(Exception, match="no tool may read or change it"):
-        make_plan(checked).build.workspace.read("zeus.yaml", max_bytes=1000)
+        make_plan(checked).context.workspace.read("zeus.yaml", max_bytes=1000)
 
 
 def test_an_overlay_that_is_written_during_the_run_is_not_read(folder: Path) -> None:
@@ -735,7 +735,7 @@ def test_an_exact_rule_opens_what_it_names_and_nothing_else(folder: Path) -> Non
 
 def test_a_config_inside_a_folder_that_is_opened_stays_closed(folder: Path) -> None:
     config = write_agent(folder / "conf", "workspace: {access: {conf: write}}\n", tools=TOOLS)
-    files = make_plan(check(config, directory=folder, environ={})).build.workspace
+    files = make_plan(check(config, directory=folder, environ={})).context.workspace
     files.write("/conf/notes.txt", b"")
     with pytest.raises(Exception, match="no tool may"):
         files.write("/conf/zeus.yaml", b"")
@@ -1004,7 +1004,7 @@ def test_a_name_is_protected_in_every_spelling(folder: Path) -> None:
     assert unicodedata.is_normalized("NFC", name)
     plain = write_agent(folder, f"storage: {{url: 'sqlite:///{name}.db'}}\n", tools=TOOLS)
     config = plain.rename(folder / f"{name}.yaml")
-    files = make_plan(check(config, directory=folder, environ={})).build.workspace
+    files = make_plan(check(config, directory=folder, environ={})).context.workspace
     for file in (f"{name}.db", f"{name}.db-wal", f"{name}.prod.yaml", f"{name}.yaml"):
         for spelled in (file, unicodedata.normalize("NFD", file), file.upper(), f"{file}."):
             assert re.search("no tool may (read or )?change it", str(files.write_refusal(spelled))), spelled
@@ -1061,10 +1061,10 @@ from zeus_runtime.plugin.middleware import Middleware, Section
 from zeus_runtime.plugin.tool import tool
 
 
-def create(options, build):
+def create(options, context):
     def one(path):
         try:
-            return build.workspace.read(path, max_bytes=100).decode()
+            return context.workspace.read(path, max_bytes=100).decode()
         except Exception as error:
             return str(error)
 
@@ -1094,8 +1094,8 @@ def register_tools():
 
 
 class Reading(Middleware):
-    def __init__(self, files):
-        self.files = files
+    def __init__(self, options, context):
+        self.files = context.workspace
         self.seen = []
         self.look("create")
 
@@ -1106,9 +1106,19 @@ class Reading(Middleware):
         except Exception:
             pass
 
-    def tools(self):
-        self.look("tools")
-        return ()
+    @classmethod
+    def tools(cls, options, context):
+        try:
+            context.workspace.read("/secrets/s.txt", max_bytes=100)
+        except Exception:
+            return ()
+
+        @tool(access="read")
+        def seen_in_tools() -> str:
+            \"""Is there if a middleware's tools saw the file.\"""
+            return ""
+
+        return [seen_in_tools]
 
     async def sections(self, turn):
         self.look("sections")
@@ -1133,7 +1143,7 @@ class Reading(Middleware):
 
 @hookimpl
 def register_middlewares():
-    return [Component("reading", create=lambda options, build: Reading(build.workspace))]
+    return [Component("reading", create=Reading)]
 """
 
 
@@ -1196,6 +1206,8 @@ async def test_a_middleware_of_a_plugin_reads_as_the_user(tool: str, is_seen: bo
     async with Agent.from_config(config, directory=folder, model=model) as agent:
         await events_of(agent.stream("go"))
     seen = set(re.search(r"seen in:(.*)", model.requests[-1].system)[1].split())  # type: ignore[index]
+    if "seen_in_tools" in [each.name for each in model.requests[-1].tools]:
+        seen.add("tools")
     hooks = {"create", "tools", "sections", "edits", "wrap_run", "wrap_model_call", "wrap_tool_call"}
     assert seen == (hooks if is_seen else set())
 
@@ -1482,7 +1494,7 @@ def test_a_sub_agent_reaches_no_more_than_the_agent_it_works_for(folder: Path) -
         tools="[filesystem, subagents]",
     )
     plan = make_plan(check(config, directory=folder, environ={}))
-    files = plan.agents["child"].plan.build.workspace
+    files = plan.agents["child"].plan.context.workspace
     assert [each.name for each in files.entries("/")] == ["infra", "open.txt"]
     with pytest.raises(Exception, match="closes it"):
         files.read("/secret.txt", max_bytes=100)
@@ -1490,8 +1502,8 @@ def test_a_sub_agent_reaches_no_more_than_the_agent_it_works_for(folder: Path) -
         files.write("/infra/a.txt", b"")
     assert files.write("/open.txt", b"") is False
     with pytest.raises(Exception, match="closes it"):
-        plan.agents["own"].plan.build.workspace.read("/data/secret.txt", max_bytes=100)
-    for each in (plan.build.workspace, plan.agents["own"].plan.build.workspace):
+        plan.agents["own"].plan.context.workspace.read("/data/secret.txt", max_bytes=100)
+    for each in (plan.context.workspace, plan.agents["own"].plan.context.workspace):
         with pytest.raises(Exception, match="no tool may change it"):
             each.write("/child.yaml", b"")
 
@@ -1514,7 +1526,7 @@ def test_a_sub_agent_elsewhere_is_held_by_the_rules_about_names_above_it(folder:
         tools="[filesystem, subagents]",
     )
     plan = make_plan(check(config, directory=folder, environ={}))
-    files = plan.agents["child"].plan.build.workspace
+    files = plan.agents["child"].plan.context.workspace
     assert [each.name for each in files.entries("/")] == ["out", "x.txt"]
     for path in ("a.pem", "private/x.txt"):
         with pytest.raises(Exception, match="closes it"):
@@ -1594,7 +1606,7 @@ def test_a_projects_env_file_does_not_move_the_users_home_out_of_protection(
     monkeypatch.setenv("HOME", str(folder / "me"))
     put(folder, ".env", text=line)
     write_agent(folder, "", tools=TOOLS)
-    files = make_plan(check(None, directory=folder, environ={})).build.workspace
+    files = make_plan(check(None, directory=folder, environ={})).context.workspace
     for path in ("me/.config/zeus/configs/default.yaml", "me/.config/zeus/skills/x/SKILL.md"):
         with pytest.raises(WorkspaceError, match="no tool may change it"):
             files.write(path, b"forged")

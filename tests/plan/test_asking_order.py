@@ -22,10 +22,6 @@ class Rewrites(Middleware):
         return await call_next(replace(call, arguments={"text": "rewritten"}))
 
 
-class Idle(Rewrites):
-    idle = ("wrap_tool_call",)
-
-
 class Watches(Middleware):
     async def wrap_model_call(self, request, call_next):
         return await call_next(request)
@@ -34,8 +30,7 @@ class Watches(Middleware):
 @hookimpl
 def register_middlewares():
     return [
-        Component(name, create=lambda options, build, made=made: made())
-        for name, made in [("rewrites", Rewrites), ("watches", Watches), ("idle", Idle)]
+        Component(name, create=made) for name, made in [("rewrites", Rewrites), ("watches", Watches)]
     ]
 """
 )
@@ -60,9 +55,8 @@ def test_one_that_could_change_an_approved_call_is_refused_with_its_place(tmp_pa
     assert problem.position.line == 9
 
 
-@pytest.mark.parametrize("below", ["watches", "idle"])
-def test_one_that_leaves_calls_alone_may_stand_anywhere(tmp_path: Path, below: str) -> None:
-    assert Agent.from_config(config(tmp_path, "rewrites", "approve", below), directory=tmp_path).plan
+def test_one_that_leaves_calls_alone_may_stand_anywhere(tmp_path: Path) -> None:
+    assert Agent.from_config(config(tmp_path, "rewrites", "approve", "watches"), directory=tmp_path).plan
 
 
 async def test_above_it_the_user_sees_what_was_made_of_the_call(

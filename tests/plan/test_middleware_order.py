@@ -25,7 +25,7 @@ class Changes(Middleware):
 
 @hookimpl
 def register_middlewares():
-    return [Component("changes", create=lambda options, build: Changes())]
+    return [Component("changes", create=Changes)]
 """
 )
 HARMFUL = {

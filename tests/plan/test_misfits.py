@@ -31,7 +31,7 @@ class Options:
 
 @hookimpl
 def register_middlewares():
-    return [Component("picky", create=lambda options, build: Middleware(), options=Options)]
+    return [Component("picky", create=Middleware, options=Options)]
 """
 )
 

@@ -27,18 +27,18 @@ class BoxOptions:
     size: int = 1
 
 
-def create(options, build):
+def create(options, context):
     if options.color == "blue":
         raise OptionsError("not blue", remedy="take red", where="color")
     if options.color == "other":
         raise OptionsError("the file is broken", where="colors.json")
     if options.color == "none":
         raise OptionsError("nothing fits")
-    build.sandboxes.open(options.backend)
+    context.sandboxes.open(options.backend)
     return []
 
 
-def create_box(options, build):
+def create_box(options, context):
     if options.size > 9:
         raise OptionsError("too large", remedy="make it smaller", where="size")
 

@@ -11,7 +11,6 @@ from tests.support import mcp_server
 from tests.support.agents import TOOLS, call, calling, play, script, write_agent
 from zeus_runtime import Agent, UntrustedError
 from zeus_runtime.events import ToolCallResult
-from zeus_runtime.plugin import Build, Command
 
 SERVER = f"""
 from pathlib import Path
@@ -156,12 +155,6 @@ def test_a_program_opens_no_database_that_was_shipped(tmp_path: Path) -> None:
     with pytest.raises(UntrustedError, match=r"database '\.zeus/zeus\.db' is not trusted"):
         Agent.from_config(config, directory=tmp_path)
     Agent.from_config(config, directory=tmp_path, trust="all")
-
-
-def test_a_build_that_no_config_made_permits_nothing() -> None:
-    permit = Build.__dataclass_fields__["permit"].default  # type: ignore[attr-defined]
-    with pytest.raises(UntrustedError):
-        permit(Command("x", ("true",)))
 
 
 def digests(config: Path, folder: Path) -> str:

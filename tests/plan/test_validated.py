@@ -55,7 +55,7 @@ from zeus_runtime.plugin import Component, hookimpl
 
 @hookimpl
 def register_models():
-    return [Component("own", create=lambda options, build: None)]
+    return [Component("own", create=lambda options, context: None)]
 """
 
 RIVAL = """
@@ -63,7 +63,7 @@ from zeus_runtime.plugin import Component, hookimpl
 
 @hookimpl
 def register_tools():
-    return [Component("todos", create=lambda options, build: [])]
+    return [Component("todos", create=lambda options, context: [])]
 """
 
 

@@ -124,7 +124,7 @@ def test_a_link_above_the_workspace_leads_to_nothing_that_is_denied(repository: 
         "workspace: {access: {'secrets/**': deny, '*.pem': deny}}\n"
     )
     checked = check(config, directory=config.parent, environ={})
-    (file,) = project_files(make_plan(checked).build.workspace, NAMES)
+    (file,) = project_files(make_plan(checked).context.workspace, NAMES)
     assert (file.path, file.text) == ("../../AGENTS.md", "")
     assert file.problem is not None
 

@@ -32,7 +32,7 @@ class Options:
 
 @hookimpl
 def register_middlewares():
-    return [Component("caching", create=lambda options, build: Middleware(), options=Options, summary="Not Zeus's.")]
+    return [Component("caching", create=Middleware, options=Options, summary="Not Zeus's.")]
 """
 HEAD = "version: 1\nmodel: gpt-4o\n"
 

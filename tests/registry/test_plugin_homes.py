@@ -68,8 +68,8 @@ def project(tmp_path: Path, site: Path) -> Project:
 def skills(plan: Plan) -> list[str]:
     from zeus_runtime.skills import find_skills, skill_roots
 
-    build = plan.build
-    roots = skill_roots(directory=build.directory, workspace=build.workspace.root, homes=build.homes)
+    context = plan.context
+    roots = skill_roots(directory=context.directory, workspace=context.workspace.root, homes=context.homes)
     return [skill.name for skill in find_skills(roots, trust_project=True)[0].all]
 
 
@@ -208,7 +208,7 @@ def test_a_preset_of_a_plugin_is_a_config_by_its_name_and_works_in_the_working_d
     for name in ("librarian", "plugin:pirate/librarian"):
         agent = Agent.from_config(name, directory=tmp_path / "project")
         assert agent.plan.config.name == "librarian"
-        assert agent.plan.build.environ["HERE"] == "from-the-project"
+        assert agent.plan.context.environ["HERE"] == "from-the-project"
 
 
 def test_a_sub_agents_config_may_be_a_plugins_preset(project: Project) -> None:

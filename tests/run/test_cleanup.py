@@ -29,7 +29,7 @@ from contextlib import asynccontextmanager
 from langgraph.checkpoint.memory import InMemorySaver
 
 @asynccontextmanager
-async def plain(options, build):
+async def plain(options, context):
     """LangGraph's own saver, which cannot prune."""
     yield InMemorySaver()
 

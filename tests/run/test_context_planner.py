@@ -359,7 +359,7 @@ class Options:
 
 def witness(name):
     class Witness(Middleware):
-        def __init__(self, options):
+        def __init__(self, options, context):
             self.options = options
         async def edits(self, view, budget):
             with Path(__file__).with_name("told.txt").open("a") as file:
@@ -367,7 +367,7 @@ def witness(name):
             if self.options.sheds and budget.overflow:
                 return [DropBefore(name, "as asked", view.item(2).seq)]
             return ()
-    return Component(name, create=lambda options, build: Witness(options), options=Options)
+    return Component(name, create=Witness, options=Options)
 
 @hookimpl
 def register_middlewares():
@@ -444,7 +444,7 @@ def register_models():
 """
     config = write_planned(tmp_path, "middlewares: [greedy]\n")
     file = tmp_path / "probe.py"
-    more = '        Component("greedy", create=lambda options, build: Greedy()),\n    ]\n'
+    more = '        Component("greedy", create=Greedy),\n    ]\n'
     text = file.read_text()
     file.write_text(text[: text.rindex("    ]\n")] + more + plugin)
     async with Agent.from_config(config, directory=tmp_path, model=looping(5)) as agent:

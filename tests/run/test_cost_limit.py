@@ -106,7 +106,7 @@ class Options:
 
 @hookimpl
 def register_models():
-    return [Component("own", create=lambda options, build: None, options=Options)]
+    return [Component("own", create=lambda options, context: None, options=Options)]
 """
     prices = PRICES.replace("gpt-4o", "own")
     for reserve, calls in ((10, 1), (1000, 0)):

@@ -40,7 +40,7 @@ async def contents(memory: MemoryService, user: str, session: str) -> list[str]:
 
 async def kept_of(agent: Agent) -> tuple[MemoryService, Sequence[str]]:
     """Two sessions, with memories of two users in the first and of one in the second."""
-    memory = agent.plan.build.memory
+    memory = agent.plan.context.memory
     assert memory is not None
     sessions = [await talk(agent, "go"), await talk(agent, "go")]
     for user, session, scope, text in (

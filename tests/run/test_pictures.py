@@ -39,7 +39,7 @@ from zeus_runtime.plugin import Component, hookimpl
 from zeus_runtime.plugin.model import keep_picture
 from zeus_runtime.plugin.tool import ToolResult, tool
 
-def create(options, build):
+def create(options, context):
     @tool(access="read")
     async def look(name: str) -> ToolResult:
         """Look.
@@ -47,7 +47,7 @@ def create(options, build):
         Args:
             name: where.
         """
-        picture = keep_picture((build.directory / name).read_bytes(), name, build.workspace)
+        picture = keep_picture((context.directory / name).read_bytes(), name, context.workspace)
         return ToolResult(f"this is {name}", pictures=(picture,))
 
     return [look]

@@ -113,7 +113,7 @@ CHANGING = '''
 from zeus_runtime.plugin import Component, hookimpl
 from zeus_runtime.plugin.tool import tool
 
-def make(options, build):
+def make(options, context):
     polls = []
 
     @tool(access="read")
@@ -222,7 +222,7 @@ from dataclasses import replace
 class Stubborn(Middleware):
     """Ends a run at the second equal call, whatever the result."""
 
-    def __init__(self):
+    def __init__(self, options, context):
         self.seen = {}
 
     async def wrap_tool_call(self, call, call_next):
@@ -244,11 +244,11 @@ async def echo(text: str) -> str:
 
 @hookimpl
 def register_middlewares():
-    return [Component("stubborn", create=lambda options, build: Stubborn())]
+    return [Component("stubborn", create=Stubborn)]
 
 @hookimpl
 def register_tools():
-    return [Component("probe", create=lambda options, build: [echo])]
+    return [Component("probe", create=lambda options, context: [echo])]
 '''
 
 

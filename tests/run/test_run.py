@@ -41,7 +41,7 @@ async def hang() -> str:
 
 @hookimpl
 def register_tools():
-    return [Component("probe", create=lambda options, build: [hang])]
+    return [Component("probe", create=lambda options, context: [hang])]
 """
 
 
@@ -56,7 +56,7 @@ async def half(text: str) -> str:
 
 @hookimpl
 def register_tools():
-    return [Component("probe", create=lambda options, build: [half])]
+    return [Component("probe", create=lambda options, context: [half])]
 """
 
 
@@ -417,7 +417,7 @@ import asyncio
 from zeus_runtime.plugin import Component, hookimpl
 from zeus_runtime.plugin.tool import ToolResult, tool
 
-def make(options, build):
+def make(options, context):
     second = asyncio.Event()
 
     @tool(access="read")

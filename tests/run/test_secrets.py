@@ -177,7 +177,7 @@ class Watching(Middleware):
 
 @hookimpl
 def register_middlewares():
-    return [Component("watching", create=lambda options, build: Watching())]
+    return [Component("watching", create=Watching)]
 """
 
 
@@ -236,7 +236,7 @@ class Telling(Middleware):
 
 @hookimpl
 def register_middlewares():
-    return [Component("telling", create=lambda options, build: Telling())]
+    return [Component("telling", create=Telling)]
 """
 )
 
@@ -258,7 +258,7 @@ async def test_a_token_that_is_got_while_the_agent_runs_is_masked_from_then_on(t
     model = script(calling(call("echo", "e", text="fresh-token-0815")), "It was fresh-token-0815.")
     config = write_agent(tmp_path, plugin=TOOLS)
     async with Agent.from_config(config, directory=tmp_path, environ={}, model=model) as running:
-        running.plan.build.learn("fresh-token-0815", "accounts.far.access_token")
+        running.plan.context.learn("fresh-token-0815", "accounts.far.access_token")
         events = await play(running, "take fresh-token-0815")
     wire = json.dumps([each.to_wire() for each in events])
     sent = repr([list(each.messages) for each in model.requests])
@@ -384,7 +384,7 @@ async def choose(run) -> str:
 
 @hookimpl
 def register_tools():
-    return [Component("probe", create=lambda options, build: [choose])]
+    return [Component("probe", create=lambda options, context: [choose])]
 """
 
 
@@ -422,21 +422,21 @@ async def test_the_services_of_an_agent_know_the_secrets_of_its_sub_agents(tmp_p
         plan = running.plan
         below = plan.agents["helper"]
         assert plan.memory is not None
-        for checked, build in ((running._checked, plan.build), (below.checked, below.plan.build)):
-            made = opened_embedder(checked, plan.memory.embeddings, build)
+        for checked, context in ((running._checked, plan.context), (below.checked, below.plan.context)):
+            made = opened_embedder(checked, plan.memory.embeddings, context)
             assert isinstance(made, MaskedEmbedder)
             assert made._secrets.text(KEY) == "<secret:SUB_TOKEN>"
-        below.plan.build.learn("fresh-token-0815", "far")
+        below.plan.context.learn("fresh-token-0815", "far")
         assert running._runner.redactor.text("fresh-token-0815") == "<secret:far>"
-        assert plan.build.memory is not None
-        assert KEY in plan.build.memory._shared.source.secrets.secrets
+        assert plan.context.memory is not None
+        assert KEY in plan.context.memory._shared.source.secrets.secrets
 
 
 @pytest.mark.parametrize("raised", ["OptionsError", "ImportError", "RuntimeError"])
 def test_an_error_of_a_component_that_a_plan_creates_is_masked(tmp_path: Path, raised: str) -> None:
     plugin = (
         f"from zeus_runtime.plugin import Component, OptionsError, hookimpl\n"
-        f"def create(options, build): raise {raised}('no ' + build.environ['OWN_API_KEY'])\n"
+        f"def create(options, context): raise {raised}('no ' + context.environ['OWN_API_KEY'])\n"
         "@hookimpl\ndef register_tools(): return [Component('probe', create=create)]\n"
     )
     config = write_agent(tmp_path, plugin=plugin)
@@ -452,13 +452,13 @@ async def test_why_a_connection_is_not_there_is_masked(tmp_path: Path) -> None:
         "from zeus_runtime.plugin.tool import Connection, Toolset\n"
         "class Far(Toolset):\n"
         "    def __init__(self, why): self.why = why\n"
-        "    async def open(self, tell): pass\n"
+        "    async def open(self, tell, count): pass\n"
         "    async def close(self): pass\n"
         "    def tools(self): return []\n"
         "    def status(self): return [Connection('far', 'mcp', 'failed', self.why)]\n"
         "@hookimpl\n"
         "def register_tools():\n"
-        "    return [Component('probe', create=lambda options, build: Far(build.environ['OWN_API_KEY']))]\n"
+        "    return [Component('probe', create=lambda options, context: Far(context.environ['OWN_API_KEY']))]\n"
     )
     async with agent(tmp_path, "done", plugin=plugin) as running:
         (far,) = await running.connections()

@@ -39,7 +39,7 @@ class Lamp(Toolset):
         self.folder = folder
         self.given = ()
 
-    async def open(self, tell):
+    async def open(self, tell, count):
         if (self.folder / "broken").exists():
             raise MissingError("the lamp has no bulb", remedy="Put one in.")
         self.note("opened")
@@ -71,7 +71,7 @@ class Lamp(Toolset):
 
 @hookimpl
 def register_tools():
-    return [Component("lamp", create=lambda options, build: Lamp(build.directory))]
+    return [Component("lamp", create=lambda options, context: Lamp(context.directory))]
 '''
 
 

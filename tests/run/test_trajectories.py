@@ -24,10 +24,10 @@ from pathlib import Path
 from zeus_runtime.plugin import Component, hookimpl
 from zeus_runtime.plugin.tool import Tool
 
-def create(options, build):
-    trajectory = json.loads((build.directory / "trajectory.json").read_text())
+def create(options, context):
+    trajectory = json.loads((context.directory / "trajectory.json").read_text())
     queue = [m["content"] for m in trajectory if m["role"] == "tool"]
-    place = build.directory / "place"
+    place = context.directory / "place"
 
     async def answer(**arguments):
         served = int(place.read_text()) if place.exists() else 0

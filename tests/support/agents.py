@@ -116,7 +116,7 @@ async def keep(run, value: str) -> ToolResult:
 
 @hookimpl
 def register_tools():
-    return [Component("probe", create=lambda options, build: [echo, record, fail, keep])]
+    return [Component("probe", create=lambda options, context: [echo, record, fail, keep])]
 '''
 
 

@@ -65,7 +65,7 @@ async def effect(name: str) -> str:
 
 @hookimpl
 def register_tools():
-    return [Component("probe", create=lambda options, build: [effect])]
+    return [Component("probe", create=lambda options, context: [effect])]
 """
 
 

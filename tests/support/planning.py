@@ -30,8 +30,8 @@ class Proposals:
 
 class Propose(Middleware):
     """Proposes its edits once the view knows of message `at`."""
-    def __init__(self, options):
-        self.options = options
+    def __init__(self, options, context):
+        self.options, self.context = options, context
     async def edits(self, view, budget):
         if view.upto < self.options.at or view.edits:
             return ()
@@ -47,8 +47,8 @@ class Sizes:
 
 class Shed(Middleware):
     """Drops all but the last messages."""
-    def __init__(self, options):
-        self.options = options
+    def __init__(self, options, context):
+        self.options, self.context = options, context
     def cut(self, view):
         place = max(1, len(view) - self.options.keep)
         while place < len(view) and view[place].type == "tool":
@@ -61,14 +61,11 @@ class Shed(Middleware):
 
 class Resume(Shed):
     """Summarizes all but the last messages, by the running model."""
-    def __init__(self, options, build):
-        super().__init__(options)
-        self.build = build
     async def edits(self, view, budget):
         if not budget.at_least(self.options.trigger) or self.cut(view) <= view.first:
             return ()
         request = ModelRequest("Summarize.", list(view), purpose="summary")
-        async for piece in self.build.model.stream(request):
+        async for piece in self.context.model.stream(request):
             if isinstance(piece, ModelResponse):
                 text = piece.message.content
         return [Summarize("resume", "too long", self.cut(view), str(text), "")]
@@ -76,8 +73,8 @@ class Resume(Shed):
 @hookimpl
 def register_middlewares():
     return [
-        Component("propose", create=lambda options, build: Propose(options), options=Proposals),
-        Component("shed", create=lambda options, build: Shed(options), options=Sizes),
+        Component("propose", create=Propose, options=Proposals),
+        Component("shed", create=Shed, options=Sizes),
         Component("resume", create=Resume, options=Sizes),
     ]
 '''

@@ -58,7 +58,7 @@ async def fail(text: str) -> str:
 
 @hookimpl
 def register_tools():
-    return [Component("giving", create=lambda options, build: [give, look, store, fail])]
+    return [Component("giving", create=lambda options, context: [give, look, store, fail])]
 '''
 
 

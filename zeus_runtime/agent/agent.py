@@ -219,7 +219,7 @@ class Agent:
 
         Replay it with ``model: {replay: {cassette: PATH}}``.
         """
-        former, self._runner.cassette = self._runner.cassette, self._plan.build.directory / path
+        former, self._runner.cassette = self._runner.cassette, self._plan.context.directory / path
         try:
             yield
         finally:

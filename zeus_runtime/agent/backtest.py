@@ -203,15 +203,14 @@ class _PausedProvider:
 
 def _apart(plan: Plan, provider: SimulatedProvider, folder: Path) -> Plan:
     """``plan`` with its files in ``folder`` and ``provider`` as its only model."""
-    routes = {prefix: folder / "routes" / prefix.strip("/") for prefix in plan.build.workspace.routes}
-    build = replace(
-        plan.build,
+    routes = {prefix: folder / "routes" / prefix.strip("/") for prefix in plan.context.workspace.routes}
+    context = replace(
+        plan.context,
         directory=folder,
         workspace=WorkspaceFiles(folder / "workspace", routes),
-        open_model=lambda _ref: provider,
         profile_of=lambda _name: plan.profile,
     )
-    return replace(plan, build=build)
+    return replace(plan, context=context, open_model=lambda _ref: provider)
 
 
 def _compactions(recording: Recording, edits: Sequence[tuple[int, Edit]]) -> Iterator[int]:

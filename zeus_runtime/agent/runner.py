@@ -190,10 +190,15 @@ class Runner:
         return await Dispatcher(connections, self._plan, session, broker).resources()
 
     def _lifecycle_of(self, connections: Connections) -> SessionLifecycle:
-        plan = self._plan.build
+        context = self._plan.context
         forget = [each.remove for each in sandboxes_of(self._plan)]
         return SessionLifecycle(
-            connections.log, connections.saver, self.running.__contains__, plan.workspace, forget, plan.memory
+            connections.log,
+            connections.saver,
+            self.running.__contains__,
+            context.workspace,
+            forget,
+            context.memory,
         )
 
     def _recorded(self, model: Model) -> Model:

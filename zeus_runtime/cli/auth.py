@@ -97,7 +97,7 @@ def _accounts(
     from zeus_runtime.plan.plan import make_plan
 
     plan = make_plan(read_trusted(process, which) if will_call else read_config(process, which))
-    toolsets = [planned.create(plan.build) for planned in plan.opens]
+    toolsets = [planned.create(plan.context) for planned in plan.opens]
     return [(toolset, account) for toolset in toolsets for account in toolset.accounts()]
 
 

@@ -146,7 +146,7 @@ def _model(checked: Checked) -> Iterator[DoctorFinding]:
 
     plan = make_plan(checked)
     try:
-        model: Any = plan.model.create(plan.build)
+        model: Any = plan.model.create(plan.context)
         check = getattr(model, "check", None)
         if check is not None:
             asyncio.run(check())

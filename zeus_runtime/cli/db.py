@@ -93,11 +93,11 @@ async def _upgrade(checked: Checked) -> str | None:
         found = await bring_up(database)
         if database.is_server:
             plan = make_plan(checked)
-            async with plan.checkpointer.create(plan.build):
+            async with plan.checkpointer.create(plan.context):
                 pass
             if plan.memory is not None:
                 await database.run(prepare_words)
-                vectors = plan.memory.vector_store.create(plan.build)
+                vectors = plan.memory.vector_store.create(plan.context)
                 try:
                     if vectors.transactional:
                         await database.run(vectors.prepare)

@@ -231,7 +231,8 @@ def _with_service(
     from zeus_runtime.tools.gate import calling
 
     checked, _ = read_owner(process, which)
-    service = knowledge_service(checked, make_plan(checked).build)
+    context = make_plan(checked).context
+    service = knowledge_service(checked, lambda: context)
 
     async def run() -> T:
         try:

@@ -276,7 +276,7 @@ def _agents_object(plan: Plan) -> dict[str, Any]:
 
 
 def _connections(plan: Plan) -> list[Connection]:
-    return [each for planned in plan.opens for each in planned.create(plan.build).status()]
+    return [each for planned in plan.opens for each in planned.create(plan.context).status()]
 
 
 def _instructions_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:
@@ -320,7 +320,7 @@ def _project_files(plan: Plan) -> list[str] | None:
     setting = names_and_budget(plan.config.project_instructions)
     if setting is None:
         return None
-    found = project_files(plan.build.workspace, setting.files)
+    found = project_files(plan.context.workspace, setting.files)
     return [f"{each.path} (not read: {each.problem})" if each.problem else each.path for each in found]
 
 

@@ -22,13 +22,13 @@ def reach_rows(checked: Checked, plan: Plan) -> Iterator[tuple[str, str]]:
 
 def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
     """The same as JSON."""
-    gate = plan.build.workspace.gate
+    gate = plan.context.workspace.gate
     assert gate is not None, "a plan's workspace has its policy"
     lifts = gate.lifts()
     return {
         "folders": {
             "/": str(gate.mounts.root),
-            **{prefix: str(host) for prefix, host in plan.build.workspace.routes.items()},
+            **{prefix: str(host) for prefix, host in plan.context.workspace.routes.items()},
         },
         "rules": [
             {

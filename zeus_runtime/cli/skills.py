@@ -106,8 +106,8 @@ def _found(process: Process, which: ConfigArgs) -> tuple[Skills, bool]:
 
     plan = make_plan(read_owner(process, which)[0])
     planned = next((each for each in plan.middlewares if each.name == COMPONENT), None)
-    build = plan.build
-    roots = skill_roots(directory=build.directory, workspace=build.workspace.root, homes=build.homes)
+    context = plan.context
+    roots = skill_roots(directory=context.directory, workspace=context.workspace.root, homes=context.homes)
     trusted = planned is not None and planned.options.get("trust_project") is True
     return find_skills(roots, trust_project=trusted)[0], planned is not None
 

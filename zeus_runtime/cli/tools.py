@@ -66,7 +66,7 @@ def list_tools(
         with prepared(process):
             tools, opened = asyncio.run(_connected(process, plan))
     else:
-        opened = _opened({each.name: each.create(plan.build) for each in plan.opens})
+        opened = _opened({each.name: each.create(plan.context) for each in plan.opens})
     stocks = inventory(plan, checked.registry, tools, opened)
     connections = [each for status in opened.connections.values() for each in status]
     if as_object:

@@ -207,7 +207,7 @@ class Archive:
         if not path.startswith((RESULTS_ROUTE, HISTORY_ROUTE)) or self._files.normalize(path) != path:
             raise ArchiveError(
                 f"a context policy would write an original to {path}, which is among the user's files",
-                remedy="Give the edit a handle of the archive, such as build.archive.result_handle makes.",
+                remedy="Give the edit a handle of the archive, such as context.archive.result_handle makes.",
             )
         self._files.write(path, data)
 

@@ -24,7 +24,7 @@ def with_handles(task: DelegatedTask, plan: Plan, budget_tokens: int | None) -> 
     """
     parts, left = [task.prompt], budget_tokens
     for handle in task.handles:
-        data = plan.build.workspace.read(handle, max_bytes=_LARGEST_HANDLE)
+        data = plan.context.workspace.read(handle, max_bytes=_LARGEST_HANDLE)
         try:
             text = data.decode()
         except UnicodeDecodeError:

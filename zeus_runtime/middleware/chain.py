@@ -35,16 +35,14 @@ def chain(
     """
     call = core
     for name, middleware in reversed(middlewares):
-        if overrides(middleware, method):
+        if overrides(type(middleware), method):
             call = _wrapped(name, getattr(middleware, method), call, gives)
     return call
 
 
-def overrides(middleware: Middleware, method: str) -> bool:
-    """Whether ``middleware`` overrides ``method`` with code that does something."""
-    if method in middleware.idle:
-        return False
-    return getattr(type(middleware), method) is not getattr(Middleware, method)
+def overrides(middleware: type[Middleware], method: str) -> bool:
+    """Whether ``middleware`` overrides the instance method ``method``."""
+    return getattr(middleware, method) is not getattr(Middleware, method)
 
 
 def _wrapped(

@@ -11,6 +11,7 @@ from zeus_runtime.frozen import dataclass
 if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode
     from zeus_runtime.context import Budget, Edit, Refusal, View
+    from zeus_runtime.middleware.contexts import PlanContext, RunContext
     from zeus_runtime.models import ModelRequest, ModelResponse
     from zeus_runtime.prompt import Section
     from zeus_runtime.tools import Tool, ToolCall, ToolResult
@@ -60,7 +61,9 @@ CallTool: TypeAlias = "Callable[[ToolCall], Awaitable[ToolResult]]"
 
 
 class Middleware:
-    """Override what you need; the first line in the YAML is outermost. One instance serves one session at a time.
+    """Override what you need; the first line in the YAML is outermost. Each run creates its own instance.
+
+    A component's ``create`` is the class itself. Planning creates no instance: it reads the class and calls ``tools``.
 
     ``sections`` may fill sections 7 to 15 (1 to 6 are byte-identical within a session); a ``SourcedText`` among them
     also gives its sources. ``edits`` proposes; the planner admits. The ``wrap_*`` methods must await ``call_next`` at
@@ -68,18 +71,31 @@ class Middleware:
     name.
 
     Attributes:
-        idle: overridden methods that do nothing, for a middleware that is made from something else.
         proposes: the kinds of edit that its ``edits`` makes, such as ``(Evict,)``; the plan warns of orders that harm.
         finishes_request: whether its ``wrap_model_call`` depends on the final request (cache points), so that nothing
             below it should change the request.
     """
 
-    idle: Collection[str] = ()
     proposes: Collection[type[Edit]] = ()
     finishes_request: bool = False
 
-    def tools(self) -> Sequence[Tool]:
-        """The tools that it adds."""
+    def __init__(self, options: Any, context: RunContext) -> None:
+        """Called once for each run.
+
+        Args:
+            options: the component's Options from the YAML; None if it takes no option.
+            context: the run's context; its mapping of tools is complete when the run's first method is called.
+        """
+
+    @classmethod
+    def tools(cls, options: Any, context: PlanContext) -> Sequence[Tool]:
+        """The tools that it adds, for a plan and for each run.
+
+        A tool that needs the run's instance asks for ``run`` and calls ``run.middleware(cls)``.
+
+        Raises:
+            OptionsError: the options do not fit; the plan reports it with its position.
+        """
         return ()
 
     async def sections(self, turn: Turn) -> Mapping[Section, str]:

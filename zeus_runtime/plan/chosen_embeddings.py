@@ -13,7 +13,7 @@ from zeus_runtime.plan.redaction import opened_embedder
 if TYPE_CHECKING:
     from zeus_runtime.config import Ref
     from zeus_runtime.memory.embedding import Embedder
-    from zeus_runtime.plan.build import Build
+    from zeus_runtime.middleware.contexts import PlanContext
     from zeus_runtime.plan.components import PlannedComponent
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
@@ -82,11 +82,11 @@ def chosen_component(checked: Checked, user: str, choice: Ref) -> PlannedCompone
     return replace(planned, diagnostic=None)
 
 
-def chosen_embedder(checked: Checked, user: str, choice: Ref, build: Build) -> Embedder:
+def chosen_embedder(checked: Checked, user: str, choice: Ref, context: PlanContext) -> Embedder:
     """The embedding model of a user's choice, opened.
 
     Raises:
         MissingError: there is no such component, or its key or one of its packages is missing.
         OptionsError: its options do not fit, or they contain a key.
     """
-    return opened_embedder(checked, chosen_component(checked, user, choice), build)
+    return opened_embedder(checked, chosen_component(checked, user, choice), context)

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.config import ConfigError
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.errors import MissingError, OptionsError, ZeusError
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.tools.gate import calling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from zeus_runtime.config import Diagnostic
     from zeus_runtime.config.yaml.tree import Path
-    from zeus_runtime.plan.build import Build
+    from zeus_runtime.middleware.contexts import PlanContext, RunContext
+    from zeus_runtime.middleware.protocol import Middleware
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.registry import Kind, Plugin, Registered
     from zeus_runtime.tools import Tool
@@ -47,7 +50,7 @@ class PlannedComponent:
     value: Any = field(repr=False, default=None)
     diagnostic: Callable[..., Diagnostic] | None = field(repr=False, compare=False, default=None)
 
-    def create(self, build: Build) -> Any:
+    def create(self, context: PlanContext) -> Any:
         """Call the component's ``create``.
 
         Raises:
@@ -58,9 +61,15 @@ class PlannedComponent:
         from zeus_runtime.registry import load_create
 
         create = load_create(self.registered)
+        with self._placed("create"):
+            return self._as_kind(create(self.value, context))
+
+    @contextmanager
+    def _placed(self, what: str) -> Iterator[None]:
+        """``blamed``, and the position in the YAML of an ``OptionsError``."""
         try:
-            with self.blamed("create"):
-                return self._as_kind(create(self.value, build))
+            with self.blamed(what):
+                yield
         except MissingError as error:
             error.where = error.where or self._where()
             raise
@@ -88,7 +97,7 @@ class PlannedComponent:
         except (ZeusError, OSError):
             raise
         except FAILURES as error:
-            said = f"gave {error}" if isinstance(error, _OtherKindError) else f"raised {brief(error)}"
+            said = str(error) if isinstance(error, _OtherKindError) else f"raised {brief(error)}"
             raise MissingError(
                 f"the {self.kind.replace('_', ' ')} {self.name!r} of plugin {self.plugin}: {what} {said}",
                 remedy=self.plugin.remedy,
@@ -105,15 +114,6 @@ class PlannedComponent:
             from zeus_runtime.tools import Toolset
 
             return made if isinstance(made, Toolset) else tools_of(made)
-        if self.kind == "middleware":
-            from zeus_runtime.middleware.protocol import METHODS, Middleware, misnamed
-
-            if not isinstance(made, Middleware):
-                raise _OtherKindError(f"{type(made).__name__}, not a Middleware")
-            if name := misnamed(type(made)):
-                raise _OtherKindError(
-                    f"a Middleware whose method {name} nothing calls; it may have {', '.join(METHODS)}"
-                )
         return made
 
     def _place(self, error: OptionsError) -> tuple[Path, str]:
@@ -133,6 +133,53 @@ class PlannedComponent:
         return tuple(inner), f"{error.where}: {error.message}"
 
 
+class PlannedMiddleware(PlannedComponent):
+    """A middleware as each run will create it. Planning reads its class and creates none."""
+
+    def create(self, context: RunContext) -> Middleware:  # type: ignore[override]  # it belongs to a run
+        """Create the instance of one run.
+
+        Raises:
+            ConfigError: its options do not fit, as in ``PlannedComponent.create``.
+            MissingError: its code fails.
+        """
+        made = self.loaded
+        with self._placed("create"):
+            return made(self.value, context)
+
+    def tools(self, context: PlanContext) -> Sequence[Tool]:
+        """The tools that it adds.
+
+        Raises:
+            ConfigError: its options do not fit, as in ``PlannedComponent.create``.
+            MissingError: its code fails, or returns something else than tools.
+        """
+        made = self.loaded
+        with self._placed("tools"), calling(None):
+            return tools_of(made.tools(self.value, context))
+
+    @cached_property
+    def loaded(self) -> type[Middleware]:
+        """Its class.
+
+        Raises:
+            MissingError: it cannot be imported, is not a subclass of Middleware, or has a method that nothing calls.
+        """
+        from zeus_runtime.middleware.protocol import METHODS, Middleware, misnamed
+        from zeus_runtime.registry import load_create
+
+        found = load_create(self.registered)
+        with self._placed("create"):
+            if not isinstance(found, type) or not issubclass(found, Middleware):
+                given = "another class" if isinstance(found, type) else f"a {type(found).__name__}"
+                raise _OtherKindError(f"is {given}, not a subclass of Middleware")
+            if name := misnamed(found):
+                raise _OtherKindError(
+                    f"is a Middleware whose method {name} nothing calls; it may have {', '.join(METHODS)}"
+                )
+        return found
+
+
 def tools_of(given: Any) -> tuple[Tool, ...]:
     """The tools that a component returned.
 
@@ -142,16 +189,16 @@ def tools_of(given: Any) -> tuple[Tool, ...]:
     from zeus_runtime.tools import Tool
 
     if not isinstance(given, Iterable):
-        raise _OtherKindError(f"{type(given).__name__}, not a list of Tool")
+        raise _OtherKindError(f"gave {type(given).__name__}, not a list of Tool")
     found = tuple(given)
     for each in found:
         if not isinstance(each, Tool):
-            raise _OtherKindError(f"{type(each).__name__} among its tools, not a Tool")
+            raise _OtherKindError(f"gave {type(each).__name__} among its tools, not a Tool")
     return found
 
 
 class _OtherKindError(TypeError):
-    """A component returned something else than its kind; the message names both."""
+    """A component is or returned something else than its kind; the message begins with a verb and names both."""
 
 
 class InnerOptionsError(OptionsError):
@@ -168,7 +215,7 @@ class InnerOptionsError(OptionsError):
         self.ref = ref
 
 
-def inner_component(checked: Checked, kind: Kind, ref: Ref, build: Build) -> Any:
+def inner_component(checked: Checked, kind: Kind, ref: Ref, context: PlanContext) -> Any:
     """Create the component that ``ref``, an option of another component, names.
 
     Raises:
@@ -177,7 +224,7 @@ def inner_component(checked: Checked, kind: Kind, ref: Ref, build: Build) -> Any
     """
     planned = planned_component(checked, kind, ref, ("tools",))
     try:
-        return replace(planned, diagnostic=None).create(build)
+        return replace(planned, diagnostic=None).create(context)
     except OptionsError as error:
         raise InnerOptionsError(error, ref) from error
 
@@ -239,8 +286,14 @@ def as_json(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-def planned_components(
-    checked: Checked, kind: Kind, refs: Sequence[Ref], key: str
-) -> tuple[PlannedComponent, ...]:
-    """The components of the list under ``key``, in its order."""
-    return tuple(planned_component(checked, kind, ref, (key, index)) for index, ref in enumerate(refs))
+def planned_toolsets(checked: Checked) -> tuple[PlannedComponent, ...]:
+    """The components under ``tools:``, in its order."""
+    refs = enumerate(checked.config.tools)
+    return tuple(planned_component(checked, "tool", ref, ("tools", index)) for index, ref in refs)
+
+
+def planned_middlewares(checked: Checked) -> tuple[PlannedMiddleware, ...]:
+    """The components under ``middlewares:``, in its order."""
+    refs = enumerate(checked.config.middlewares)
+    planned = [planned_component(checked, "middleware", ref, ("middlewares", index)) for index, ref in refs]
+    return tuple(PlannedMiddleware(**vars(each)) for each in planned)

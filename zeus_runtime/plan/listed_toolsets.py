@@ -33,7 +33,7 @@ def listed_toolsets(plan: Plan, tools: Sequence[Tool]) -> Mapping[str, Toolset]:
     left = [tool for tool in tools if tool.name not in own]
     found: dict[str, Toolset] = {}
     for planned in plan.opens:
-        made = planned.create(plan.build)
+        made = planned.create(plan.context)
         mine = [tool for tool in left if made.may_have(tool.name)]
         left = [tool for tool in left if tool not in mine]
         if mine:

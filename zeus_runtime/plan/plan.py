@@ -9,24 +9,31 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profiles import ModelProfile, lookup, notices, written_profile
-from zeus_runtime.plan.build import Build
 from zeus_runtime.plan.checks.asking_order import with_approvals
 from zeus_runtime.plan.checks.conflicts import refuse_conflicts
 from zeus_runtime.plan.checks.middleware_order import harmful_orders
-from zeus_runtime.plan.components import PlannedComponent, planned_component, planned_components
+from zeus_runtime.plan.components import (
+    PlannedComponent,
+    PlannedMiddleware,
+    planned_component,
+    planned_middlewares,
+    planned_toolsets,
+)
 from zeus_runtime.plan.fingerprint import plan_digest
 from zeus_runtime.plan.servers import implied_component
-from zeus_runtime.plan.services import PlannedMemory, equipped, planned_memory
+from zeus_runtime.plan.services import PlannedMemory, model_of, plan_context, planned_memory
 from zeus_runtime.plan.tools import PlannedOff, PlannedTool, PlannedTools, planned_tools
 from zeus_runtime.plan.workspace import planned_workspace
 from zeus_runtime.prompt import Section, stable_sections
 from zeus_runtime.tools import Tool, visible
 
 if TYPE_CHECKING:
-    from zeus_runtime.config import Config, Diagnostic
+    from zeus_runtime.config import Config, Diagnostic, Ref
     from zeus_runtime.config.model import Mode
     from zeus_runtime.context.prompt_cost import ToolCounts
     from zeus_runtime.context.tokens import Counter
+    from zeus_runtime.middleware.contexts import PlanContext
+    from zeus_runtime.models import Model
     from zeus_runtime.notice import Notice
     from zeus_runtime.plan.subagents import Above, PlannedAgent
     from zeus_runtime.plan.validated import Checked
@@ -49,7 +56,8 @@ class Plan:
         stable: sections 1 to 6.
         stable_with: makes sections 1 to 6 with other tools than the plan's.
         off: tool components that cannot work here.
-        build: the context that components are created with.
+        context: the context that components other than middlewares are created with.
+        open_model: opens a model by its name or Ref, for a middleware.
         agents: the agents that it may give tasks to, by name.
         notices: what the user should know before the run.
         warnings: those of the notices that have a position in the config.
@@ -63,11 +71,12 @@ class Plan:
     counter: PlannedComponent | None
     memory: PlannedMemory | None
     toolsets: tuple[PlannedComponent, ...]
-    middlewares: tuple[PlannedComponent, ...]
+    middlewares: tuple[PlannedMiddleware, ...]
     checkpointer: PlannedComponent
     tools: tuple[PlannedTool, ...]
     stable: Mapping[Section, str]
-    build: Build = field(repr=False)
+    context: PlanContext = field(repr=False)
+    open_model: Callable[[str | Ref], Model] = field(repr=False)
     stable_with: Callable[[Sequence[Tool]], Mapping[Section, str]] = field(repr=False)
     opens: tuple[PlannedComponent, ...] = ()
     agents: Mapping[str, PlannedAgent] = field(default_factory=dict)
@@ -83,7 +92,7 @@ class Plan:
 
         if self.counter is None:
             return counter_for(self.profile)
-        made: Counter = self.counter.create(self.build)
+        made: Counter = self.counter.create(self.context)
         return made
 
     @cached_property
@@ -110,30 +119,28 @@ def make_plan(
     config = checked.config if mode is None else replace(checked.config, mode=mode)
     model = planned_component(checked, "model", config.model, ("model",))
     memory = planned_memory(checked)
-    toolsets = (*implied_component(checked), *planned_components(checked, "tool", config.tools, "tools"))
-    middlewares = with_approvals(
-        checked, planned_components(checked, "middleware", config.middlewares, "middlewares")
-    )
+    toolsets = (*implied_component(checked), *planned_toolsets(checked))
+    middlewares = with_approvals(checked, planned_middlewares(checked))
     files = planned_workspace(
         checked, config.mode, (*toolsets, *middlewares), None if above is None else above.gate
     )
-    build = equipped(checked, config, _profile(model, checked), files, memory)
+    context = plan_context(checked, config, _profile(model, checked), files, memory)
     counter = planned_component(checked, "counter", config.counter, ("counter",)) if config.counter else None
     checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))
-    given = planned_tools(toolsets, middlewares, build)
+    given = planned_tools(toolsets, middlewares, context)
     if not config.agents and (leaf or agents_left(config, above) == 0):
         given = given.without_agents()
     if leaf and above is not None:
         given = replace(given, above=above.tools)
     kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
     single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
-    refuse_conflicts(checked, build, [*single, *toolsets, *middlewares], given, is_part=above is not None)
+    refuse_conflicts(checked, context, [*single, *toolsets], middlewares, given, is_part=above is not None)
     stable_with = _stable(checked, config)
-    warnings = tuple(harmful_orders(checked, given.middlewares))
+    warnings = tuple(harmful_orders(checked, middlewares))
     plan = Plan(
         config=config,
         mode=config.mode,
-        profile=build.profile,
+        profile=context.profile,
         model=model,
         counter=counter,
         memory=memory,
@@ -144,11 +151,12 @@ def make_plan(
         stable=stable_with(given.bare),
         stable_with=stable_with,
         opens=tuple(planned for planned, _ in given.opens),
-        build=build,
+        context=context,
+        open_model=lambda ref: model_of(checked, context, ref),
         off=given.off,
         notices=(
             *checked.notices,
-            *(each for each in notices(build.profile) if each.code != "unknown-model"),
+            *(each for each in notices(context.profile) if each.code != "unknown-model"),
             *map(_off_notice, given.off),
             *map(_warning_notice, warnings),
         ),

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Config
     from zeus_runtime.events import Event
     from zeus_runtime.memory.embedding import Embedder
+    from zeus_runtime.middleware.contexts import PlanContext
     from zeus_runtime.models.interface import Model
-    from zeus_runtime.plan.build import Build
     from zeus_runtime.plan.components import PlannedComponent
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
@@ -43,14 +43,14 @@ def _may_know(secrets: Redactor) -> bool:
     return bool(secrets.forms or secrets.learned)
 
 
-def opened_embedder(checked: Checked, planned: PlannedComponent, build: Build) -> Embedder:
+def opened_embedder(checked: Checked, planned: PlannedComponent, context: PlanContext) -> Embedder:
     """An embedding model, opened, with the secrets of the config and its family masked in its texts.
 
     Raises:
         MissingError: its key or one of its packages is missing.
         OptionsError: its options do not fit.
     """
-    made: Embedder = planned.create(build)
+    made: Embedder = planned.create(context)
     secrets = masked_by(checked.config, checked.secrets)
     if not _may_know(secrets):
         return made

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config import ConfigError
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.middleware.contexts import PlanContext
 from zeus_runtime.models.profiles import lookup
-from zeus_runtime.plan.build import Build
 from zeus_runtime.plan.components import PlannedComponent, inner_component, planned_component
 from zeus_runtime.plan.executed_parts import permit
 from zeus_runtime.plan.redaction import masked_by, opened_embedder
-from zeus_runtime.plan.sandboxes import Sandboxes
+from zeus_runtime.tools.sandboxes import Sandboxes
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Ref
@@ -35,14 +34,14 @@ class PlannedMemory:
     vector_store: PlannedComponent
 
 
-def equipped(
+def plan_context(
     checked: Checked,
     config: Config,
     profile: ModelProfile,
     workspace: WorkspaceFiles,
     memory: PlannedMemory | None,
-) -> Build:
-    """The context that the components of a plan are created with.
+) -> PlanContext:
+    """The context of a plan, which its components are created with.
 
     Args:
         checked: the checked config.
@@ -54,7 +53,12 @@ def equipped(
     Raises:
         ConfigError: a threshold of the memory does not fit.
     """
-    bare = Build(
+
+    # The services create their components at first use, when the context that holds the services is complete.
+    def context() -> PlanContext:
+        return made
+
+    made = PlanContext(
         config=config,
         directory=checked.directory,
         homes=checked.homes,
@@ -62,20 +66,17 @@ def equipped(
         process_environ=checked.process_environ,
         profile=profile,
         workspace=workspace,
+        memory=None if memory is None else _memory_service(checked, memory, context),
+        knowledge=knowledge_service(checked, context) if config.knowledge else None,
+        sandboxes=Sandboxes(lambda ref: _sandbox_backend(checked, made, ref)),
         profile_of=lambda name: lookup(
             name, overrides=config.profiles, homes=checked.homes, table=checked.model_table()
         ),
+        open_component=lambda kind, ref: inner_component(checked, kind, ref, made),
         permit=lambda command: permit(checked, command),
         learn=checked.secrets.learn,
     )
-    return replace(
-        bare,
-        open_model=lambda ref: _model(checked, bare, ref),
-        memory=None if memory is None else _memory_service(checked, memory, bare),
-        open_component=lambda kind, ref: inner_component(checked, kind, ref, bare),
-        sandboxes=Sandboxes(lambda ref: _sandbox_backend(checked, bare, ref)),
-        knowledge=knowledge_service(checked, bare) if config.knowledge else None,
-    )
+    return made
 
 
 def planned_memory(checked: Checked) -> PlannedMemory | None:
@@ -103,7 +104,9 @@ def _vectors_beside(url: str) -> str:
     return "pgvector" if url.startswith("postgres") else "sqlite"
 
 
-def _memory_service(checked: Checked, planned: PlannedMemory, build: Build) -> MemoryService:
+def _memory_service(
+    checked: Checked, planned: PlannedMemory, context: Callable[[], PlanContext]
+) -> MemoryService:
     """Long-term memory on behalf of the config's user and project; it opens itself at first use."""
     from zeus_runtime.memory.items import Caller, MemorySettingError, MemorySettings
     from zeus_runtime.memory.opened import MemorySource
@@ -112,7 +115,7 @@ def _memory_service(checked: Checked, planned: PlannedMemory, build: Build) -> M
     def open_chosen(user: str, choice: Ref) -> Embedder:
         from zeus_runtime.plan.chosen_embeddings import chosen_embedder
 
-        return chosen_embedder(checked, user, choice, build)
+        return chosen_embedder(checked, user, choice, context())
 
     config = checked.config
     assert config.memory is not None
@@ -124,10 +127,10 @@ def _memory_service(checked: Checked, planned: PlannedMemory, build: Build) -> M
     source = MemorySource(
         config.storage.url,
         checked.directory,
-        open_vectors=lambda: planned.vector_store.create(build),
-        open_embedder=lambda: opened_embedder(checked, planned.embeddings, build),
+        open_vectors=lambda: planned.vector_store.create(context()),
+        open_embedder=lambda: opened_embedder(checked, planned.embeddings, context()),
         open_chosen=open_chosen,
-        open_offline=next(iter(_offline(checked, build)), None),
+        open_offline=next(iter(_offline(checked, context)), None),
         settings=settings.overridden(checked.environ),
         secrets=checked.secrets,
     )
@@ -135,7 +138,7 @@ def _memory_service(checked: Checked, planned: PlannedMemory, build: Build) -> M
     return MemoryService(source, Caller(config.memory.user, project, config.memory.role if project else None))
 
 
-def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
+def knowledge_service(checked: Checked, context: Callable[[], PlanContext]) -> KnowledgeService:
     """The knowledge bases of the config's user and project; a new one gets the embedding model of the memory."""
     from zeus_runtime.config.model import Memory
     from zeus_runtime.knowledge.service import KnowledgeService
@@ -145,7 +148,7 @@ def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
     def open_chosen(user: str, choice: Ref) -> Embedder:
         from zeus_runtime.plan.chosen_embeddings import chosen_embedder
 
-        return chosen_embedder(checked, user, choice, build)
+        return chosen_embedder(checked, user, choice, context())
 
     config = checked.config
     memory = config.memory or Memory()
@@ -154,17 +157,17 @@ def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
     return KnowledgeService(
         config.storage.url,
         checked.directory,
-        open_embedder=lambda: opened_embedder(checked, planned, build),
+        open_embedder=lambda: opened_embedder(checked, planned, context()),
         open_chosen=open_chosen,
-        open_offline=_offline(checked, build),
+        open_offline=_offline(checked, context),
         caller=Caller(memory.user, memory.project, memory.role if memory.project else None),
         linked=config.knowledge,
         secrets=masked_by(config, checked.secrets),
-        refusal_of=build.workspace.refusal_of,
+        refusal_of=lambda file: context().workspace.refusal_of(file),
     )
 
 
-def _offline(checked: Checked, build: Build) -> Sequence[Callable[[], Embedder]]:
+def _offline(checked: Checked, context: Callable[[], PlanContext]) -> Sequence[Callable[[], Embedder]]:
     """Makes the embedding model that needs neither a key nor a network; empty where its plugin is off."""
     from zeus_runtime.config import Ref
 
@@ -173,22 +176,22 @@ def _offline(checked: Checked, build: Build) -> Sequence[Callable[[], Embedder]]
 
     def made() -> Embedder:
         planned = planned_component(checked, "embedding", Ref("static"), ("memory", "embeddings"))
-        return opened_embedder(checked, planned, build)
+        return opened_embedder(checked, planned, context())
 
     return (made,)
 
 
-def _model(checked: Checked, build: Build, ref: str | Ref) -> Model:
+def model_of(checked: Checked, context: PlanContext, ref: str | Ref) -> Model:
     """Another model by its name or Ref, wrapped in retry."""
     from zeus_runtime.config import Ref
     from zeus_runtime.models.retry import with_retry
 
     chosen = Ref("litellm", {"model": ref}) if isinstance(ref, str) else ref
-    model: Model = planned_component(checked, "model", chosen, ("middlewares",)).create(build)
-    return with_retry(model, build.config.retry)
+    model: Model = planned_component(checked, "model", chosen, ("middlewares",)).create(context)
+    return with_retry(model, context.config.retry)
 
 
-def _sandbox_backend(checked: Checked, build: Build, ref: Ref) -> SandboxBackend:
+def _sandbox_backend(checked: Checked, context: PlanContext, ref: Ref) -> SandboxBackend:
     """The sandbox backend that a tool's option names."""
-    made: SandboxBackend = inner_component(checked, "sandbox", ref, build)
+    made: SandboxBackend = inner_component(checked, "sandbox", ref, context)
     return made

@@ -108,7 +108,7 @@ def planned_agents(
         asked=above.asked or asks_user(plan.middlewares),
         outermost=above.outermost or plan.config,
         tools=given,
-        gate=plan.build.workspace.gate,
+        gate=plan.context.workspace.gate,
     )
     return {name: _planned(checked, name, spec, plan.mode, below, make_plan) for name, spec in agents.items()}
 

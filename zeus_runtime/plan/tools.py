@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.errors import UnavailableError
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.plan.components import tools_of
 from zeus_runtime.tools import Tool, Toolset
-from zeus_runtime.tools.gate import calling
 from zeus_runtime.tools.modes import MODE_TABLE, showing
 
 if TYPE_CHECKING:
     from zeus_runtime.config.model import SubAgent
-    from zeus_runtime.middleware.protocol import Middleware
-    from zeus_runtime.plan.build import Build
-    from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.middleware.contexts import PlanContext
+    from zeus_runtime.plan.components import PlannedComponent, PlannedMiddleware
     from zeus_runtime.registry import Kind, Plugin
     from zeus_runtime.tools.modes import Showing
 
@@ -51,20 +48,18 @@ class PlannedOff:
 
 @dataclass(frozen=True)
 class PlannedTools:
-    """The tools of a plan's components and middlewares, each of which is created once to find them.
+    """The tools of a plan's components and middlewares.
 
     Args:
         tools: every tool that is known before the agent runs, in the order in which the model sees them.
         opens: the tool components whose tools are known only at run time, and the toolset that each created.
         off: the components that cannot work here.
-        middlewares: the plan's, and the instance that each created.
         above: the tools of the parent whose config this agent shares; the config may name those too.
     """
 
     tools: tuple[PlannedTool, ...]
     opens: tuple[tuple[PlannedComponent, Toolset], ...]
     off: tuple[PlannedOff, ...]
-    middlewares: tuple[tuple[PlannedComponent, Middleware], ...]
     above: PlannedTools | None = None
 
     @property
@@ -98,25 +93,22 @@ class PlannedTools:
 
 
 def planned_tools(
-    toolsets: Sequence[PlannedComponent], middlewares: Sequence[PlannedComponent], build: Build
+    toolsets: Sequence[PlannedComponent], middlewares: Sequence[PlannedMiddleware], context: PlanContext
 ) -> PlannedTools:
-    """Create each component once; a middleware gets the tools of the components above it."""
+    """Create each tool component once, and ask each middleware's class for its tools."""
     tools: list[PlannedTool] = []
     opens: list[tuple[PlannedComponent, Toolset]] = []
     off: list[PlannedOff] = []
-    made: list[tuple[PlannedComponent, Middleware]] = []
-    known: dict[str, Tool] = {}
 
     def add(owner: PlannedComponent, given: Iterable[Tool]) -> None:
         for tool in given:
-            known.setdefault(tool.name, tool)
             # An unknown category is a conflict, which is reported once all parts are known.
-            shown = showing(tool, build.config.mode) if tool.category in MODE_TABLE else "hidden"
+            shown = showing(tool, context.config.mode) if tool.category in MODE_TABLE else "hidden"
             tools.append(PlannedTool(tool, shown, owner.name, owner.plugin, owner.kind))
 
     for planned in toolsets:
         try:
-            given: Toolset | Iterable[Tool] = planned.create(build)
+            given: Toolset | Iterable[Tool] = planned.create(context)
         except UnavailableError as error:
             reason = f"{error.message}. {error.remedy or ''}".strip()
             off.append(PlannedOff(planned.name, planned.plugin, reason))
@@ -125,11 +117,6 @@ def planned_tools(
             opens.append((planned, given))
         else:
             add(planned, given)
-    for planned in middlewares:
-        with calling(None):
-            middleware: Middleware = planned.create(replace(build, tools=known))
-        made.append((planned, middleware))
-        with planned.blamed("tools"), calling(None):
-            given = tools_of(middleware.tools())
-        add(planned, given)
-    return PlannedTools(tuple(tools), tuple(opens), tuple(off), tuple(made))
+    for middleware in middlewares:
+        add(middleware, middleware.tools(context))
+    return PlannedTools(tuple(tools), tuple(opens), tuple(off))

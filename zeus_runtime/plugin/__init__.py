@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from zeus_runtime.errors import ZeusError as ZeusError
     from zeus_runtime.escaping import printable as printable
     from zeus_runtime.frozen import dataclass as dataclass
-    from zeus_runtime.plan.build import Build as Build
+    from zeus_runtime.middleware.contexts import PlanContext as PlanContext
+    from zeus_runtime.middleware.contexts import RunContext as RunContext
     from zeus_runtime.plan.checks.misfits import Misfit as Misfit
     from zeus_runtime.plan.checks.misfits import Surroundings as Surroundings
     from zeus_runtime.registry.component import Component as Component
@@ -65,7 +66,6 @@ API_VERSION = 1
 _ROOMS = {
     "Alias": "config.schema.annotations",
     "AlsoCalled": "config.schema.annotations",
-    "Build": "plan.build",
     "Command": "trust.parts",
     "Component": "registry.component",
     "Config": "config.model",
@@ -83,11 +83,13 @@ _ROOMS = {
     "Misfit": "plan.checks.misfits",
     "MissingError": "errors",
     "OptionsError": "errors",
+    "PlanContext": "middleware.contexts",
     "Pattern": "config.schema.annotations",
     "Redactor": "config.secrets.masking",
     "Ref": "config.ref",
     "RefTo": "config.schema.annotations",
     "Remote": "trust.parts",
+    "RunContext": "middleware.contexts",
     "RunError": "errors",
     "Secret": "config.secrets.masking",
     "SubAgent": "config.model",

@@ -20,9 +20,10 @@ class Component:
 
     Args:
         name: the Ref's name in YAML, ``lower_snake_case``.
-        create: ``create(options, build) -> thing``, or ``"package.module:attribute"`` naming it, resolved at first
+        create: ``create(options, context) -> thing``, or ``"package.module:attribute"`` naming it, resolved at first
             use. The type of its result depends on the kind: a ``Model``, a sequence of ``Tool`` or a ``Toolset``, a
-            ``Middleware``, a LangGraph saver (async context manager).
+            LangGraph saver (async context manager). ``context`` is the agent's ``PlanContext``. For a middleware,
+            ``create`` is its class, which each run calls with its ``RunContext``.
         options: a frozen dataclass or a pydantic model that types the YAML options, or ``"package.module:Class"``;
             None if the component takes no option.
         summary: one line for lists and the schema.

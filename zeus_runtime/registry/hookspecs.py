@@ -76,7 +76,7 @@ def register_models() -> Iterable[Component]:
     """Return the model components, which the YAML names under ``model:``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` returns a ``Model``.
+    Returns: Components whose ``create(options, context)`` returns a ``Model``.
     An exception, or anything that is not a Component: the plugin contributes nothing and is reported. If two
     plugins register one name, the bundled component keeps it; every other one is named ``DISTRIBUTION/NAME``.
 
@@ -97,7 +97,7 @@ def register_tools() -> Iterable[Component]:
     """Return the tool components, which the YAML lists under ``tools:``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` returns a sequence of ``Tool`` (one component may provide
+    Returns: Components whose ``create(options, context)`` returns a sequence of ``Tool`` (one component may provide
     several), or a ``Toolset``, whose tools exist only while a connection is open.
     An exception or a collision: as for ``register_models``.
 
@@ -114,7 +114,7 @@ def register_tools() -> Iterable[Component]:
             sides: int = 6
 
 
-        def create(options, build):
+        def create(options, context):
             @tool(name="roll_die", access="read")
             async def roll_die(seed: int) -> str:
                 \"\"\"Roll the die.
@@ -139,8 +139,9 @@ def register_middlewares() -> Iterable[Component]:
     """Return the middleware components, which the YAML lists under ``middlewares:``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` returns a ``Middleware``. Registering one changes no run:
-    it takes effect where a YAML lists it, in the place where it is listed.
+    Returns: Components whose ``create`` is a subclass of ``Middleware``; each run calls it with the options and its
+    ``RunContext``. Registering one changes no run: it takes effect where a YAML lists it, in the place where it is
+    listed.
     An exception or a collision: as for ``register_models``.
 
     Example::
@@ -157,13 +158,9 @@ def register_middlewares() -> Iterable[Component]:
                 return replace(result, content=result.content.upper())
 
 
-        def create(options, build):
-            return Shout()
-
-
         @hookimpl
         def register_middlewares():
-            return [Component("shout", create=create, summary="Tool results in capital letters.")]
+            return [Component("shout", create=Shout, summary="Tool results in capital letters.")]
     """
     raise NotImplementedError
 
@@ -173,8 +170,8 @@ def register_counters() -> Iterable[Component]:
     """Return the token counters, which the YAML names under ``counter:``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` returns a ``Counter``: pure, additive, fast. If you only have a
-    tokenizer, use ``counter_with(count, build.profile)``, which adds the provider's overhead around texts.
+    Returns: Components whose ``create(options, context)`` returns a ``Counter``: pure, additive, fast. If you only have
+    a tokenizer, use ``counter_with(count, context.profile)``, which adds the provider's overhead around texts.
     An exception or a collision: as for ``register_models``.
 
     Example::
@@ -183,8 +180,8 @@ def register_counters() -> Iterable[Component]:
         from zeus_runtime.plugin.counter import counter_with
 
 
-        def create(options, build):
-            return counter_with(lambda text: len(text.split()), build.profile)
+        def create(options, context):
+            return counter_with(lambda text: len(text.split()), context.profile)
 
 
         @hookimpl
@@ -199,7 +196,7 @@ def register_embeddings() -> Iterable[Component]:
     """Return the embedding models, which the YAML names under ``memory.embeddings:``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` returns an ``Embedder``.
+    Returns: Components whose ``create(options, context)`` returns an ``Embedder``.
     An exception or a collision: as for ``register_models``.
 
     Example::
@@ -221,7 +218,7 @@ def register_embeddings() -> Iterable[Component]:
                 return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-9)
 
 
-        def create(options, build):
+        def create(options, context):
             return Letters()
 
 
@@ -237,7 +234,7 @@ def register_vector_stores() -> Iterable[Component]:
     """Return the vector stores, which the YAML names under ``memory.vector_store:``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` returns a ``VectorStore``;
+    Returns: Components whose ``create(options, context)`` returns a ``VectorStore``;
     ``zeus_runtime.testing.VectorStoreConformance`` tests whether it is one.
     An exception or a collision: as for ``register_models``.
 
@@ -258,7 +255,7 @@ def register_sandboxes() -> Iterable[Component]:
     """Return the sandboxes, which the YAML names under ``backend:`` of the tools ``sandbox``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` returns a ``SandboxBackend``;
+    Returns: Components whose ``create(options, context)`` returns a ``SandboxBackend``;
     ``zeus_runtime.testing.SandboxConformance`` tests whether it is one.
     An exception or a collision: as for ``register_models``.
 
@@ -279,7 +276,7 @@ def register_searches() -> Iterable[Component]:
     """Return the web searches, which the YAML names under ``search:`` of the tools ``web``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` returns a ``WebSearch``.
+    Returns: Components whose ``create(options, context)`` returns a ``WebSearch``.
     An exception or a collision: as for ``register_models``.
 
     Example::
@@ -293,7 +290,7 @@ def register_searches() -> Iterable[Component]:
                 return [SearchHit("Handbook", f"https://handbook.example/?q={query}")]
 
 
-        def create(options, build):
+        def create(options, context):
             return Handbook()
 
 
@@ -309,7 +306,7 @@ def register_checkpointers() -> Iterable[Component]:
     """Return the checkpointer components, which the YAML names under ``checkpointer:``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` returns an async context manager that yields a LangGraph
+    Returns: Components whose ``create(options, context)`` returns an async context manager that yields a LangGraph
     saver.
     An exception or a collision: as for ``register_models``.
 

@@ -21,7 +21,7 @@ def resolve(registered: Registered, reference: str) -> Any:
 
 
 def load_create(registered: Registered) -> Callable[..., Any]:
-    """The component's ``create(options, build)``.
+    """The component's ``create(options, context)``.
 
     Raises:
         MissingError: it cannot be imported, or is not callable.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context import Archive
+from zeus_runtime.middleware.contexts import RunContext
 from zeus_runtime.models.retry import with_retry
 from zeus_runtime.plan.redaction import behind_mask
 from zeus_runtime.prompt import time_section
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Ref
     from zeus_runtime.middleware.protocol import Middleware
     from zeus_runtime.models.interface import Model
-    from zeus_runtime.plan.build import Build
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.run.task import Delegate
     from zeus_runtime.tools import Toolset
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 def open_model(plan: Plan) -> Model:
     """The plan's model, wrapped in retry."""
-    model: Model = plan.model.create(plan.build)
+    model: Model = plan.model.create(plan.context)
     return with_retry(model, plan.config.retry)
 
 
@@ -67,19 +66,19 @@ def run_resources(
     toolbox = toolbox_of(plan, opened or {})
     kept = plan.config.archive
     archive = Archive(
-        plan.build.workspace.runtime,
+        plan.context.workspace.runtime,
         session,
         max_age_days=kept.max_age_days,
         max_megabytes=kept.max_megabytes,
     )
-    build = replace(
-        plan.build,
+    memory = plan.context.memory and plan.context.memory.for_session(session)
+    context = RunContext(
+        **(vars(plan.context) | {"memory": memory}),
         session=session,
         model=Metered(model, meter, plan.profile),
-        open_model=lambda ref: _open_metered(plan.build, ref, meter, secrets),
+        open_model=lambda ref: _open_metered(plan, ref, meter, secrets),
         last_request=lambda: meter.asked,
         counter=counter,
-        memory=plan.build.memory and plan.build.memory.for_session(session),
         archive=archive,
         approvals=approvals,
         tools=toolbox.by_name,
@@ -88,8 +87,9 @@ def run_resources(
     middlewares: list[tuple[str, Middleware]] = []
     for planned in plan.middlewares:
         with calling(None):
-            middleware = planned.create(build)
-            toolbox.add(list(middleware.tools()))
+            middleware = planned.create(context)
+        # Asked for again: there may be more than when the plan was made, such as for the first skill of a folder.
+        toolbox.add(planned.tools(plan.context), giver=middleware)
         middlewares.append((planned.name, middleware))
     return RunResources(
         model=model,
@@ -117,7 +117,7 @@ def _project(plan: Plan) -> ProjectSection:
     setting = names_and_budget(plan.config.project_instructions)
     if setting is None:
         return NO_PROJECT
-    files = project_files(plan.build.workspace, setting.files)
+    files = project_files(plan.context.workspace, setting.files)
     return project_section(files, setting.max_tokens, plan.token_counter.text)
 
 
@@ -146,8 +146,6 @@ def output_reserve_tokens(plan: Plan) -> int:
     return min(asked, profile.max_input_tokens // 2) if isinstance(asked, int) else 0
 
 
-def _open_metered(build: Build, ref: str | Ref, meter: UsageMeter, secrets: Redactor) -> Model:
-    assert build.open_model is not None
-    assert build.profile_of is not None
-    model = behind_mask(build.open_model(ref), secrets)
-    return Metered(model, meter, build.profile_of(model.name))
+def _open_metered(plan: Plan, ref: str | Ref, meter: UsageMeter, secrets: Redactor) -> Model:
+    model = behind_mask(plan.open_model(ref), secrets)
+    return Metered(model, meter, plan.context.profile_of(model.name))

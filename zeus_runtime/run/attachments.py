@@ -97,8 +97,8 @@ async def brought_along(
         return ()
     import asyncio
 
-    files = [plan.build.directory / each for each in attachments]
-    return await asyncio.to_thread(gather, prompt, files, plan.build.workspace, secrets)
+    files = [plan.context.directory / each for each in attachments]
+    return await asyncio.to_thread(gather, prompt, files, plan.context.workspace, secrets)
 
 
 def pictures_shown(references: Sequence[Reference]) -> list[Picture]:

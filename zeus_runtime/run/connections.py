@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zeus_runtime.events import Event, Notice
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Redactor
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.plan import Plan
-    from zeus_runtime.plan.sandboxes import Sandboxes
     from zeus_runtime.run.graph import Graph, Saver
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.tools import Toolset
+    from zeus_runtime.tools.sandboxes import Sandboxes
 
 
 class OpenToolsets:
@@ -71,10 +71,10 @@ class OpenToolsets:
 
     async def _open(self) -> None:
         plan = self._plan
-        build = replace(plan.build, counter=plan.token_counter)
         for planned in plan.opens:
-            self._toolsets[planned.name] = planned.create(build)
-        await asyncio.gather(*(each.open(self._tell) for each in self._toolsets.values()))
+            self._toolsets[planned.name] = planned.create(plan.context)
+        count = plan.token_counter.text
+        await asyncio.gather(*(each.open(self._tell, count) for each in self._toolsets.values()))
 
     def _tell(self, code: str, message: str) -> None:
         notice = Notice(code, message)
@@ -199,18 +199,18 @@ class ConnectionPool:
 
         plan, stack = self._plan, self._stack
         # The stack closes in reverse order: toolsets first, the database last, after all that write to it.
-        database = Database(plan.config.storage.url, directory=plan.build.directory)
+        database = Database(plan.config.storage.url, directory=plan.context.directory)
         stack.push_async_callback(database.close)
         for each in plans(plan):
-            if each.build.memory is not None:
-                stack.push_async_callback(each.build.memory.aclose)
-            if each.build.knowledge is not None:
-                stack.push_async_callback(each.build.knowledge.aclose)
+            if each.context.memory is not None:
+                stack.push_async_callback(each.context.memory.aclose)
+            if each.context.knowledge is not None:
+                stack.push_async_callback(each.context.knowledge.aclose)
         for sandboxes in sandboxes_of(plan):
             stack.push_async_callback(sandboxes.aclose)
         log = ThreadLog(database)
         await log.create_tables()
-        saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))
+        saver = await stack.enter_async_context(plan.checkpointer.create(plan.context))
         opened = Connections(
             database,
             log,
@@ -231,7 +231,7 @@ class ConnectionPool:
 
 def sandboxes_of(plan: Plan) -> Sequence[Sandboxes]:
     """The sandboxes of a plan and of its sub-agents."""
-    return [each.build.sandboxes for each in plans(plan) if each.build.sandboxes is not None]
+    return [each.context.sandboxes for each in plans(plan)]
 
 
 def plans(plan: Plan) -> Iterator[Plan]:

@@ -83,7 +83,7 @@ class ContextPlanner:
         learned_limit_tokens: int | None = None,
     ) -> None:
         self._transcript = transcript
-        self._policies = [(name, each) for name, each in middlewares if overrides(each, "edits")]
+        self._policies = [(name, each) for name, each in middlewares if overrides(type(each), "edits")]
         self._profile = profile
         self._limit = min(profile.max_input_tokens, learned_limit_tokens or profile.max_input_tokens)
         self._reserve = output_reserve_tokens

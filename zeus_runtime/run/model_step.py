@@ -91,7 +91,7 @@ class ModelStep:
         self.schemas: tuple[ToolSchema, ...] = ()
         self._masked: dict[Section, tuple[str, str]] = {}
         self._sectioned = [
-            (name, each) for name, each in resources.middlewares if overrides(each, "sections")
+            (name, each) for name, each in resources.middlewares if overrides(type(each), "sections")
         ]
         self._fixed = FixedParts(resources.counter, self.schemas, resources.tool_counts)
         self._refresh_tools()

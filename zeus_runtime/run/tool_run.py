@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.tools.approval import ApprovalPending, ApprovalRequest, fitted
 
 if TYPE_CHECKING:
+    from zeus_runtime.middleware.protocol import Middleware
     from zeus_runtime.tools import ToolResult
     from zeus_runtime.tools.approval import Approvals
+
+M = TypeVar("M")
 
 
 @dataclass
@@ -38,6 +41,7 @@ class ToolRunView:
     _send: Callable[[str, str, str, Sequence[str]], Awaitable[ToolResult]] = field(repr=False)
     _progress: Callable[[str, float | None, float | None], None] = field(repr=False)
     _waiting: Callable[[], AbstractContextManager[None]] = field(default=nullcontext, repr=False)
+    _giver: Middleware | None = field(default=None, repr=False)
     person: object = field(default=None, repr=False)
     is_attended: bool = False
     secrets: Redactor = field(default_factory=Redactor)
@@ -47,6 +51,11 @@ class ToolRunView:
 
     def state(self, name: str) -> Any:
         return self._state.get(name)
+
+    def middleware(self, kind: type[M]) -> M:
+        if not isinstance(self._giver, kind):
+            raise LookupError(f"the tool {self.tool!r} was not given by a {kind.__name__}")
+        return self._giver
 
     async def delegate(
         self, agent: str, prompt: str, *, description: str = "", handles: Sequence[str] = ()

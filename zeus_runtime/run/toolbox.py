@@ -12,6 +12,7 @@ from zeus_runtime.tools.tool import JSON
 
 if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode
+    from zeus_runtime.middleware.protocol import Middleware
 
 
 class Toolbox:
@@ -27,6 +28,7 @@ class Toolbox:
     def __init__(self, parts: Sequence[Sequence[Tool] | Toolset]) -> None:
         self._parts = list(parts)
         self._given: list[Sequence[Tool]] = []
+        self._givers: dict[str, Middleware] = {}
         self._tools: Sequence[Tool] = ()
         self._by_name: Mapping[str, Tool] = {}
         self._loader = loader(lambda: self.tools)
@@ -43,9 +45,19 @@ class Toolbox:
         whys = [await toolset.awaited(name) for toolset in self.toolsets]
         return "" if self.find(name) is not None else " ".join(why for why in whys if why)
 
-    def add(self, tools: Sequence[Tool]) -> None:
-        """Add fixed tools after the others."""
+    def add(self, tools: Sequence[Tool], giver: Middleware | None = None) -> None:
+        """Add fixed tools after the others.
+
+        Args:
+            giver: the middleware that their functions ask for; None if none of them will be called.
+        """
         self._parts.append(tools)
+        if giver is not None:
+            self._givers.update({tool.name: giver for tool in tools})
+
+    def giver_of(self, name: str) -> Middleware | None:
+        """The middleware that gave the tool of this name; None for a tool of a component."""
+        return self._givers.get(name)
 
     @property
     def tools(self) -> Sequence[Tool]:

@@ -222,7 +222,7 @@ Judge: TypeAlias = "Callable[[ToolCall], Awaitable[bool]]"
 
 
 class Approvals(Protocol):
-    """How a component asks the user (``Build.approvals``, ``ToolRun.approvals``): one way for all."""
+    """How a component asks the user (``RunContext.approvals``, ``ToolRun.approvals``): one way for all."""
 
     async def ask(self, request: ApprovalRequest) -> Decision:
         """The decision: the stored one where there is one, else what is answered now.

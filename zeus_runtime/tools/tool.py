@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from zeus_runtime.frozen import dataclass
 
@@ -37,6 +37,7 @@ Category: TypeAlias = Literal[
 ]
 Access: TypeAlias = Literal["read", "write"]
 JSON: TypeAlias = Any
+M = TypeVar("M")
 
 
 class ToolRun(Protocol):
@@ -66,6 +67,17 @@ class ToolRun(Protocol):
     @property
     def approvals(self) -> Approvals:
         """How the user is asked something before it is done."""
+        ...
+
+    def middleware(self, kind: type[M]) -> M:
+        """The run's instance of the middleware that gave this tool.
+
+        Args:
+            kind: its class.
+
+        Raises:
+            LookupError: the tool was not given by a middleware of this class.
+        """
         ...
 
     async def delegate(

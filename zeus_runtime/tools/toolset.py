@@ -61,13 +61,14 @@ class Toolset:
     Planning creates one too and never opens it. Nothing it is asked for may wait, but for ``open`` and ``aclose``.
     """
 
-    async def open(self, tell: Tell) -> None:
+    async def open(self, tell: Tell, count: Callable[[str], int]) -> None:
         """Open what the tools come from; return when all is open, has failed, or has had its time to start.
 
         What could not be opened is told and shows in ``status``; it is no exception.
 
         Args:
             tell: for what the user should know, now and as long as the toolset lives.
+            count: counts the tokens of a text as the model's provider does.
         """
 
     async def aclose(self) -> None:

@@ -12,12 +12,13 @@ from zeus_wiki.search import ARTICLES, create, rank, read_articles
 from zeus_wiki.search import Options as SearchOptions
 
 from zeus_runtime import Agent
-from zeus_runtime.plugin import Build
+from zeus_runtime.plugin import PlanContext, RunContext
 from zeus_runtime.plugin.middleware import Section, Turn
 from zeus_runtime.plugin.tool import ToolCall, ToolResult
 from zeus_runtime.testing import ScriptedModel, calling
 
-NO_BUILD = cast(Build, None)
+# Neither the tools nor the middleware use their context.
+PLAN, RUN = cast(PlanContext, None), cast(RunContext, None)
 TERMS = {"Pilot": "answers first", "Purser": "head of finance"}
 
 
@@ -26,7 +27,7 @@ def turn(prompt: str) -> Turn:
 
 
 async def search(query: str, **options: Any) -> str:
-    (wiki_search,) = create(SearchOptions(**options), NO_BUILD)
+    (wiki_search,) = create(SearchOptions(**options), PLAN)
     result = await wiki_search.function(query=query)
     return result.content if isinstance(result, ToolResult) else result
 
@@ -67,13 +68,13 @@ async def test_a_search_without_a_match_lists_the_titles() -> None:
 
 
 def test_the_model_sees_one_read_tool_with_one_argument() -> None:
-    (tool,) = create(SearchOptions(), NO_BUILD)
+    (tool,) = create(SearchOptions(), PLAN)
     assert (tool.name, tool.category, tool.access) == ("wiki_search", "rag", "read")
     assert list(tool.parameters["properties"]) == ["query"]
 
 
 async def test_the_glossary_explains_the_words_of_the_prompt_and_no_others() -> None:
-    glossary = Glossary(Options(terms=TERMS))
+    glossary = Glossary(Options(terms=TERMS), RUN)
     assert await glossary.sections(turn("Who is the PILOT?")) == {
         Section.RESOURCES: "Words of this house:\n- Pilot: answers first"
     }
@@ -81,7 +82,7 @@ async def test_the_glossary_explains_the_words_of_the_prompt_and_no_others() -> 
 
 
 async def test_the_glossary_explains_at_most_max_terms_words() -> None:
-    sections = await Glossary(Options(terms=TERMS, max_terms=1)).sections(turn("Purser, Pilot"))
+    sections = await Glossary(Options(terms=TERMS, max_terms=1), RUN).sections(turn("Purser, Pilot"))
     assert sections[Section.RESOURCES].count("\n- ") == 1
 
 
@@ -90,7 +91,7 @@ async def test_results_are_explained_only_if_asked(*, in_results: bool, expected
     async def call_next(call: ToolCall) -> ToolResult:
         return ToolResult("the Purser's consent")
 
-    glossary = Glossary(Options(terms=TERMS, in_results=in_results))
+    glossary = Glossary(Options(terms=TERMS, in_results=in_results), RUN)
     result = await glossary.wrap_tool_call(ToolCall("1", "wiki_search", {}), call_next)
     assert ("- Purser: head of finance" in result.content) is expected
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime.plugin import Build, Doc, Minimum
+from zeus_runtime.plugin import Doc, Minimum, RunContext
 from zeus_runtime.plugin.middleware import Middleware, Section, Turn
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Options:
 class Glossary(Middleware):
     """Fills the resources section with the words of the user's prompt, and extends tool results if asked to."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
 
     async def sections(self, turn: Turn) -> Mapping[Section, str]:
@@ -49,11 +49,6 @@ class Glossary(Middleware):
     def _explained(self, text: str) -> str:
         used = list(used_terms(self._options.terms, text))[: self._options.max_terms]
         return "\n".join(f"- {term}: {self._options.terms[term]}" for term in used)
-
-
-def create(options: Options, build: Build) -> Glossary:
-    """The component's middleware."""
-    return Glossary(options)
 
 
 def used_terms(terms: Iterable[str], text: str) -> Iterable[str]:

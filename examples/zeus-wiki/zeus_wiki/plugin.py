@@ -26,7 +26,7 @@ def register_middlewares() -> list[Component]:
     return [
         Component(
             "glossary",
-            create="zeus_wiki.glossary:create",
+            create="zeus_wiki.glossary:Glossary",
             options="zeus_wiki.glossary:Options",
             summary="Explains the house's own words where they are used.",
         )

@@ -10,7 +10,7 @@ from math import log
 from pathlib import Path
 from typing import Annotated
 
-from zeus_runtime.plugin import Build, Doc, Maximum, Minimum
+from zeus_runtime.plugin import Doc, Maximum, Minimum, PlanContext
 from zeus_runtime.plugin.tool import Tool, ToolResult, tool
 
 ARTICLES = Path(__file__).parent / "articles"
@@ -32,7 +32,7 @@ class Article:
     text: str
 
 
-def create(options: Options, build: Build) -> Sequence[Tool]:
+def create(options: Options, context: PlanContext) -> Sequence[Tool]:
     """The component's tools."""
     articles = read_articles(ARTICLES)
 

@@ -51,12 +51,12 @@ from tests.bridges.langchain import test_langchain_middleware as holder
 
 @hookimpl
 def register_middlewares():
-    def create(options, build):
-        return from_langchain_middleware(holder.make(), **holder.options)
-
+    kind = type(holder.make())
+    create = from_langchain_middleware(kind, lambda options, context: holder.make(), **holder.options)
     return [Component("bridged", create=create)]
 """
 )
+NO_CONTEXT: Any = None
 make: Callable[[], Any]
 say: Callable[[], Any]
 options: dict[str, Any] = {}
@@ -372,7 +372,9 @@ async def test_langchain_s_redaction_of_what_the_user_says(tmp_path: Path) -> No
 
     plugin = HOLDER + (
         "\n@hookimpl(specname='register_middlewares')\n"
-        "def more():\n    return [Component('saying', create=lambda o, b: from_langchain_middleware(holder.say()))]\n"
+        "def more():\n    kind = type(holder.say())\n"
+        "    create = from_langchain_middleware(kind, lambda options, context: holder.say())\n"
+        "    return [Component('saying', create=create)]\n"
     )
     global make, options, say
     make, options, say = redacting, {}, given
@@ -394,8 +396,9 @@ async def test_its_tools_are_offered_with_their_access_class(tmp_path: Path) -> 
     model = script(calling(call("ping", "c1")), "done")
     events = await played(tmp_path, Pinging, model, tool_access={"ping": "read"})
     assert results_of(events) == [("pong", False)]
-    assert from_langchain_middleware(Pinging(), tool_access="read").tools()[0].access == "read"
-    assert from_langchain_middleware(Pinging(), tool_access={}).tools()[0].access == "write"
+    for access, expected in (("read", "read"), ({}, "write")):
+        (offered,) = from_langchain_middleware(Pinging, tool_access=access).tools(None, NO_CONTEXT)
+        assert offered.access == expected
 
 
 @pytest.mark.parametrize("slow", [False, True])
@@ -491,7 +494,7 @@ FAKE = FakeListChatModel(responses=["x"])
 )
 def test_what_cannot_be_honoured_is_refused_when_it_is_made(given: Callable[[], Any], said: str) -> None:
     with pytest.raises(UnsupportedError, match=said) as refused:
-        from_langchain_middleware(given())
+        from_langchain_middleware(type(given()), lambda options, context: given()).tools(None, NO_CONTEXT)
     assert refused.value.exit_code == 3
     assert refused.value.remedy
 
@@ -546,7 +549,7 @@ async def test_cache_points_stand_only_where_the_messages_are_the_same(tmp_path:
         sent.append(request)
         return Response(AIMessage("fine"))
 
-    bridged: Middleware = from_langchain_middleware(Trim())
+    bridged: Middleware = from_langchain_middleware(Trim)(None, NO_CONTEXT)
     messages = [HumanMessage("a"), HumanMessage("b")]
     request = Request("system", messages, cache_points=CachePoints(system=True, messages=(0, 1)))
     await bridged.wrap_model_call(request, model)

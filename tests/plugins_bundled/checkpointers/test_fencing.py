@@ -231,7 +231,7 @@ async def what_is_written_late(folder: Path, url: str, checkpoints: str) -> list
         folder, f"storage: {{url: '{url}'}}\ncheckpointer: {{postgres: {{url: '{checkpoints}'}}}}"
     )
     plan = make_plan(check(config, directory=folder, environ=os.environ))
-    async with log_of(url, folder) as (database, log), plan.checkpointer.create(plan.build) as saver:
+    async with log_of(url, folder) as (database, log), plan.checkpointer.create(plan.context) as saver:
         thread = await log.open(SESSION, agent="a")
         give_back = await database.claim(SESSION)
         await log.append(thread, 1, "a.1", "{}")

@@ -17,8 +17,8 @@ WORDS = """
 from zeus_runtime.plugin import Component, hookimpl
 from zeus_runtime.plugin.counter import counter_with
 
-def create(options, build):
-    return counter_with(lambda text: 10 * len(text.split()), build.profile)
+def create(options, context):
+    return counter_with(lambda text: 10 * len(text.split()), context.profile)
 
 @hookimpl
 def register_counters():

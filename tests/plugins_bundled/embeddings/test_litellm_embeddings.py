@@ -19,7 +19,7 @@ from zeus_plugins.embeddings.litellm_embeddings.options import Options
 
 from tests.support.provider import Provider, Received, Reply
 from zeus_runtime import MissingError, OptionsError
-from zeus_runtime.plugin import Build, Secret
+from zeus_runtime.plugin import PlanContext, Secret
 from zeus_runtime.plugin.embedding import Embedder, EmbeddingUnavailableError
 from zeus_runtime.testing import EmbedderConformance
 
@@ -48,13 +48,13 @@ def honest(request: Received) -> Reply:
     return reply([numbers(text) for text in request.body["input"]])
 
 
-def build(**environ: str) -> Build:
-    return cast(Build, SimpleNamespace(environ=environ))
+def context(**environ: str) -> PlanContext:
+    return cast(PlanContext, SimpleNamespace(environ=environ))
 
 
 def embedder(provider: Provider, **options: Any) -> LitellmEmbedder:
     values = {"dimension": DIMENSION, "api_base": provider.openai, "api_key": Secret("sk-test"), **options}
-    return create(Options(**values), build())
+    return create(Options(**values), context())
 
 
 @contextmanager
@@ -217,7 +217,7 @@ def test_a_missing_key_is_named_at_creation() -> None:
         ("embed-english-v3.0", "COHERE_API_KEY"),
     ):
         with pytest.raises(MissingError, match=variable) as caught:
-            create(Options(model=model, dimension=4), build(OPENAI_API_KEY=" "))
+            create(Options(model=model, dimension=4), context(OPENAI_API_KEY=" "))
         assert caught.value.exit_code == 4
         assert variable in str(caught.value.remedy)
 
@@ -225,8 +225,8 @@ def test_a_missing_key_is_named_at_creation() -> None:
 async def test_the_key_comes_from_the_environment_or_dotenv() -> None:
     with Provider(answer=honest) as provider:
         options = Options(dimension=DIMENSION, api_base=provider.openai)
-        await create(options, build(OPENAI_API_KEY="sk-env")).embed(["a"], purpose="query")
-        await create(options, build()).embed(["a"], purpose="query")
+        await create(options, context(OPENAI_API_KEY="sk-env")).embed(["a"], purpose="query")
+        await create(options, context()).embed(["a"], purpose="query")
         keys = [request.headers["authorization"] for request in provider.requests]
     assert keys == ["Bearer sk-env", "Bearer unused"], "a server of one's own may need none"
 
@@ -241,16 +241,16 @@ async def test_the_key_comes_from_the_environment_or_dotenv() -> None:
     ],
 )
 def test_the_dimension_of_a_listed_model_is_known(model: str, dimension: int) -> None:
-    made = create(Options(model=model, api_key=Secret("k")), build())
+    made = create(Options(model=model, api_key=Secret("k")), context())
     assert made.dimension == dimension
     assert made.model == model.removeprefix("openai/")
 
 
 def test_the_dimension_of_another_model_must_be_given() -> None:
     with pytest.raises(OptionsError, match="dimension") as caught:
-        create(Options(model="ollama/mine"), build())
+        create(Options(model="ollama/mine"), context())
     assert "dimension" in str(caught.value.remedy)
-    assert create(Options(model="ollama/mine", dimension=768), build()).dimension == 768
+    assert create(Options(model="ollama/mine", dimension=768), context()).dimension == 768
 
 
 @pytest.mark.parametrize(
@@ -265,11 +265,11 @@ def test_the_dimension_of_another_model_must_be_given() -> None:
 )
 def test_options_that_contradict_others_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(OptionsError):
-        create(Options(api_key=Secret("k"), **options), build())
+        create(Options(api_key=Secret("k"), **options), context())
 
 
 def test_measured_cosines_replace_the_known_ones() -> None:
-    made = create(Options(api_key=Secret("k"), cosine_zero=0.3, cosine_one=0.7), build())
+    made = create(Options(api_key=Secret("k"), cosine_zero=0.3, cosine_one=0.7), context())
     assert (made.calibration.cosine_zero, made.calibration.cosine_one) == (0.3, 0.7)
 
 

@@ -18,7 +18,7 @@ from zeus_plugins.embeddings.onnx.options import Options
 
 from tests.plugins_bundled.embeddings.tiny_onnx import DIMENSION, WORDS, write_model, write_tokenizer
 from zeus_runtime import MissingError, OptionsError
-from zeus_runtime.plugin import Build
+from zeus_runtime.plugin import PlanContext
 from zeus_runtime.plugin.embedding import Embedder, EmbeddingUnavailableError
 from zeus_runtime.testing import EmbedderConformance
 
@@ -29,7 +29,7 @@ def rows() -> list[list[float]]:
 
 
 def embedder(folder: Path, **options: Any) -> OnnxEmbedder:
-    return create(Options("model", **options), cast(Build, SimpleNamespace(directory=folder)))
+    return create(Options("model", **options), cast(PlanContext, SimpleNamespace(directory=folder)))
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ class TestARealModel(EmbedderConformance):
     @contextmanager
     def embedding(self) -> Iterator[Embedder]:
         path = Path(os.environ["ZEUS_TEST_ONNX_MODEL"])
-        yield create(Options(path.name), cast(Build, SimpleNamespace(directory=path.parent)))
+        yield create(Options(path.name), cast(PlanContext, SimpleNamespace(directory=path.parent)))
 
 
 async def test_a_vector_is_the_mean_over_the_tokens_or_the_first_ones(folder: Path) -> None:

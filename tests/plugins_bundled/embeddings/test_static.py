@@ -24,7 +24,7 @@ from zeus_plugins.embeddings.static.options import Options
 from zeus_plugins.embeddings.static.table import FOLDER, ROWS, SCALES, VOCABULARY, read_table
 from zeus_plugins.embeddings.static.wordpiece import WordPiece
 
-from zeus_runtime.plugin import Build
+from zeus_runtime.plugin import PlanContext
 from zeus_runtime.plugin.embedding import Embedder
 from zeus_runtime.testing import EmbedderConformance
 
@@ -33,7 +33,7 @@ TABLE = read_table()
 
 
 def embedder(**options: Any) -> StaticEmbedder:
-    return create(Options(**options), cast(Build, None))
+    return create(Options(**options), cast(PlanContext, None))
 
 
 async def embedded(texts: list[str], **options: Any) -> NDArray[np.float32]:

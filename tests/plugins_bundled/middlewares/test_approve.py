@@ -378,7 +378,7 @@ async def interview(run, hang: bool) -> str:
 
 @hookimpl(specname="register_tools")
 def register_interview():
-    return [Component("interview", create=lambda options, build: [interview])]
+    return [Component("interview", create=lambda options, context: [interview])]
 """
 )
 
@@ -606,12 +606,12 @@ class Careless(Middleware):
 
 @hookimpl
 def register_tools():
-    return [Component("probe", create=lambda options, build: [interview])]
+    return [Component("probe", create=lambda options, context: [interview])]
 
 
 @hookimpl
 def register_middlewares():
-    return [Component("careless", create=lambda options, build: Careless())]
+    return [Component("careless", create=Careless)]
 '''
 
 
@@ -1158,7 +1158,7 @@ async def deploy(run) -> str:
 
 @hookimpl
 def register_tools():
-    return [Component("probe", create=lambda options, build: [deploy])]
+    return [Component("probe", create=lambda options, context: [deploy])]
 '''
 
 

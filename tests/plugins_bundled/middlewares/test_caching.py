@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-from zeus_plugins.middlewares.caching.middleware import Caching, create, stable_ends
+from zeus_plugins.middlewares.caching.middleware import Caching, stable_ends
 from zeus_plugins.middlewares.caching.options import Options
 from zeus_plugins.models.litellm.model import create as litellm_model
 from zeus_plugins.models.litellm.options import Options as LitellmOptions
@@ -18,7 +18,7 @@ from tests.support.agents import call, calling
 from tests.support.provider import Reply
 from tests.support.window import Served, windowed
 from zeus_runtime.context.tokens import counter_for
-from zeus_runtime.plugin import Build, Secret
+from zeus_runtime.plugin import PlanContext, RunContext, Secret
 from zeus_runtime.plugin.model import CachePoints, ModelProfile, ModelRequest, ModelResponse, ToolSchema
 
 pytestmark = pytest.mark.xdist_group("litellm")
@@ -33,8 +33,8 @@ SYSTEM = STABLE + "\n\nToday is Friday."
 
 
 def caching(profile: ModelProfile = CLAUDE, **options: Any) -> Caching:
-    return create(
-        Options(**options), cast(Build, SimpleNamespace(profile=profile, counter=counter_for(profile)))
+    return Caching(
+        Options(**options), cast(RunContext, SimpleNamespace(profile=profile, counter=counter_for(profile)))
     )
 
 
@@ -76,7 +76,12 @@ async def served(
         )
         model = litellm_model(
             options,
-            cast(Build, SimpleNamespace(profile_of=None, environ={}, process_environ={}, profile=profile)),
+            cast(
+                PlanContext,
+                SimpleNamespace(
+                    profile_of=lambda name: profile, environ={}, process_environ={}, profile=profile
+                ),
+            ),
         )
 
         async def ask(request: ModelRequest) -> ModelResponse:
@@ -201,7 +206,12 @@ async def test_the_lifetime_reaches_the_provider() -> None:
             options = LitellmOptions(CLAUDE.name, api_key=Secret("sk-test"), api_base=provider.anthropic)
             model = litellm_model(
                 options,
-                cast(Build, SimpleNamespace(profile_of=None, environ={}, process_environ={}, profile=CLAUDE)),
+                cast(
+                    PlanContext,
+                    SimpleNamespace(
+                        profile_of=lambda name: CLAUDE, environ={}, process_environ={}, profile=CLAUDE
+                    ),
+                ),
             )
             marked = sent.override(cache_points=await points(caching(lifetime=lifetime), sent))
             async for _piece in model.stream(marked):

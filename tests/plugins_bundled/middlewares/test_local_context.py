@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from zeus_plugins.middlewares.local_context.git import GitState, git_state
-from zeus_plugins.middlewares.local_context.middleware import LocalContext, create
+from zeus_plugins.middlewares.local_context.middleware import LocalContext
 from zeus_plugins.middlewares.local_context.options import Options
 from zeus_plugins.middlewares.local_context.tree import tree
 
@@ -23,7 +23,7 @@ from tests.support.hand_time import moved_by_hand
 from zeus_runtime import Agent
 from zeus_runtime.context import Budget, View, fold
 from zeus_runtime.context.tokens import counter_for
-from zeus_runtime.plugin import Build
+from zeus_runtime.plugin import RunContext
 from zeus_runtime.plugin.context import Summarize
 from zeus_runtime.plugin.files import WorkspaceFiles
 from zeus_runtime.plugin.middleware import Section, Turn
@@ -57,12 +57,12 @@ def repository(tmp_path: Path) -> Path:
 
 
 def looking(folder: Path, environ: Mapping[str, str] | None = None, **options: Any) -> LocalContext:
-    build = SimpleNamespace(
+    context = SimpleNamespace(
         workspace=WorkspaceFiles(folder),
         process_environ=os.environ if environ is None else environ,
         counter=COUNTER,
     )
-    return create(Options(**options), cast(Build, build))
+    return LocalContext(Options(**options), cast(RunContext, context))
 
 
 async def told(middleware: LocalContext) -> str:

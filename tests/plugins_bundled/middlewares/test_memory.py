@@ -32,7 +32,7 @@ def opened(folder: Path, model: Any, *, mode: Any = None, **options: Any) -> Age
 
 
 def remembering(agent: Agent) -> MemoryService:
-    memory = agent.plan.build.memory
+    memory = agent.plan.context.memory
     assert memory is not None
     return memory
 

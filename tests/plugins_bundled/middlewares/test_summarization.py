@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from zeus_plugins.middlewares.summarization.cut import cut
 from zeus_plugins.middlewares.summarization.extract import extract
-from zeus_plugins.middlewares.summarization.middleware import Summarization, create
+from zeus_plugins.middlewares.summarization.middleware import Summarization
 from zeus_plugins.middlewares.summarization.options import Options
 from zeus_plugins.middlewares.summarization.transcript import chunks, end, head
 from zeus_plugins.middlewares.summarization.wording import request_in, summary_in
@@ -22,7 +22,7 @@ from tests.support.agents import call, calling
 from zeus_runtime.context import Budget, View, fold, review
 from zeus_runtime.context.size import Size
 from zeus_runtime.context.tokens import counter_for
-from zeus_runtime.plugin import Build
+from zeus_runtime.plugin import RunContext
 from zeus_runtime.plugin.context import Summarize
 from zeus_runtime.plugin.model import ModelError, ModelProfile, ModelRequest, ModelResponse, ToolSchema, Usage
 from zeus_runtime.registry.home import bundled_home
@@ -60,7 +60,7 @@ def budget_of(view: View, limit: int = 8_000, **changes: Any) -> Budget:
 def policy(
     model: Any = None, profile: ModelProfile = LARGE, sent: ModelRequest | None = None, **options: Any
 ) -> Summarization:
-    build = SimpleNamespace(
+    context = SimpleNamespace(
         homes=(bundled_home(),),
         counter=COUNTER,
         model=model or ScriptedModel([SUMMARY] * 9),
@@ -68,10 +68,10 @@ def policy(
         session="session_1",
         archive=SimpleNamespace(history_handle="/conversation_history/session_1.md"),
         open_model=lambda ref: ref,
-        last_request=None if sent is None else lambda: sent,
+        last_request=lambda: sent,
         profile_of=lambda name: profile,
     )
-    return create(Options(**options), cast(Build, build))
+    return Summarization(Options(**options), cast(RunContext, context))
 
 
 async def proposed(middleware: Summarization, view: View, budget: Budget | None = None) -> Summarize | None:

@@ -173,11 +173,11 @@ async def echo(text: str) -> str:
 
 @hookimpl
 def register_models():
-    return [Component("scribe", create=lambda options, build: Scribe())]
+    return [Component("scribe", create=lambda options, context: Scribe())]
 
 @hookimpl
 def register_tools():
-    return [Component("probe", create=lambda options, build: [echo])]
+    return [Component("probe", create=lambda options, context: [echo])]
 '''
     model = Counting(30)
     yaml = f"middlewares: [summarization: {{model: {{scribe: {{}}}}}}]\n{SMALL}"

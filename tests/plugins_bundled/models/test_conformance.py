@@ -17,15 +17,21 @@ from zeus_plugins.models.replay import model as replay_model
 from zeus_plugins.models.replay.options import Options as ReplayOptions
 
 from tests.support.provider import Call, Provider, Reply
-from zeus_runtime.plugin import Build, Redactor, Secret
+from zeus_runtime.plugin import PlanContext, Redactor, Secret
 from zeus_runtime.plugin.model import Model, ModelProfile, Recorder
 from zeus_runtime.testing import ModelConformance, ScriptedModel
 
 
-def build(**values: Any) -> Build:
+def context(**values: Any) -> PlanContext:
     return cast(
-        Build,
-        SimpleNamespace(profile_of=None, environ={}, process_environ={}, profile=ModelProfile("m"), **values),
+        PlanContext,
+        SimpleNamespace(
+            profile_of=lambda name: ModelProfile("m"),
+            environ={},
+            process_environ={},
+            profile=ModelProfile("m"),
+            **values,
+        ),
     )
 
 
@@ -49,7 +55,7 @@ class LitellmConformance(ModelConformance):
             options = LitellmOptions(
                 self.name, api_key=Secret("k"), api_base=getattr(provider, self.kind), stream=self.stream
             )
-            yield litellm_model.create(options, build())
+            yield litellm_model.create(options, context())
 
 
 @pytest.mark.xdist_group("litellm")
@@ -81,7 +87,7 @@ class TestReplay(ModelConformance):
         self.path.unlink(missing_ok=True)
         recorder = Recorder(ScriptedModel([answer]), self.path, Redactor())
         self._drain(recorder)
-        yield replay_model.create(ReplayOptions("run.jsonl"), build(directory=self.path.parent))
+        yield replay_model.create(ReplayOptions("run.jsonl"), context(directory=self.path.parent))
 
     def _drain(self, model: Model) -> None:
         import asyncio

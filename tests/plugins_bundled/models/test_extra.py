@@ -17,7 +17,7 @@ from tests.plugins_bundled.models.test_litellm import ask, asking, failing, mode
 from tests.support.hand_time import moved_by_hand
 from tests.support.provider import Provider, Reply
 from zeus_runtime import Agent, ConfigError, OptionsError
-from zeus_runtime.plugin import Build, Secret
+from zeus_runtime.plugin import PlanContext, Secret
 from zeus_runtime.plugin.model import ModelProfile
 
 pytestmark = pytest.mark.xdist_group("litellm")
@@ -107,7 +107,10 @@ async def sent(profile: ModelProfile, **options: Any) -> dict[str, Any]:
             create(
                 made,
                 cast(
-                    Build, SimpleNamespace(profile_of=None, environ={}, process_environ={}, profile=profile)
+                    PlanContext,
+                    SimpleNamespace(
+                        profile_of=lambda name: profile, environ={}, process_environ={}, profile=profile
+                    ),
                 ),
             )
         )

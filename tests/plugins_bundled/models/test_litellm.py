@@ -19,7 +19,7 @@ from zeus_plugins.models.litellm.options import Options
 from tests.support.hand_time import moved_by_hand
 from tests.support.provider import Call, Provider, Reply
 from zeus_runtime import OptionsError
-from zeus_runtime.plugin import Build, Secret
+from zeus_runtime.plugin import PlanContext, Secret
 from zeus_runtime.plugin.model import (
     ModelError,
     ModelPiece,
@@ -53,8 +53,10 @@ def model(
         "api_key": Secret("sk-test"),
         **options,
     }
-    build = SimpleNamespace(profile_of=None, environ=environ or {}, process_environ={}, profile=PRICED)
-    return create(Options(**values), cast(Build, build))
+    context = SimpleNamespace(
+        profile_of=lambda name: PRICED, environ=environ or {}, process_environ={}, profile=PRICED
+    )
+    return create(Options(**values), cast(PlanContext, context))
 
 
 def asking(*messages: BaseMessage | str, system: str = "Be brief.", **changes: Any) -> ModelRequest:
@@ -269,7 +271,12 @@ def test_extra_may_not_set_what_has_its_own_option(key: str, part: str) -> None:
     with pytest.raises(OptionsError, match=part) as caught:
         create(
             Options("gpt-4o", extra={key: 1}),
-            cast(Build, SimpleNamespace(profile_of=None, environ={}, process_environ={}, profile=PRICED)),
+            cast(
+                PlanContext,
+                SimpleNamespace(
+                    profile_of=lambda name: PRICED, environ={}, process_environ={}, profile=PRICED
+                ),
+            ),
         )
     assert caught.value.exit_code == 3
 

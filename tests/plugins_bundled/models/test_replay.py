@@ -18,7 +18,7 @@ from zeus_plugins.models.replay.options import Options
 
 from zeus_runtime.config.secrets.masking import MASK, Redactor
 from zeus_runtime.models.cassette import CassetteError, same
-from zeus_runtime.plugin import Build
+from zeus_runtime.plugin import PlanContext
 from zeus_runtime.plugin.model import (
     Model,
     ModelError,
@@ -84,8 +84,8 @@ def record(path: Path, turns: int = 4) -> list[ModelPiece]:
 
 
 def replay(path: Path, match: Match = "messages", pause_seconds: float = 0.0) -> ReplayModel:
-    build = cast(Build, SimpleNamespace(directory=path.parent))
-    return create(Options(path.name, match, pause_seconds), build)
+    context = cast(PlanContext, SimpleNamespace(directory=path.parent))
+    return create(Options(path.name, match, pause_seconds), context)
 
 
 def test_a_run_plays_back_piece_by_piece(path: Path) -> None:

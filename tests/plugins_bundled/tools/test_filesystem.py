@@ -17,7 +17,7 @@ from zeus_plugins.tools.filesystem.tools import create
 
 from tests.support.golden import assert_golden
 from zeus_runtime import ZeusError
-from zeus_runtime.plugin import Build, Redactor
+from zeus_runtime.plugin import PlanContext, Redactor
 from zeus_runtime.plugin.files import WorkspaceError, WorkspaceFiles
 from zeus_runtime.plugin.model import ModelProfile
 from zeus_runtime.plugin.tool import Tool, ToolResult
@@ -32,8 +32,10 @@ RUNAWAY = r"^(?:(a|b|ab)+)+\1\1\1[cd]$"
 def tools_of(
     root: Path, options: Options | None = None, routes: dict[str, Path] | None = None
 ) -> dict[str, Tool]:
-    build = cast(Build, SimpleNamespace(workspace=WorkspaceFiles(root, routes), profile=ModelProfile("m")))
-    return {tool.name: tool for tool in create(options or Options(), build)}
+    context = cast(
+        PlanContext, SimpleNamespace(workspace=WorkspaceFiles(root, routes), profile=ModelProfile("m"))
+    )
+    return {tool.name: tool for tool in create(options or Options(), context)}
 
 
 def caller(tools: dict[str, Tool]) -> Call:

@@ -25,8 +25,8 @@ from zeus_plugins.tools.filesystem import options, tools
 from zeus_plugins.tools.todos import options as todo_options, tools as todo_tools
 from zeus_runtime.prompt import tools_description
 from zeus_runtime.tools import WorkspaceFiles, check_tools, visible
-build = SimpleNamespace(workspace=WorkspaceFiles(Path(".")), profile=SimpleNamespace(vision=False))
-made = [*tools.create(options.Options(), build), *todo_tools.create(todo_options.Options(), build)]
+context = SimpleNamespace(workspace=WorkspaceFiles(Path(".")), profile=SimpleNamespace(vision=False))
+made = [*tools.create(options.Options(), context), *todo_tools.create(todo_options.Options(), context)]
 assert not check_tools(made) and len(tools_description(visible(made, "ask"), "full")) > 500
 print(" ".join(sys.modules))
 """
@@ -47,17 +47,17 @@ from zeus_plugins.searches.duckduckgo.search import DuckDuckGo, Options as Searc
 from zeus_plugins.tools.sandbox import options as sandbox_options, tools as sandbox_tools
 from zeus_plugins.tools.web import options as web_options, tools as web_tools
 from zeus_runtime.plugin.sandbox import SandboxUnavailableError
-build = SimpleNamespace(
+context = SimpleNamespace(
     directory=Path("."), environ=dict(os.environ), process_environ=dict(os.environ), workspace=None,
     open_component=lambda kind, ref: DuckDuckGo(SearchOptions()),
 )
-made = list(web_tools.create(web_options.Options(), build))
+made = list(web_tools.create(web_options.Options(), context))
 for backend in (
-    bubblewrap.create(bubblewrap_options.Options(), build),
-    docker.create(docker_options.Options(), build),
+    bubblewrap.create(bubblewrap_options.Options(), context),
+    docker.create(docker_options.Options(), context),
 ):
-    build.sandboxes = SimpleNamespace(open=lambda ref: backend)
-    try: made += sandbox_tools.create(sandbox_options.Options(), build)
+    context.sandboxes = SimpleNamespace(open=lambda ref: backend)
+    try: made += sandbox_tools.create(sandbox_options.Options(), context)
     except SandboxUnavailableError: pass
 assert len(made) >= 2
 print(" ".join(sys.modules))

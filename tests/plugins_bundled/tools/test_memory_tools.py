@@ -49,8 +49,8 @@ class Said:
 
 
 def tools(memory: MemoryService | None, options: Options | None = None) -> dict[str, Tool]:
-    build = cast(Any, SimpleNamespace(memory=memory))
-    return {tool.name: tool for tool in create(options or Options(), build)}
+    context = cast(Any, SimpleNamespace(memory=memory))
+    return {tool.name: tool for tool in create(options or Options(), context)}
 
 
 async def use(given: dict[str, Tool], name: str, run: Said | None = None, **arguments: Any) -> ToolResult:
@@ -277,7 +277,7 @@ async def test_in_a_run_the_tool_knows_the_users_message_also_after_a_resume(tmp
         session = events[-1].session  # type: ignore[attr-defined]
     async with Agent.from_config(directory=tmp_path, environ={}, model=script(save, "Done.")) as agent:
         await events_of(agent.resume(session))
-        memory = agent.plan.build.memory
+        memory = agent.plan.context.memory
         assert memory is not None
         (item,) = await memory.list_memories()
     assert (item.created_by, item.source, item.source_id) == ("ann", "user", session)
@@ -296,7 +296,7 @@ async def test_one_wish_stays_one_wish_over_a_resume(tmp_path: Path) -> None:
         directory=tmp_path, environ={}, model=script(first, second, "Done.")
     ) as agent:
         await events_of(agent.resume(session))
-        memory = agent.plan.build.memory
+        memory = agent.plan.context.memory
         assert memory is not None
         sources = {item.content: item.source for item in await memory.list_memories()}
     assert [sources[each] for each in FACTS[:4]] == ["user", "user", "ai", "ai"]

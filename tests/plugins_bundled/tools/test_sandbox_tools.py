@@ -258,7 +258,7 @@ from zeus_runtime.plugin import Component, hookimpl
 
 @hookimpl
 def register_sandboxes():
-    return [Component("feeble", create=lambda options, build: Feeble())]
+    return [Component("feeble", create=lambda options, context: Feeble())]
 """
 
 

@@ -224,6 +224,8 @@ if __name__ == "__main__":
 def test_a_folder_that_is_a_link_is_not_used(url: str, link: str, tmp_path: Path) -> None:
     (tmp_path / ".zeus").mkdir()
     (tmp_path / ".zeus" / link).symlink_to(tmp_path)
-    build: Any = SimpleNamespace(directory=tmp_path, config=SimpleNamespace(storage=SimpleNamespace(url=url)))
+    context: Any = SimpleNamespace(
+        directory=tmp_path, config=SimpleNamespace(storage=SimpleNamespace(url=url))
+    )
     with pytest.raises(ZeusError, match="is a link"):
-        create(Options(), build)
+        create(Options(), context)

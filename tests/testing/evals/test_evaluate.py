@@ -49,8 +49,8 @@ class Hide(Middleware):
 class Shared(Middleware):
     """Keeps what it saw for all agents of the process, and sums up what is not its own."""
     seen = {}
-    def __init__(self, session):
-        self.session = session
+    def __init__(self, options, context):
+        self.session = context.session
     async def edits(self, view, budget):
         texts = self.seen.setdefault(self.session, [])
         texts += [str(item.message.content)[:200] for item in arrivals(view, len(texts))]
@@ -63,9 +63,9 @@ class Shared(Middleware):
 @hookimpl
 def register_middlewares():
     return [
-        Component("shared", create=lambda options, build: Shared(build.session)),
-        Component("forget", create=lambda options, build: Forget()),
-        Component("hide", create=lambda options, build: Hide()),
+        Component("shared", create=Shared),
+        Component("forget", create=Forget),
+        Component("hide", create=Hide),
     ]
 '''
 
@@ -246,12 +246,12 @@ async def launch() -> str:
     """Launch."""
     raise AssertionError("it was called")
 
-def broken(options, build):
+def broken(options, context):
     raise AssertionError("it was opened")
 
 @hookimpl
 def register_tools():
-    return [Component("rocket", create=lambda options, build: [launch])]
+    return [Component("rocket", create=lambda options, context: [launch])]
 
 @hookimpl
 def register_models():

@@ -109,7 +109,7 @@ def _problems(given: AgentMiddleware[Any, Any, Any]) -> Iterator[str]:
     if any(each.__name__ == "SummarizationMiddleware" for each in type(given).__mro__):
         yield "it rewrites the history, which is append-only in Zeus"
     for hook in ("before_agent", "after_agent"):
-        if has(given, hook):
+        if has(type(given), hook):
             yield f"it has {hook}, and a Zeus run has no such place"
     own = sorted(set(get_type_hints(given.state_schema)) - HONOURED_STATE)
     if own:
@@ -120,23 +120,23 @@ def _problems(given: AgentMiddleware[Any, Any, Any]) -> Iterator[str]:
         refused = sorted(jumps(given, hook) - allowed)
         if refused:
             yield f"its {hook} may jump to {', '.join(refused)}"
-    if not any(has(given, hook) for hook in HOOKS) and not getattr(given, "tools", ()):
+    if not any(has(type(given), hook) for hook in HOOKS) and not getattr(given, "tools", ()):
         yield f"it has none of {', '.join(HOOKS)} and no tools"
 
 
 HOOKS: Final = ("wrap_model_call", "wrap_tool_call", "before_model", "after_model")
 
 
-def has(given: AgentMiddleware[Any, Any, Any], hook: str) -> bool:
-    """Whether the middleware overrides a hook, in its sync or its async form."""
-    return overrides(given, hook) or overrides(given, f"a{hook}")
+def has(kind: type[AgentMiddleware[Any, Any, Any]], hook: str) -> bool:
+    """Whether a middleware's class overrides a hook, in its sync or its async form."""
+    return overrides(kind, hook) or overrides(kind, f"a{hook}")
 
 
-def overrides(given: AgentMiddleware[Any, Any, Any], method: str) -> bool:
-    """Whether the middleware overrides exactly this method."""
+def overrides(kind: type[AgentMiddleware[Any, Any, Any]], method: str) -> bool:
+    """Whether a middleware's class overrides exactly this method."""
     from langchain.agents.middleware import AgentMiddleware
 
-    return getattr(type(given), method) is not getattr(AgentMiddleware, method)
+    return getattr(kind, method) is not getattr(AgentMiddleware, method)
 
 
 def jumps(given: AgentMiddleware[Any, Any, Any], hook: str) -> set[str]:

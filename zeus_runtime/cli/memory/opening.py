@@ -61,7 +61,7 @@ def with_memory(
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.plan.plan import make_plan
 
-    service = make_plan(checked).build.memory
+    service = make_plan(checked).context.memory
     assert service is not None, "read_remembering saw to it"
     missing = is_missing(checked)
     if looks and missing:

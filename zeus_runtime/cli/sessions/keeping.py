@@ -253,19 +253,19 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[SessionLife
         try:
             log = ThreadLog(database)
             await log.create_tables()
-            async with plan.checkpointer.create(plan.build) as saver:
+            async with plan.checkpointer.create(plan.context) as saver:
                 forget = [each.remove for each in sandboxes_of(plan)]
-                build = plan.build
+                context = plan.context
                 lifecycle = SessionLifecycle(
-                    log, saver, files=build.workspace, forget=forget, memory=build.memory
+                    log, saver, files=context.workspace, forget=forget, memory=context.memory
                 )
                 return await work(lifecycle)
         finally:
             await database.close()
             for each in sandboxes_of(plan):
                 await each.aclose()
-            if plan.build.memory is not None:
-                await plan.build.memory.aclose()
+            if plan.context.memory is not None:
+                await plan.context.memory.aclose()
 
     with prepared(process):
         return asyncio.run(run())

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Diagnostic
-    from zeus_runtime.middleware.protocol import Middleware
-    from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.plan.components import PlannedComponent, PlannedMiddleware
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.tools.approval import AskMode, AskModes
 
@@ -33,7 +32,9 @@ def ask_modes(middlewares: Sequence[PlannedComponent]) -> AskModes | None:
     return None
 
 
-def with_approvals(checked: Checked, middlewares: Sequence[PlannedComponent]) -> tuple[PlannedComponent, ...]:
+def with_approvals(
+    checked: Checked, middlewares: Sequence[PlannedMiddleware]
+) -> tuple[PlannedMiddleware, ...]:
     """The middlewares with the mode of the config's ``approvals``, if it has one."""
     if checked.config.approvals is None:
         return tuple(middlewares)
@@ -53,17 +54,15 @@ def approvals_unused(checked: Checked, middlewares: Sequence[PlannedComponent]) 
         )
 
 
-def changed_after_asking(
-    checked: Checked, middlewares: Sequence[tuple[PlannedComponent, Middleware]]
-) -> Iterator[Diagnostic]:
+def changed_after_asking(checked: Checked, middlewares: Sequence[PlannedMiddleware]) -> Iterator[Diagnostic]:
     """A problem for each middleware below an asking one that could change a call after the user approved it."""
-    if not asks_user([planned for planned, _ in middlewares]):
+    if not asks_user(middlewares):
         return
     from zeus_runtime.middleware.chain import overrides
 
     asking: str | None = None
-    for planned, made in middlewares:
-        if asking is not None and not _asks(planned) and overrides(made, "wrap_tool_call"):
+    for planned in middlewares:
+        if asking is not None and not _asks(planned) and overrides(planned.loaded, "wrap_tool_call"):
             yield checked.diagnostic(
                 "changed-after-asking",
                 f"{planned.name} stands below {asking}, so it could change a call after the user approved it",
@@ -74,7 +73,7 @@ def changed_after_asking(
             asking = planned.name
 
 
-def _with_mode(checked: Checked, planned: PlannedComponent, mode: AskMode) -> PlannedComponent:
+def _with_mode(checked: Checked, planned: PlannedMiddleware, mode: AskMode) -> PlannedMiddleware:
     from dataclasses import replace
 
     from zeus_runtime.plan.components import as_json

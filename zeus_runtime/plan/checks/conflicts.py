@@ -12,17 +12,18 @@ from zeus_runtime.tools import check_tools
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Diagnostic
+    from zeus_runtime.middleware.contexts import PlanContext
     from zeus_runtime.models.profiles import ModelProfile
-    from zeus_runtime.plan.build import Build
-    from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.plan.components import PlannedComponent, PlannedMiddleware
     from zeus_runtime.plan.tools import PlannedTools
     from zeus_runtime.plan.validated import Checked
 
 
 def refuse_conflicts(
     checked: Checked,
-    build: Build,
+    context: PlanContext,
     components: Sequence[PlannedComponent],
+    middlewares: Sequence[PlannedMiddleware],
     given: PlannedTools,
     *,
     is_part: bool = False,
@@ -31,9 +32,10 @@ def refuse_conflicts(
 
     Args:
         checked: the config.
-        build: the context that the components are created with.
-        components: all of them.
-        given: their tools and middlewares.
+        context: the plan's context.
+        components: all but the middlewares.
+        middlewares: the middlewares, in the order of the YAML.
+        given: the tools of all.
         is_part: whether this is a sub-agent's plan, which may share its parent's config and not use all of it.
 
     Raises:
@@ -43,10 +45,10 @@ def refuse_conflicts(
         *_tools_twice(checked, given),
         *_middlewares_twice(checked),
         *_knowledge_unused(checked),
-        *misfits(checked, components, build, given),
-        *changed_after_asking(checked, given.middlewares),
-        *(() if is_part else approvals_unused(checked, components)),
-        *_price_unknown(checked, build.profile),
+        *misfits(checked, [*components, *middlewares], context, given),
+        *changed_after_asking(checked, middlewares),
+        *(() if is_part else approvals_unused(checked, middlewares)),
+        *_price_unknown(checked, context.profile),
     ]
     if problems:
         raise ConfigError(problems)

@@ -13,21 +13,19 @@ from zeus_runtime.middleware.chain import overrides
 if TYPE_CHECKING:
     from zeus_runtime.config import Diagnostic
     from zeus_runtime.middleware.protocol import Middleware
-    from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.plan.components import PlannedMiddleware
     from zeus_runtime.plan.validated import Checked
 
 
-def harmful_orders(
-    checked: Checked, middlewares: Sequence[tuple[PlannedComponent, Middleware]]
-) -> Iterator[Diagnostic]:
+def harmful_orders(checked: Checked, middlewares: Sequence[PlannedMiddleware]) -> Iterator[Diagnostic]:
     """A warning for each pair of middlewares whose order costs money or context.
 
     Policies propose in the order of the YAML, and each sees the view after the ones above it. ``Middleware.proposes``
     and ``Middleware.finishes_request`` declare what a middleware does; one that declares nothing is never in a wrong
     place.
     """
-    for (upper, above), (lower, below) in combinations(middlewares, 2):
-        for harm in _harms(above, below):
+    for upper, lower in combinations(middlewares, 2):
+        for harm in _harms(upper.loaded, lower.loaded):
             found = checked.diagnostic(
                 "harmful-order",
                 f"{upper.name} stands above {lower.name}: " + harm.format(upper=upper.name, lower=lower.name),
@@ -37,7 +35,7 @@ def harmful_orders(
             yield replace(found, severity="warning")
 
 
-def _harms(above: Middleware, below: Middleware) -> Iterator[str]:
+def _harms(above: type[Middleware], below: type[Middleware]) -> Iterator[str]:
     if Summarize in above.proposes and {Evict, TruncateArguments} & {*below.proposes}:
         yield "{upper} pays a model for a summary before {lower} could make room for nothing"
     if {Summarize, DropBefore} & {*above.proposes} and Pin in below.proposes:

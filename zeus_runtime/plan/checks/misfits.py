@@ -13,8 +13,8 @@ from zeus_runtime.frozen import dataclass
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Diagnostic
     from zeus_runtime.context.size import Size
+    from zeus_runtime.middleware.contexts import PlanContext
     from zeus_runtime.models.profiles import ModelProfile
-    from zeus_runtime.plan.build import Build
     from zeus_runtime.plan.components import PlannedComponent
     from zeus_runtime.plan.tools import PlannedTools
     from zeus_runtime.plan.validated import Checked
@@ -47,6 +47,7 @@ class Surroundings:
         tools: every tool of the agent, by name.
         written: the options as the YAML has them, without defaults.
         directory: the working directory, where relative paths start.
+        homes: the Home folders, nearest first.
         memory: whether the agent has long-term memory (the key ``memory``).
         sandbox: whether any tool component uses a sandbox, even one that is not available here.
         may_have: whether a tool of a given name may join at run time.
@@ -57,6 +58,7 @@ class Surroundings:
     tools: Mapping[str, Tool]
     written: Mapping[str, Any]
     directory: Path
+    homes: Sequence[Path] = ()
     memory: bool = False
     sandbox: bool = False
     may_have: Callable[[str], bool] = lambda name: False
@@ -140,7 +142,7 @@ class Surroundings:
 def misfits(
     checked: Checked,
     components: Sequence[PlannedComponent],
-    build: Build,
+    context: PlanContext,
     given: PlannedTools,
 ) -> Iterator[Diagnostic]:
     """The problems that the options of ``components`` report themselves.
@@ -154,12 +156,13 @@ def misfits(
             continue
         written = _written(checked.config, planned.path)
         around = Surroundings(
-            build.profile,
+            context.profile,
             by_name,
             written,
             checked.directory,
+            checked.homes,
             memory=checked.config.memory is not None,
-            sandbox=build.sandboxes is not None and bool(build.sandboxes.opened),
+            sandbox=bool(context.sandboxes.opened),
             may_have=given.may_have,
             may_have_like=given.may_have_like,
         )

@@ -23,7 +23,7 @@ async def compactions_of(agent: Agent, session: str) -> list[int]:
     from zeus_runtime.store.thread_log import ThreadLog
 
     plan = agent.plan
-    database = Database(plan.config.storage.url, directory=plan.build.directory)
+    database = Database(plan.config.storage.url, directory=plan.context.directory)
     try:
         log = ThreadLog(database)
         steps = [Step.from_json(entry.payload) for entry in await log.steps(await log.find(session))]

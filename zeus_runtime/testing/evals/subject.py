@@ -74,7 +74,7 @@ class Subject:
         if self.window_tokens is None:
             return plan
         profile = replace(plan.profile, max_input_tokens=self.window_tokens, known=True)
-        return replace(plan, profile=profile, build=replace(plan.build, profile=profile))
+        return replace(plan, profile=profile, context=replace(plan.context, profile=profile))
 
     def _apart(self, folder: Path) -> Checked:
         from zeus_runtime.config import Ref
@@ -116,7 +116,7 @@ class Bench:
 
     @property
     def files(self) -> WorkspaceFiles:
-        return self.plan.build.workspace
+        return self.plan.context.workspace
 
     async def run(self, prompt: str, session: str | None = None) -> tuple[str, list[EvaluationFinding]]:
         """One run; the session's id, and a finding if the run did not complete."""
@@ -158,7 +158,7 @@ async def running(
 
     plan = subject.plan(folder, tools)
     provider = ExactProvider(plan.profile, counter_for(plan.profile), script, summarise)
-    plan = replace(plan, build=replace(plan.build, open_model=lambda _ref: provider))
+    plan = replace(plan, open_model=lambda _ref: provider)
     async with Agent(subject.checked, plan, model=provider) as agent:
         yield Bench(agent, provider, plan)
 
@@ -166,11 +166,9 @@ async def running(
 def policies(subject: Subject, folder: Path) -> Mapping[str, Ref]:
     """The middlewares that propose edits, by name, in the order of the YAML."""
     from zeus_runtime.middleware.chain import overrides
-    from zeus_runtime.run.assembly import run_resources
 
-    plan = subject.plan(folder)
-    resources = run_resources(plan, _Unasked(), "session_evaluations")
-    proposing = [name for name, each in resources.middlewares if overrides(each, "edits")]
+    middlewares = subject.plan(folder).middlewares
+    proposing = [each.name for each in middlewares if overrides(each.loaded, "edits")]
     return {ref.name: ref for ref in subject.config.middlewares if ref.name in proposing}
 
 
@@ -181,12 +179,3 @@ class _Approving:
         from zeus_runtime.tools.approval import Decision
 
         return Decision("approve")
-
-
-class _Unasked:
-    """A model that is there and not called."""
-
-    name = "unasked"
-
-    def stream(self, request: ModelRequest) -> Any:
-        raise AssertionError("no model is called while a plan is looked at")

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from zeus_plugins.checkpointers.sqlite.saver import SqliteSaver
-from zeus_runtime.plugin import Build
+from zeus_runtime.plugin import PlanContext
 
 
 @asynccontextmanager
-async def create(_options: None, _build: Build) -> AsyncIterator[SqliteSaver]:
+async def create(_options: None, _context: PlanContext) -> AsyncIterator[SqliteSaver]:
     """The SQLite saver without a file: one implementation, so that it prunes and copies like the other."""
     saver = SqliteSaver(":memory:")
     try:

@@ -7,20 +7,20 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from zeus_plugins.checkpointers.postgres.options import Options
-from zeus_runtime.plugin import Build, MissingError
+from zeus_runtime.plugin import MissingError, PlanContext
 
 if TYPE_CHECKING:
     from zeus_plugins.checkpointers.postgres.saver import PostgresSaver
 
 
 @asynccontextmanager
-async def create(options: Options, build: Build) -> AsyncIterator[PostgresSaver]:
+async def create(options: Options, context: PlanContext) -> AsyncIterator[PostgresSaver]:
     """The saver, connected, with its tables.
 
     Raises:
         MissingError: the driver is not installed, the database is another or cannot be reached.
     """
-    url = options.url or build.config.storage.url
+    url = options.url or context.config.storage.url
     if not url.startswith("postgres"):
         raise MissingError(
             "the postgres checkpointer keeps its checkpoints in the threads' PostgreSQL database, but storage.url"
@@ -36,7 +36,7 @@ async def create(options: Options, build: Build) -> AsyncIterator[PostgresSaver]
             f"the postgres checkpointer cannot be used: {error}",
             remedy="Install its driver: pip install 'zeus-runtime[postgres]'",
         ) from error
-    saver = PostgresSaver(url, beside_log=await is_beside(url, build.config.storage.url))
+    saver = PostgresSaver(url, beside_log=await is_beside(url, context.config.storage.url))
     try:
         await saver.setup()
         yield saver

@@ -25,7 +25,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from zeus_plugins.checkpointers.sqlite.options import Options
-from zeus_runtime.plugin import Build, MissingError, ZeusError
+from zeus_runtime.plugin import MissingError, PlanContext, ZeusError
 from zeus_runtime.plugin.checkpointer import (
     Transactions,
     claim_lost,
@@ -282,15 +282,15 @@ class SqliteSaver(BaseCheckpointSaver[int]):
 
 
 @asynccontextmanager
-async def create(options: Options, build: Build) -> AsyncIterator[SqliteSaver]:
+async def create(options: Options, context: PlanContext) -> AsyncIterator[SqliteSaver]:
     """The saver on its own file, or on the threads' database."""
     from zeus_runtime.plugin.checkpointer import sqlite_file
 
-    found = sqlite_file(build.config.storage.url, build.directory)
+    found = sqlite_file(context.config.storage.url, context.directory)
     if options.path is not None:
-        file: Path | str = (build.directory / options.path).resolve()
+        file: Path | str = (context.directory / options.path).resolve()
     else:
-        if found is None and not build.config.storage.url.startswith("sqlite"):
+        if found is None and not context.config.storage.url.startswith("sqlite"):
             raise MissingError(
                 "the sqlite checkpointer shares the threads' SQLite database, but storage.url names another database",
                 remedy="Give it a file of its own (checkpointer: {sqlite: {path: .zeus/checkpoints.db}}), or choose"

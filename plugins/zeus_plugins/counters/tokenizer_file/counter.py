@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from zeus_plugins.counters.tokenizer_file.options import Options
-from zeus_runtime.plugin import Build, MissingError, OptionsError
+from zeus_runtime.plugin import MissingError, OptionsError, PlanContext
 from zeus_runtime.plugin.counter import Counter, counter_with
 
 
-def create(options: Options, build: Build) -> Counter:
+def create(options: Options, context: PlanContext) -> Counter:
     """A counter by the tokenizer in ``options.path``.
 
     Raises:
@@ -21,7 +21,7 @@ def create(options: Options, build: Build) -> Counter:
             "the counter tokenizer_file needs the package tokenizers", remedy="pip install tokenizers"
         ) from None
     try:
-        tokenizer = Tokenizer.from_file(str(build.directory / options.path))
+        tokenizer = Tokenizer.from_file(str(context.directory / options.path))
     except Exception as error:  # noqa: BLE001 - the library raises plain Exception for a file that it cannot read
         raise OptionsError(
             f"{options.path} is no tokenizer: {error}",
@@ -36,4 +36,4 @@ def create(options: Options, build: Build) -> Counter:
         whole = text.encode(errors="replace").decode()  # the library refuses half of a surrogate pair
         return len(tokenizer.encode(whole, add_special_tokens=False))
 
-    return counter_with(count, build.profile)
+    return counter_with(count, context.profile)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
 
 _UNUSED_KEY: Final = "unused"
 """Stands for the key of a server that asks for none: litellm's OpenAI client refuses to start without one."""
@@ -35,7 +35,7 @@ class _Never(int):
 _NEVER: Final = _Never(0)
 
 
-def create(options: Options, build: Build) -> LitellmEmbedder:
+def create(options: Options, context: PlanContext) -> LitellmEmbedder:
     """The model the YAML chose.
 
     Raises:
@@ -55,7 +55,7 @@ def create(options: Options, build: Build) -> LitellmEmbedder:
             facts.calibration,
             **dict(zip(("cosine_zero", "cosine_one"), options.cosines(facts.calibration), strict=True)),
         ),
-        api_key=_key(options, facts, build.environ),
+        api_key=_key(options, facts, context.environ),
     )
 
 

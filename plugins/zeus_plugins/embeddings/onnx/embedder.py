@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
 
 _PACKAGES: Final = "pip install 'zeus-runtime[onnx]'"
 _INPUTS: Final = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 _UNKNOWN: Final = frozenset({"[UNK]", "<unk>"})
 
 
-def create(options: Options, build: Build) -> OnnxEmbedder:
+def create(options: Options, context: PlanContext) -> OnnxEmbedder:
     """The model in ``options.path``, loaded.
 
     Raises:
         MissingError: a file or a package is not there.
         OptionsError: the file is no such model, or options contradict each other.
     """
-    folder = build.directory / options.path
-    for wrong in options.wrong(build.directory):
+    folder = context.directory / options.path
+    for wrong in options.wrong(context.directory):
         if wrong.code == "missing-file":
             raise MissingError(wrong.message, remedy=wrong.hint or "")
         raise OptionsError(wrong.message, remedy=wrong.hint or "")

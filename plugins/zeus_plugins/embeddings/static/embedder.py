@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from zeus_plugins.embeddings.static.table import VectorTable
     from zeus_plugins.embeddings.static.wordpiece import Pieces, WordPiece
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
 
 MODEL: Final = "static-minilm-l6-v2-1"
 """The table's name. Another table is another model: count up, and rows embedded before are not compared with it."""
@@ -34,7 +34,7 @@ _AT_ONCE: Final = 64
 """Texts between two looks at the event loop; about six milliseconds."""
 
 
-def create(options: Options, build: Build) -> StaticEmbedder:
+def create(options: Options, context: PlanContext) -> StaticEmbedder:
     """The bundled table. It is opened by the first text."""
     return StaticEmbedder(characters=options.characters)
 

@@ -11,7 +11,7 @@ def register_middlewares() -> list[Component]:
     return [
         Component(
             "approve",
-            create="zeus_plugins.middlewares.approve.middleware:create",
+            create="zeus_plugins.middlewares.approve.middleware:Approve",
             options="zeus_plugins.middlewares.approve.options:Options",
             summary="Approvals (permissions): asks the user before tools run, as rules and the allowlist say.",
         )

@@ -17,7 +17,7 @@ from zeus_runtime.plugin.middleware import Middleware
 from zeus_runtime.plugin.tool import ToolResult, preview_of, validate_arguments
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import RunContext
     from zeus_runtime.plugin.approval import Decision
     from zeus_runtime.plugin.files import WorkspaceFiles
     from zeus_runtime.plugin.middleware import CallTool
@@ -29,19 +29,18 @@ class Approve(Middleware):
 
     Args:
         options: who may what.
-        build: of the run.
+        context: the run's.
     """
 
-    def __init__(self, options: Options, build: Build) -> None:
+    def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
-        self._approvals = build.approvals
-        self._secrets = build.secrets
-        self._tools = build.tools
-        self._asks = build.config.mode == "agent"
-        self._files = build.workspace
-        self._policy = Policy(options, lambda path: leads_to(build.workspace, path))
-        if self._approvals is not None:
-            self._approvals.judged_by(self._needs_approval)
+        self._approvals = context.approvals
+        self._secrets = context.secrets
+        self._tools = context.tools
+        self._asks = context.config.mode == "agent"
+        self._files = context.workspace
+        self._policy = Policy(options, lambda path: leads_to(context.workspace, path))
+        self._approvals.judged_by(self._needs_approval)
 
     async def wrap_tool_call(self, call: ToolCall, call_next: CallTool) -> ToolResult:
         judged = await self._judged(call)
@@ -71,8 +70,6 @@ class Approve(Middleware):
         return replace(result, content=told(result.content, decision, runs if changed else None))
 
     async def _decision(self, request: ApprovalRequest, verdict: Verdict) -> Decision | None:
-        if self._approvals is None:
-            return None
         if verdict.action in ("ask", "listed"):
             return await self._approvals.ask(request)
         return await self._approvals.settled(request, waits_on=verdict.by_access)
@@ -121,16 +118,10 @@ class Approve(Middleware):
 
     async def _by_user(self, tool: Tool) -> Verdict:
         modes = self._options.ask_modes()
-        if self._approvals is None:
-            return by_mode(modes.configured, tool)
         verdict = by_mode(await self._approvals.mode(modes), tool)
         if verdict.action == "listed" and await self._approvals.is_allowed(tool.name):
             return Verdict("allow", "it is on the user's allowlist")
         return verdict
-
-
-def create(options: Options | None, build: Build) -> Approve:
-    return Approve(options or Options(), build)
 
 
 def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:

@@ -11,7 +11,7 @@ def register_middlewares() -> list[Component]:
     return [
         Component(
             "caching",
-            create="zeus_plugins.middlewares.caching.middleware:create",
+            create="zeus_plugins.middlewares.caching.middleware:Caching",
             options="zeus_plugins.middlewares.caching.options:Options",
             summary="Asks providers that cache only on demand (Anthropic) to cache the stable prefix.",
         )

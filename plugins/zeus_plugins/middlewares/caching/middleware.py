@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from zeus_plugins.middlewares.caching.options import Options
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import RunContext
     from zeus_runtime.plugin.context import View
-    from zeus_runtime.plugin.counter import Counter
     from zeus_runtime.plugin.middleware import CallModel
     from zeus_runtime.plugin.model import ModelRequest, ModelResponse
 
@@ -24,16 +23,20 @@ class Caching(Middleware):
 
     Args:
         options: where, and for how long.
-        minimum: the shortest prefix worth a point, in tokens; None when the model wants none.
-        counter: counts the stable part, once per text.
+        context: the model's profile, whose cache rules say whether there is anything to do, and its counter.
     """
 
     finishes_request = True
 
-    def __init__(self, options: Options, minimum: int | None, counter: Counter | None) -> None:
+    def __init__(self, options: Options, context: RunContext) -> None:
+        from zeus_plugins.middlewares.caching.providers import minimum_tokens
+
         self._options = options
-        self._minimum = minimum
-        self._counter = counter
+        # The shortest prefix that is worth a point, in tokens; None if the model wants none.
+        self._minimum = minimum_tokens(context.profile)
+        if self._minimum is not None and options.minimum_tokens is not None:
+            self._minimum = options.minimum_tokens
+        self._counter = context.counter
         self._stable: tuple[object, str, tuple[int, int]] | None = None
 
     async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
@@ -56,7 +59,6 @@ class Caching(Middleware):
         """Tokens of the tools, and of the tools and sections 1-6; counted when they change."""
         text = request.system[: request.stable_system_length]
         if self._stable is None or self._stable[0] is not request.tools or self._stable[1] != text:
-            assert self._counter is not None, "models are called in runs only"
             tools = self._counter.tools(request.tools) if request.tools else 0
             self._stable = request.tools, text, (tools, tools + self._counter.text(text))
         return self._stable[2]
@@ -74,15 +76,3 @@ def stable_ends(messages: Sequence[BaseMessage] | View) -> tuple[int, ...]:
     while before >= 0 and messages[before].type == "ai":
         before -= 1
     return tuple(place for place in (before, last) if place >= 0)
-
-
-def create(options: Options, build: Build) -> Caching:
-    """The middleware; the model's cache rules say whether it has anything to do."""
-    if build.counter is None:
-        return Caching(options, None, None)
-    from zeus_plugins.middlewares.caching.providers import minimum_tokens
-
-    minimum = minimum_tokens(build.profile)
-    if minimum is not None and options.minimum_tokens is not None:
-        minimum = options.minimum_tokens
-    return Caching(options, minimum, build.counter)

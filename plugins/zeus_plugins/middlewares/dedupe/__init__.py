@@ -11,7 +11,7 @@ def register_middlewares() -> list[Component]:
     return [
         Component(
             "dedupe",
-            create="zeus_plugins.middlewares.dedupe.middleware:create",
+            create="zeus_plugins.middlewares.dedupe.middleware:Dedupe",
             options="zeus_plugins.middlewares.dedupe.options:Options",
             summary="When something is read again, the older copy becomes a pointer to the newer one.",
         )

@@ -12,7 +12,7 @@ from zeus_runtime.plugin.middleware import Middleware
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.dedupe.copies import Copy
     from zeus_plugins.middlewares.dedupe.options import Options
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import RunContext
     from zeus_runtime.plugin.context import Budget, Edit, View
 
 POINTER_TOKENS = 60
@@ -27,15 +27,17 @@ class Dedupe(Middleware):
 
     Args:
         options: what counts as worth it.
-        build: the model's prices and the archive's handles.
+        context: the model's prices and the archive's handles.
     """
 
     proposes = (Evict,)
 
-    def __init__(self, options: Options, build: Build) -> None:
+    def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
-        self._build = build
-        self._trigger = options.trigger or (Size(fraction=0.7) if build.profile.known else Size(messages=60))
+        self._context = context
+        self._trigger = options.trigger or (
+            Size(fraction=0.7) if context.profile.known else Size(messages=60)
+        )
         self._readings = Readings()
         self._waiting: list[Copy] = []
         self._seen = 0
@@ -61,16 +63,14 @@ class Dedupe(Middleware):
                 view,
                 pointer_tokens=POINTER_TOKENS,
                 horizon_calls=self._options.horizon_calls,
-                prices=prices_of(self._build.profile),
+                prices=prices_of(self._context.profile),
             )
         if chosen:
             self._ask_again_at = budget.fraction_used + ASK_AGAIN_AFTER
         return [self._edit(copy, full=full) for copy in sorted(chosen, key=lambda copy: copy.seq)]
 
     def _edit(self, copy: Copy, *, full: bool) -> Evict:
-        archive = self._build.archive
-        assert archive is not None
-        handle = archive.result_handle(copy.call_id)
+        handle = self._context.archive.result_handle(copy.call_id)
         why = "the window is filling" if full else "sending the rest anew once costs less than the copy"
         return Evict(
             policy="dedupe",
@@ -82,10 +82,6 @@ class Dedupe(Middleware):
             ),
             handle=handle,
         )
-
-
-def create(options: Options, build: Build) -> Dedupe:
-    return Dedupe(options, build)
 
 
 def _both_shown(view: View, copy: Copy) -> bool:

@@ -11,7 +11,7 @@ def register_middlewares() -> list[Component]:
     return [
         Component(
             "eviction",
-            create="zeus_plugins.middlewares.eviction.middleware:create",
+            create="zeus_plugins.middlewares.eviction.middleware:Eviction",
             options="zeus_plugins.middlewares.eviction.options:Options",
             summary="Large tool results go to a file; the model sees a preview and the path.",
         )

@@ -14,7 +14,7 @@ from zeus_runtime.plugin.model import pictures_of
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.eviction.choice import Choice
     from zeus_plugins.middlewares.eviction.options import Options
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import RunContext
     from zeus_runtime.plugin.context import Budget, Edit, Item, View
 
 
@@ -23,14 +23,14 @@ class Eviction(Middleware):
 
     Args:
         options: what is too large, and how much of it is shown.
-        build: the archive's handles, and the tools that can read them.
+        context: the archive's handles, and the tools that can read them.
     """
 
     proposes = (Evict,)
 
-    def __init__(self, options: Options, build: Build) -> None:
+    def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
-        self._build = build
+        self._context = context
         self._seen = 0
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
@@ -54,8 +54,7 @@ class Eviction(Middleware):
 
     def _handle(self, item: Item) -> str:
         call_id = getattr(item.message, "tool_call_id", "")
-        archive = self._build.archive
-        assert archive is not None
+        archive = self._context.archive
         return archive.result_handle(call_id) if call_id else archive.message_handle(item.seq)
 
     def _shown(self, choice: Choice, handle: str) -> str:
@@ -71,8 +70,7 @@ class Eviction(Middleware):
 
     def _start(self, text: str, max_tokens: int) -> tuple[str, int, int]:
         """The preview of ``text`` in about so many tokens, how many lines it shows, and how many there are."""
-        options, counter = self._options, self._build.counter
-        assert counter is not None
+        options, counter = self._options, self._context.counter
         size = 4 * max_tokens
         shown = preview(text, options.preview_lines, options.preview_line_chars, max_bytes=size)
         tokens = counter.text(shown[0])
@@ -82,9 +80,5 @@ class Eviction(Middleware):
         return shown
 
     def _ways(self) -> str:
-        readers = [name for name in ("read_file", "recall") if name in self._build.tools]
+        readers = [name for name in ("read_file", "recall") if name in self._context.tools]
         return f"; read it with {' or '.join(readers)}" if readers else ""
-
-
-def create(options: Options, build: Build) -> Eviction:
-    return Eviction(options, build)

@@ -11,7 +11,7 @@ def register_middlewares() -> list[Component]:
     return [
         Component(
             "history",
-            create="zeus_plugins.middlewares.history.middleware:create",
+            create="zeus_plugins.middlewares.history.middleware:History",
             options="zeus_plugins.middlewares.history.options:Options",
             summary="Sends the last messages of earlier turns; the whole history stays stored.",
         )

@@ -10,7 +10,7 @@ from zeus_runtime.plugin.middleware import Middleware
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.history.options import Options
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import RunContext
     from zeus_runtime.plugin.context import Budget, Edit, View
 
 
@@ -25,7 +25,7 @@ class History(Middleware):
 
     proposes = (DropBefore,)
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, _context: RunContext) -> None:
         self._options = options
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
@@ -44,10 +44,6 @@ class History(Middleware):
                 seq=seq,
             ),
         )
-
-
-def create(options: Options, _build: Build) -> History:
-    return History(options)
 
 
 def _cut(view: View, count: int, chunk: int) -> int | None:

@@ -11,7 +11,7 @@ def register_middlewares() -> list[Component]:
     return [
         Component(
             "local_context",
-            create="zeus_plugins.middlewares.local_context.middleware:create",
+            create="zeus_plugins.middlewares.local_context.middleware:LocalContext",
             options="zeus_plugins.middlewares.local_context.options:Options",
             summary="Tells the model the git state and a short tree of the workspace.",
         )

@@ -14,7 +14,7 @@ from zeus_runtime.plugin.middleware import Middleware, Section
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.local_context.git import GitState
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import RunContext
     from zeus_runtime.plugin.context import Budget, Edit, View
     from zeus_runtime.plugin.files import WorkspaceFiles
     from zeus_runtime.plugin.middleware import Turn
@@ -25,12 +25,12 @@ class LocalContext(Middleware):
 
     Args:
         options: how much is said.
-        build: the workspace and the counter.
+        context: the workspace and the counter.
     """
 
-    def __init__(self, options: Options, build: Build) -> None:
+    def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
-        self._build = build
+        self._context = context
         self._steady = SteadyText()
 
     async def sections(self, turn: Turn) -> Mapping[Section, str]:
@@ -49,11 +49,11 @@ class LocalContext(Middleware):
         from zeus_plugins.middlewares.local_context.git import git_state
         from zeus_plugins.middlewares.local_context.tree import tree
 
-        options, workspace = self._options, self._build.workspace
+        options, workspace = self._options, self._context.workspace
         git = (
             await git_state(
                 workspace.root,
-                self._build.process_environ,
+                self._context.process_environ,
                 commits=options.commits,
                 timeout_seconds=options.timeout_seconds,
             )
@@ -81,8 +81,7 @@ class LocalContext(Middleware):
         """As many lines as the limit takes, and the word that there were more."""
         if not lines:
             return ""
-        assert self._build.counter is not None, "sections are asked for in runs only"
-        count = self._build.counter.text
+        count = self._context.counter.text
         kept = ["# The workspace"]
         left = self._options.max_tokens - count(kept[0]) - 8
         for line in lines:
@@ -92,10 +91,6 @@ class LocalContext(Middleware):
                 break
             kept.append(line)
         return "\n".join(kept)
-
-
-def create(options: Options, build: Build) -> LocalContext:
-    return LocalContext(options, build)
 
 
 def _hidden(workspace: WorkspaceFiles, path: str) -> bool:

@@ -11,7 +11,7 @@ def register_middlewares() -> list[Component]:
     return [
         Component(
             "memory",
-            create="zeus_plugins.middlewares.memory.middleware:create",
+            create="zeus_plugins.middlewares.memory.middleware:RememberedContext",
             options="zeus_plugins.middlewares.memory.options:Options",
             summary="Puts the profile and the memories that fit the user's message into the prompt.",
         )

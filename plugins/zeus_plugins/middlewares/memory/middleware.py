@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.middlewares.memory.shown import (
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from zeus_plugins.middlewares.memory.shown import (
         Shown,
     )
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import Ref, RunContext
     from zeus_runtime.plugin.memory import MemoryItem, MemoryService, Ranked
     from zeus_runtime.plugin.middleware import CallRun, Turn
 
@@ -36,21 +37,24 @@ QUERY_CHARACTERS: Final = 2_000
 class RememberedContext(Middleware):
     """Searches once per message of the user; before each step it sees whether what it showed still holds.
 
+    Without a memory it does nothing.
+
     Args:
         options: how much is shown.
-        build: the memory service.
+        context: the memory service.
     """
 
-    def __init__(self, options: Options, build: Build) -> None:
+    def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
-        self._build = build
+        self._context = context
         self._found: list[Ranked] | None = None
         self._former: dict[str, Shown] = {}
         self._stale: dict[str, Shown] = {}
 
     async def sections(self, turn: Turn) -> Mapping[Section, str]:
-        memory = self._build.memory
-        assert memory is not None, "refused by Options.misfits"
+        memory = self._context.memory
+        if memory is None:
+            return {}
         filled: dict[Section, str] = {}
         if self._options.profile:
             filled[Section.PROFILE] = await memory.get_profile_for_agent(
@@ -61,8 +65,9 @@ class RememberedContext(Middleware):
 
     async def wrap_run(self, turn: Turn, call_next: CallRun) -> None:
         await call_next(turn)
-        if self._options.profile_after is not None:
-            await self._draw_profiles(self._options.profile_after)
+        memory, after = self._context.memory, self._options.profile_after
+        if memory is not None and after is not None:
+            await self._draw_profiles(memory, after)
 
     async def _memories(self, memory: MemoryService, turn: Turn) -> SourcedText:
         if self._found is None:
@@ -112,10 +117,9 @@ class RememberedContext(Middleware):
     def _top_k(self, memory: MemoryService) -> int:
         return memory.settings.top_k if self._options.top_k is None else self._options.top_k
 
-    async def _draw_profiles(self, after: int) -> None:
-        memory = self._build.memory
-        assert memory is not None, "refused by Options.misfits"
-        ask = self._ask if self._options.profile_model is not None else None
+    async def _draw_profiles(self, memory: MemoryService, after: int) -> None:
+        model = self._options.profile_model
+        ask = None if model is None else partial(self._ask, model)
         try:
             for kind in ("user", "project"):
                 if await memory.profiles.news(kind) >= after:
@@ -124,12 +128,10 @@ class RememberedContext(Middleware):
             # The run has its answer; the profile is drawn again after the next one.
             _log.warning("the profile could not be drawn: %s", error)
 
-    async def _ask(self, system: str, text: str) -> str:
+    async def _ask(self, name: Ref, system: str, text: str) -> str:
         from langchain_core.messages import HumanMessage
 
-        assert self._options.profile_model is not None
-        assert self._build.open_model is not None
-        model = self._build.open_model(self._options.profile_model)
+        model = self._context.open_model(name)
         request = ModelRequest(system=system, messages=[HumanMessage(text)], purpose="profile")
         answer: Any = None
         async for piece in model.stream(request):
@@ -139,12 +141,3 @@ class RememberedContext(Middleware):
 
 
 _MOST_SOURCES: Final = 40
-
-
-def create(options: Options, build: Build) -> Middleware:
-    if build.memory is None and not options.required:
-        return Middleware()
-    return RememberedContext(options, build)
-
-
-__all__: Sequence[str] = ["RememberedContext", "create"]

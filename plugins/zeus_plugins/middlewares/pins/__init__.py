@@ -11,7 +11,7 @@ def register_middlewares() -> list[Component]:
     return [
         Component(
             "pins",
-            create="zeus_plugins.middlewares.pins.middleware:create",
+            create="zeus_plugins.middlewares.pins.middleware:Pins",
             options="zeus_plugins.middlewares.pins.options:Options",
             summary="Messages that stay in the model's view for ever, whatever other policies do.",
         )

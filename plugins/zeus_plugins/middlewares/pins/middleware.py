@@ -12,7 +12,7 @@ from zeus_runtime.plugin.middleware import Middleware
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.pins.options import Options
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import RunContext
     from zeus_runtime.plugin.context import Budget, Edit, Item, View
 
 ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}
@@ -27,7 +27,7 @@ class Pins(Middleware):
 
     proposes = (Pin,)
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, _context: RunContext) -> None:
         self._options = options
         self._seen = 0
         self._taken: int | None = None
@@ -72,7 +72,3 @@ class Pins(Middleware):
                 if pattern.search(str(text)):
                     return f"it has {pattern.pattern!r}"
         return ""
-
-
-def create(options: Options, _build: Build) -> Pins:
-    return Pins(options)

@@ -11,7 +11,7 @@ def register_middlewares() -> list[Component]:
     return [
         Component(
             "recall",
-            create="zeus_plugins.middlewares.recall.middleware:create",
+            create="zeus_plugins.middlewares.recall.middleware:Recall",
             options="zeus_plugins.middlewares.recall.options:Options",
             summary="A tool that searches and pages what left the model's view.",
             gives={"builtin": ""},

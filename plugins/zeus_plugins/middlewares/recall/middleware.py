@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,13 +11,13 @@ from zeus_plugins.middlewares.recall.absent import Absent, absent, at, seq_of, s
 from zeus_plugins.middlewares.recall.searching import excerpt, search
 from zeus_runtime.plugin import Minimum
 from zeus_runtime.plugin.middleware import Middleware
-from zeus_runtime.plugin.tool import ToolResult, tool
+from zeus_runtime.plugin.tool import ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.recall.options import Options
     from zeus_plugins.middlewares.recall.searching import Find
-    from zeus_runtime.plugin import Build
-    from zeus_runtime.plugin.context import Archive, View
+    from zeus_runtime.plugin import PlanContext, RunContext
+    from zeus_runtime.plugin.context import View
     from zeus_runtime.plugin.middleware import CallModel
     from zeus_runtime.plugin.model import ModelRequest, ModelResponse
     from zeus_runtime.plugin.tool import Tool
@@ -27,33 +27,34 @@ class Recall(Middleware):
     """Remembers for its tool what the last model call was sent; changes nothing.
 
     Args:
-        options: how large its pages are.
-        build: the archive's handles.
+        context: the archive's handles.
+
+    Attributes:
+        history_handle: where the history is kept.
+        view: what the last model call was sent; None before the first.
     """
 
-    def __init__(self, options: Options, build: Build) -> None:
-        self._options = options
-        self._build = build
-        self._view: View | None = None
+    def __init__(self, _options: Options, context: RunContext) -> None:
+        self.history_handle = context.archive.history_handle
+        self.view: View | None = None
 
     async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
         from zeus_runtime.plugin.context import View
 
         if isinstance(request.messages, View):
-            self._view = request.messages
+            self.view = request.messages
         return await call_next(request)
 
-    def tools(self) -> Sequence[Tool]:
-        return [_recall(self._options, lambda: self._view, self._build.archive)]
+    @classmethod
+    def tools(cls, options: Options, context: PlanContext) -> Sequence[Tool]:
+        return [_recall(options)]
 
 
-def create(options: Options, build: Build) -> Recall:
-    return Recall(options, build)
-
-
-def _recall(options: Options, seen: Callable[[], View | None], archive: Archive | None) -> Tool:
+def _recall(options: Options) -> Tool:
     @tool(category="builtin", access="read", replayable_result=True)
-    def recall(query: str = "", item: str = "", page: Annotated[int, Minimum(1)] = 1) -> ToolResult:
+    def recall(
+        run: ToolRun, query: str = "", item: str = "", page: Annotated[int, Minimum(1)] = 1
+    ) -> ToolResult:
         """Search what is no longer in this conversation's window, or read one item of it in full.
 
         Earlier messages, tool results and long arguments may have been summarized, moved to files or shortened; nothing
@@ -65,11 +66,12 @@ def _recall(options: Options, seen: Callable[[], View | None], archive: Archive 
             item: Number of a message (as in #12), or a path that a notice in the conversation names.
             page: Which page, from 1.
         """
-        view = seen()
+        middleware = run.middleware(Recall)
+        view = middleware.view
         if view is None:
             return ToolResult("Nothing has left the window.")
         wanted = item.strip()
-        if not wanted or (archive is not None and wanted == archive.history_handle):
+        if wanted in ("", middleware.history_handle):
             return _list(view, query, page, options)
         return _read(view, wanted, page, options)
 

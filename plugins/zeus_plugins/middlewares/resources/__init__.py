@@ -11,7 +11,7 @@ def register_middlewares() -> list[Component]:
     return [
         Component(
             "resources",
-            create="zeus_plugins.middlewares.resources.middleware:create",
+            create="zeus_plugins.middlewares.resources.middleware:ReferencedFiles",
             options="zeus_plugins.middlewares.resources.options:Options",
             summary="Puts files that the user names with @ or attaches into the prompt.",
         )

@@ -11,7 +11,7 @@ from zeus_runtime.plugin.middleware import Middleware, Section, SourcedText
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.resources.options import Options
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import RunContext
     from zeus_runtime.plugin.files import Reference
     from zeus_runtime.plugin.middleware import Turn
     from zeus_runtime.plugin.tool import Apart
@@ -27,12 +27,12 @@ class ReferencedFiles(Middleware):
 
     Args:
         options: how much is shown.
-        build: the workspace and the counter.
+        context: the workspace and the counter.
     """
 
-    def __init__(self, options: Options, build: Build) -> None:
+    def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
-        self._build = build
+        self._context = context
         self._made: Mapping[Section, str] | None = None
 
     async def sections(self, turn: Turn) -> Mapping[Section, str]:
@@ -48,8 +48,7 @@ class ReferencedFiles(Middleware):
         return self._made
 
     def _sections(self, references: Sequence[Reference], apart: Apart) -> Mapping[Section, str]:
-        assert self._build.counter is not None, "sections are asked for in runs only"
-        count = self._build.counter.text
+        count = self._context.counter.text
         found = {
             Section.RESOURCES: self._section(
                 "# Files the user named with @",
@@ -113,8 +112,8 @@ class ReferencedFiles(Middleware):
             return f'<file path="{name}">not shown: {why}</file>'
         where = printable(each.handle)
         try:
-            data = self._build.workspace.runtime.read(each.copy, max_bytes=MAX_BYTES)
-            if each.picture is not None and self._build.profile.vision:
+            data = self._context.workspace.runtime.read(each.copy, max_bytes=MAX_BYTES)
+            if each.picture is not None and self._context.profile.vision:
                 what = f"{each.picture.width}x{each.picture.height}, {each.size_bytes:,} bytes"
                 return f'<file path="{name}">a picture ({what}), shown with the message; read_file {where}</file>'
             if "." + name.rpartition(".")[2].lower() in _PICTURES:
@@ -155,7 +154,3 @@ def _cut(text: str, room: int, count: Callable[[str], int]) -> str:
         size = size * 3 // 4
     end = text.rfind("\n", 0, size)
     return text[:end] if end > 0 else ""
-
-
-def create(options: Options, build: Build) -> ReferencedFiles:
-    return ReferencedFiles(options, build)

@@ -11,7 +11,7 @@ def register_middlewares() -> list[Component]:
     return [
         Component(
             "sandbox_files",
-            create="zeus_plugins.middlewares.sandbox_files.middleware:create",
+            create="zeus_plugins.middlewares.sandbox_files.middleware:SandboxFilesSection",
             options="zeus_plugins.middlewares.sandbox_files.middleware:Options",
             summary="Tells the model which files are in the sandbox.",
         )

@@ -12,7 +12,7 @@ from zeus_runtime.plugin.middleware import Middleware, Section
 from zeus_runtime.plugin.sandbox import SandboxError, SandboxUnavailableError
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin import Build, Misfit, Surroundings
+    from zeus_runtime.plugin import Misfit, RunContext, Surroundings
     from zeus_runtime.plugin.context import Budget, Edit, View
     from zeus_runtime.plugin.middleware import Turn
     from zeus_runtime.plugin.sandbox import SandboxFile
@@ -35,12 +35,12 @@ class SandboxFilesSection(Middleware):
 
     Args:
         options: how much is said.
-        build: the sandboxes and the counter.
+        context: the sandboxes and the counter.
     """
 
-    def __init__(self, options: Options, build: Build) -> None:
+    def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
-        self._build = build
+        self._context = context
         self._steady = SteadyText()
 
     async def sections(self, turn: Turn) -> Mapping[Section, str]:
@@ -57,7 +57,7 @@ class SandboxFilesSection(Middleware):
 
     async def _look(self, session: str) -> Sequence[SandboxFile]:
         found: list[SandboxFile] = []
-        for backend in self._build.sandboxes.opened if self._build.sandboxes is not None else ():
+        for backend in self._context.sandboxes.opened:
             try:
                 box = await backend.create(session)
                 # One more than is looked at tells that there are more.
@@ -70,8 +70,7 @@ class SandboxFilesSection(Middleware):
     def _fitted(self, files: Sequence[SandboxFile]) -> str:
         if not files:
             return ""
-        assert self._build.counter is not None, "sections are asked for in runs only"
-        count = self._build.counter.text
+        count = self._context.counter.text
         kept = ["# Files in the sandbox"]
         left = self._options.max_tokens - count(kept[0]) - 8
         most = self._options.max_files
@@ -82,10 +81,6 @@ class SandboxFilesSection(Middleware):
                 break
             kept.append(each)
         return "\n".join(kept)
-
-
-def create(options: Options, build: Build) -> SandboxFilesSection:
-    return SandboxFilesSection(options, build)
 
 
 def _lines(files: Sequence[SandboxFile]) -> Iterator[str]:

@@ -11,7 +11,7 @@ def register_middlewares() -> list[Component]:
     return [
         Component(
             "skills",
-            create="zeus_plugins.middlewares.skills.middleware:create",
+            create="zeus_plugins.middlewares.skills.middleware:SkillLibrary",
             options="zeus_plugins.middlewares.skills.options:Options",
             summary="Lists skills in the prompt and loads them when a task needs them.",
             gives={"skills": "a folder of skills, trusted if it is the project's"},

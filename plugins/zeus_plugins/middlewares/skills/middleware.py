@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,8 +13,9 @@ from zeus_runtime.plugin.skills import has_skills, skill_roots
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.skills.options import Options
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext, RunContext
     from zeus_runtime.plugin.context import Budget, Edit, Item, View
+    from zeus_runtime.plugin.files import WorkspaceFiles
     from zeus_runtime.plugin.middleware import CallModel, Turn
     from zeus_runtime.plugin.model import ModelRequest, ModelResponse
     from zeus_runtime.plugin.skills import Skill, Skills
@@ -28,16 +30,16 @@ class SkillLibrary(Middleware):
 
     Args:
         options: whom to trust, and how much is shown.
-        build: the folders and the counter.
+        context: the folders and the counter.
     """
 
     proposes = (Pin,)
 
-    def __init__(self, options: Options, build: Build) -> None:
+    def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
-        self._build = build
+        self._context = context
         self._roots = skill_roots(
-            directory=build.directory, workspace=build.workspace.root, homes=build.homes
+            directory=context.directory, workspace=context.workspace.root, homes=context.homes
         )
         self._known: dict[Path, tuple[object, Skill]] = {}
         self._listed: tuple[Sequence[Skill], str] = ((), "")
@@ -45,25 +47,26 @@ class SkillLibrary(Middleware):
         self._seen = 0
         self._pinned_tokens: int | None = None
 
-    def tools(self) -> Sequence[Tool]:
-        if not has_skills(self._roots, trust_project=self._options.trust_project, hides=self._hides):
+    @classmethod
+    def tools(cls, options: Options, context: PlanContext) -> Sequence[Tool]:
+        roots = skill_roots(
+            directory=context.directory, workspace=context.workspace.root, homes=context.homes
+        )
+        hides = partial(_hides, context.workspace)
+        if not has_skills(roots, trust_project=options.trust_project, hides=hides):
             return ()
         from zeus_plugins.middlewares.skills.tools import skill_tools
 
         return skill_tools(
-            self._find,
-            self._count,
-            page_tokens=self._options.page_tokens,
-            files=self._build.workspace,
-            shows=self._shows,
+            lambda run: run.middleware(cls), page_tokens=options.page_tokens, files=context.workspace
         )
 
     async def sections(self, turn: Turn) -> Mapping[Section, str]:
-        offered = self._find().offered
+        offered = self.find().offered
         if offered != self._listed[0]:
             from zeus_runtime.plugin.skills import skill_listing
 
-            text = skill_listing(offered, max_tokens=self._options.max_tokens, count=self._count)
+            text = skill_listing(offered, max_tokens=self._options.max_tokens, count=self.count)
             self._listed = (offered, text)
         return {Section.SKILLS: self._listed[1]} if self._listed[1] else {}
 
@@ -101,22 +104,24 @@ class SkillLibrary(Middleware):
         self._pinned_tokens = taken + tokens
         yield pin
 
-    def _find(self) -> Skills:
+    def find(self) -> Skills:
+        """The skills as they are now."""
         from zeus_runtime.plugin.skills import find_skills
 
         found, self._known = find_skills(
-            self._roots, trust_project=self._options.trust_project, known=self._known, hides=self._hides
+            self._roots,
+            trust_project=self._options.trust_project,
+            known=self._known,
+            hides=partial(_hides, self._context.workspace),
         )
         return found
 
-    def _hides(self, file: Path) -> bool:
-        return self._build.workspace.refusal_of(file) is not None
+    def count(self, text: str) -> int:
+        """The tokens of a text."""
+        return self._context.counter.text(text)
 
-    def _count(self, text: str) -> int:
-        assert self._build.counter is not None, "asked for in runs only"
-        return self._build.counter.text(text)
-
-    def _shows(self, head: str) -> bool:
+    def shows(self, head: str) -> bool:
+        """Whether the model still sees a result that begins with this line."""
         if self._view is None:
             return False
         return any(
@@ -124,8 +129,8 @@ class SkillLibrary(Middleware):
         )
 
 
-def create(options: Options, build: Build) -> SkillLibrary:
-    return SkillLibrary(options, build)
+def _hides(workspace: WorkspaceFiles, file: Path) -> bool:
+    return workspace.refusal_of(file) is not None
 
 
 def _loaded(item: Item) -> bool:

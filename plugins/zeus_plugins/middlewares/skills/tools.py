@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from zeus_runtime.plugin import Minimum, printable
 from zeus_runtime.plugin.skills import matching_skills, read_skill_resource, read_skill_text, skill_resources
-from zeus_runtime.plugin.tool import Tool, ToolResult, tool
+from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
+    from zeus_plugins.middlewares.skills.middleware import SkillLibrary
     from zeus_runtime.plugin.files import WorkspaceFiles
     from zeus_runtime.plugin.skills import Skill, Skills
 
@@ -20,25 +21,24 @@ MAX_LISTED: Final = 100
 
 SKILLS_PER_PAGE: Final = 30
 
-Found = Callable[[], "Skills"]
 Counting = Callable[[str], int]
 
 
 def skill_tools(
-    found: Found, counting: Counting, *, page_tokens: int, files: WorkspaceFiles, shows: Callable[[str], bool]
+    library_of: Callable[[ToolRun], SkillLibrary], *, page_tokens: int, files: WorkspaceFiles
 ) -> list[Tool]:
     """The two tools.
 
     Args:
-        found: the skills as they are now.
-        counting: tokens of a text.
+        library_of: the skills of the run that calls a tool.
         page_tokens: of one page of a text.
         files: the workspace, which says where in it a skill lies and what of it may be read.
-        shows: whether the model still sees a result that begins with this line.
     """
 
     @tool(name="load_skill", category="skills", access="read", replayable_result=True)
-    def load_skill(name: str = "", query: str = "", page: Annotated[int, Minimum(1)] = 1) -> ToolResult:
+    def load_skill(
+        run: ToolRun, name: str = "", query: str = "", page: Annotated[int, Minimum(1)] = 1
+    ) -> ToolResult:
         """Load a skill's instructions by its name, or find skills by words.
 
         Follow the instructions of a loaded skill; they stay in the conversation. The files of a skill (scripts,
@@ -49,16 +49,17 @@ def skill_tools(
             query: Without a name: words that a skill's name or description has; none lists every skill.
             page: Which page of a long text or list, from 1.
         """
-        skills = found()
+        library = library_of(run)
+        skills = library.find()
         if not name.strip():
             return _listed(skills, query, page)
         skill = skills.by_name.get(name.strip())
         if skill is None:
             return _unknown(skills, name.strip())
-        return _loaded(skill, counting, page=page, page_tokens=page_tokens, files=files, shows=shows)
+        return _loaded(skill, library, page=page, page_tokens=page_tokens, files=files)
 
     @tool(name="read_skill_resource", category="skills", access="read", replayable_result=True)
-    def read_resource(name: str, path: str, page: Annotated[int, Minimum(1)] = 1) -> ToolResult:
+    def read_resource(run: ToolRun, name: str, path: str, page: Annotated[int, Minimum(1)] = 1) -> ToolResult:
         """Read a file of a skill: a script, a reference, an asset.
 
         Args:
@@ -66,7 +67,8 @@ def skill_tools(
             path: The file's path as load_skill lists it.
             page: Which page of a long file, from 1.
         """
-        skills = found()
+        library = library_of(run)
+        skills = library.find()
         skill = skills.by_name.get(name.strip())
         if skill is None:
             return _unknown(skills, name.strip())
@@ -75,7 +77,9 @@ def skill_tools(
         if text is None:
             size = f"{len(data):,} bytes"
             return ToolResult(f"{path} of the skill {skill.name} is not text ({size}); it cannot be shown.")
-        return _paged(f"{skill.name}: {printable(path)}", text, counting, page=page, page_tokens=page_tokens)
+        return _paged(
+            f"{skill.name}: {printable(path)}", text, library.count, page=page, page_tokens=page_tokens
+        )
 
     return [load_skill, read_resource]
 
@@ -86,22 +90,16 @@ def header(name: str, digest: str, page: int = 1) -> str:
 
 
 def _loaded(
-    skill: Skill,
-    counting: Counting,
-    *,
-    page: int,
-    page_tokens: int,
-    files: WorkspaceFiles,
-    shows: Callable[[str], bool],
+    skill: Skill, library: SkillLibrary, *, page: int, page_tokens: int, files: WorkspaceFiles
 ) -> ToolResult:
     data = read_skill_resource(skill.folder, FILE, files)
     text = read_skill_text(data)
     head = header(skill.name, hashlib.sha256(data).hexdigest()[:12], page)
-    if shows(head):
+    if library.shows(head):
         return ToolResult(
             f"The skill {skill.name} is loaded already and did not change: its instructions stand above."
         )
-    pages = pages_of(text.body, page_tokens, counting)
+    pages = pages_of(text.body, page_tokens, library.count)
     if page > len(pages):
         return _no_page(skill.name, page, len(pages))
     more = (

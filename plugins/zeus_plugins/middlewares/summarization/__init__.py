@@ -11,7 +11,7 @@ def register_middlewares() -> list[Component]:
     return [
         Component(
             "summarization",
-            create="zeus_plugins.middlewares.summarization.middleware:create",
+            create="zeus_plugins.middlewares.summarization.middleware:Summarization",
             options="zeus_plugins.middlewares.summarization.options:Options",
             summary="Compaction: a summary replaces old messages when the window fills; originals stay.",
         )

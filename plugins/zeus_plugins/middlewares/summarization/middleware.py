@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zeus_runtime.plugin import OptionsError, dataclass
+from zeus_runtime.plugin import dataclass
 from zeus_runtime.plugin.context import Summarize
 from zeus_runtime.plugin.middleware import Middleware
 from zeus_runtime.plugin.model import text_of
@@ -14,14 +13,12 @@ from zeus_runtime.plugin.model import text_of
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.summarization.options import Options
     from zeus_plugins.middlewares.summarization.summariser import Summariser, SummaryOutcome
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import RunContext
     from zeus_runtime.plugin.context import Budget, Edit, Item, View
     from zeus_runtime.plugin.counter import Counter
     from zeus_runtime.plugin.model import ModelRequest
 
 POLICY = "summarization"
-
-_ONLY_IN_RUNS = "edits are asked for in runs only"
 
 _LEAST_SHARE = 0.05
 """Less than this of the input limit, or of what is summarized at the latest, is not worth a broken prefix,
@@ -50,17 +47,19 @@ class Summarization(Middleware):
 
     Args:
         options: when, what stays, and who writes.
-        build: the models, the counter and the session.
-        prompt: how a summary is written.
+        context: the models and the counter.
+
+    Raises:
+        OptionsError: no Home has the prompt file.
     """
 
     proposes = (Summarize,)
 
-    def __init__(self, options: Options, build: Build, prompt: str) -> None:
+    def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
-        self._trigger, self._keep = options.sizes(build.profile)
-        self._build = build
-        self._prompt = prompt
+        self._trigger, self._keep = options.sizes(context.profile)
+        self._context = context
+        self._prompt = options.prompt_file(context.homes).read_text(encoding="utf-8-sig").strip()
         self._paid: _Paid | None = None
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
@@ -111,8 +110,7 @@ class Summarization(Middleware):
 
     @property
     def _counter(self) -> Counter:
-        assert self._build.counter is not None, _ONLY_IN_RUNS
-        return self._build.counter
+        return self._context.counter
 
     def _limit(self, budget: Budget) -> int:
         """The longest summary, in tokens."""
@@ -133,8 +131,7 @@ class Summarization(Middleware):
         limit = min(self._limit(budget), sum(item.tokens for item in replaced) // 3)
         summary, how, cost = await self._summary(view, budget, replaced, start, limit)
         self._paid = _Paid(view.first, start, summary)
-        assert self._build.archive is not None, _ONLY_IN_RUNS
-        handle = self._build.archive.history_handle
+        handle = self._context.archive.history_handle
         request = self._request(view, replaced, start)
         if request is not None:
             note = f"[cut; the rest is in {handle}]"
@@ -199,14 +196,14 @@ class Summarization(Middleware):
         """The request for a summary that goes on from the last one sent; None where a transcript is cheaper."""
         from zeus_plugins.middlewares.summarization.ongoing import cheaper, question, shared_messages
 
-        options, build = self._options, self._build
+        options, context = self._options, self._context
         if (
             not options.reuse_cache
             or options.model is not None
             or options.trim_tokens_to_summarize is not None
         ):
             return None
-        sent = build.last_request() if build.last_request is not None else None
+        sent = context.last_request()
         if sent is None or budget.overflow:
             return None
         asked = question(self._prompt, view.upto - start + 1, limit)
@@ -216,7 +213,7 @@ class Summarization(Middleware):
         items = list(view.items())
         new = sum(item.tokens for item in items[shared_messages(sent.messages, items) :])
         if not cheaper(
-            build.profile,
+            context.profile,
             cached_tokens=budget.used_tokens - new,
             new_tokens=new + question_tokens,
             transcript_tokens=sum(item.tokens for item in replaced) + self._counter.text(self._prompt),
@@ -237,16 +234,13 @@ class Summarization(Middleware):
         from zeus_plugins.middlewares.summarization.summariser import Summariser
         from zeus_runtime.plugin.counter import counter_for
 
-        build = self._build
+        context = self._context
         counter = self._counter
         if self._options.model is None:
-            assert build.model is not None, _ONLY_IN_RUNS
-            model, profile = build.model, build.profile
+            model, profile = context.model, context.profile
         else:
-            assert build.open_model is not None, _ONLY_IN_RUNS
-            assert build.profile_of is not None, _ONLY_IN_RUNS
-            model = build.open_model(self._options.model)
-            profile = build.profile_of(model.name)
+            model = context.open_model(self._options.model)
+            profile = context.profile_of(model.name)
             counter = counter_for(profile)
         return Summariser(
             model,
@@ -282,23 +276,3 @@ def _how(outcome: SummaryOutcome, skipped: int) -> str:
         what = "the rest" if outcome.calls else "an extract"
         said.append(f"{what} was made without a model, since the summary model failed: {outcome.failure}")
     return "; ".join(said)
-
-
-def create(options: Options, build: Build) -> Summarization:
-    """The policy.
-
-    Raises:
-        OptionsError: no Home has the prompt file.
-    """
-    return Summarization(options, build, _prompt(options.prompt, build.homes))
-
-
-def _prompt(name: str, homes: Sequence[Path]) -> str:
-    for home in homes:
-        path = home / "prompts" / name
-        if path.is_file():
-            return path.read_text(encoding="utf-8-sig").strip()
-    raise OptionsError(
-        f"no Home has the prompt file {name}",
-        remedy=f"Create prompts/{name} in a Home, or leave out the summarization option `prompt`.",
-    )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime.plugin import Doc, Minimum, Misfit, Pattern, Ref, RefTo, dataclass
+from zeus_runtime.plugin import Doc, Minimum, Misfit, OptionsError, Pattern, Ref, RefTo, dataclass
 from zeus_runtime.plugin.context import Size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from zeus_runtime.plugin import Surroundings
     from zeus_runtime.plugin.model import ModelProfile
@@ -78,8 +79,27 @@ class Options:
         unwritten = Size(fraction=0.85) if profile.known else Size(tokens=170_000)
         return self.trigger or unwritten, keep
 
+    def prompt_file(self, homes: Sequence[Path]) -> Path:
+        """The file of ``prompt`` in the nearest Home that has it.
+
+        Raises:
+            OptionsError: no Home has it.
+        """
+        candidates = (home / "prompts" / self.prompt for home in homes)
+        found = next((path for path in candidates if path.is_file()), None)
+        if found is None:
+            raise OptionsError(
+                f"no Home has the prompt file {self.prompt}",
+                remedy=f"Create prompts/{self.prompt} in a Home, or leave out the summarization option `prompt`.",
+            )
+        return found
+
     def misfits(self, surroundings: Surroundings) -> Iterator[Misfit]:
-        """Triggers and keep against the model's window and each other."""
+        """The prompt file, and triggers and keep against the model's window and each other."""
+        try:
+            self.prompt_file(surroundings.homes)
+        except OptionsError as error:
+            yield Misfit(("prompt",), error.message, error.remedy, error.code)
         if self.trigger is not None or self.keep is not None:
             trigger, keep = self.sizes(surroundings.profile)
             # The unwritten trigger for an unknown model is above its assumed limit, which triggers by itself.

@@ -11,7 +11,7 @@ def register_middlewares() -> list[Component]:
     return [
         Component(
             "truncation",
-            create="zeus_plugins.middlewares.truncation.middleware:create",
+            create="zeus_plugins.middlewares.truncation.middleware:Truncation",
             options="zeus_plugins.middlewares.truncation.options:Options",
             summary="Long arguments of old tool calls are cut; the model sees their start and where the rest is.",
         )

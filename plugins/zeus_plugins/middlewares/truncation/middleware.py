@@ -12,7 +12,7 @@ from zeus_runtime.plugin.middleware import Middleware
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.truncation.candidates import Candidate
     from zeus_plugins.middlewares.truncation.options import Options
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import RunContext
     from zeus_runtime.plugin.context import Budget, Edit, View
 
 ASK_AGAIN_AFTER = 0.1
@@ -24,15 +24,15 @@ class Truncation(Middleware):
 
     Args:
         options: what is long, and when to cut.
-        build: the model's profile, its counter, and the tools with their replayable arguments.
+        context: the model's profile, its counter, and the tools with their replayable arguments.
     """
 
     proposes = (TruncateArguments,)
 
-    def __init__(self, options: Options, build: Build) -> None:
+    def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
-        self._build = build
-        self._trigger, self._keep = options.sizes(build.profile)
+        self._context = context
+        self._trigger, self._keep = options.sizes(context.profile)
         self._seen = 0
         self._waiting: list[Candidate] = []
         self._offered: set[str] = set()
@@ -59,13 +59,12 @@ class Truncation(Middleware):
         return proposals
 
     def _replayable(self, tool: str) -> Collection[str]:
-        known = self._build.tools.get(tool)
+        known = self._context.tools.get(tool)
         declared = known.replayable_arguments if known is not None else frozenset()
         return declared | frozenset(self._options.arguments.get(tool, ()))
 
     def _edit(self, candidate: Candidate) -> TruncateArguments:
-        archive = self._build.archive
-        assert archive is not None
+        archive = self._context.archive
         file = f"the file is {candidate.path}; " if candidate.path else ""
         where = {
             name: f"{file}as it was called: {archive.argument_handle(candidate.call_id, name)}"
@@ -81,14 +80,9 @@ class Truncation(Middleware):
         )
 
     def _saving(self, candidate: Candidate, edit: TruncateArguments) -> int:
-        counter = self._build.counter
-        assert counter is not None
+        counter = self._context.counter
         before = sum(map(counter.text, candidate.arguments.values()))
         return before - sum(map(counter.text, edit.arguments.values()))
-
-
-def create(options: Options, build: Build) -> Truncation:
-    return Truncation(options, build)
 
 
 def _whole(view: View, candidate: Candidate) -> bool:

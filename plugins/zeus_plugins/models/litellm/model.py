@@ -14,11 +14,11 @@ from zeus_plugins.models.litellm.options import Options
 from zeus_runtime.plugin.model import PictureSight, most_picture_bytes
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
     from zeus_runtime.plugin.model import ModelError, ModelPiece, ModelProfile, ModelRequest
 
 
-def create(options: Options, build: Build) -> LitellmModel:
+def create(options: Options, context: PlanContext) -> LitellmModel:
     """The model the YAML chose. Nothing is imported or checked before its first call.
 
     Raises:
@@ -30,25 +30,25 @@ def create(options: Options, build: Build) -> LitellmModel:
         check_extra(options.extra)
     return LitellmModel(
         options,
-        build.environ,
-        partial(_profile, options, build),
-        partial(_sight, options, build),
-        dotenv=build.environ.keys() - build.process_environ.keys(),
+        context.environ,
+        partial(_profile, options, context),
+        partial(_sight, options, context),
+        dotenv=context.environ.keys() - context.process_environ.keys(),
     )
 
 
-def _profile(options: Options, build: Build) -> ModelProfile:
+def _profile(options: Options, context: PlanContext) -> ModelProfile:
     """The profile of this model, which need not be the agent's."""
-    if build.profile.name == options.model or build.profile_of is None:
-        return build.profile
-    return build.profile_of(options.model)
+    if context.profile.name == options.model:
+        return context.profile
+    return context.profile_of(options.model)
 
 
-def _sight(options: Options, build: Build) -> PictureSight:
+def _sight(options: Options, context: PlanContext) -> PictureSight:
     return PictureSight(
-        _profile(options, build),
-        lambda path: build.workspace.runtime.read(path, max_bytes=most_picture_bytes()),
-        write=lambda path, data: build.workspace.runtime.write(path, data),
+        _profile(options, context),
+        lambda path: context.workspace.runtime.read(path, max_bytes=most_picture_bytes()),
+        write=lambda path, data: context.workspace.runtime.write(path, data),
     )
 
 

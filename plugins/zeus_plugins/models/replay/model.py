@@ -18,16 +18,16 @@ from zeus_runtime.plugin.model import (
 )
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
 
 
-def create(options: Options, build: Build) -> ReplayModel:
+def create(options: Options, context: PlanContext) -> ReplayModel:
     """The model the YAML chose.
 
     Raises:
         CassetteError: there is no such cassette, or the file is none.
     """
-    return ReplayModel(build.directory / options.cassette, options)
+    return ReplayModel(context.directory / options.cassette, options)
 
 
 class ReplayModel:

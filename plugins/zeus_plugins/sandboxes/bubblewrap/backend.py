@@ -23,7 +23,7 @@ from zeus_runtime.plugin.sandbox import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
     from zeus_runtime.plugin.sandbox import Outcome, Program, SandboxLimits, SandboxSessions
 
 _ALL: Final[frozenset[SandboxLimit]] = frozenset(
@@ -99,7 +99,7 @@ def sandboxes(options: Options, directory: Path, environ: Mapping[str, str]) -> 
     return folder_sandboxes(contained, directory / options.folder, keep_days=options.keep_days)
 
 
-def create(options: Options, build: Build) -> SandboxSessions:
+def create(options: Options, context: PlanContext) -> SandboxSessions:
     """The backend of the config.
 
     Raises:
@@ -107,8 +107,8 @@ def create(options: Options, build: Build) -> SandboxSessions:
         LinkedFolderError: the folder is in ``.zeus``, and a link leads there.
     """
     if options.rootfs is not None:
-        _require_shown(build, build.directory / options.rootfs, "rootfs")
-        if not _has(build.directory / options.rootfs, "bin/sh"):
+        _require_shown(context, context.directory / options.rootfs, "rootfs")
+        if not _has(context.directory / options.rootfs, "bin/sh"):
             raise OptionsError(
                 f"bubblewrap: the rootfs {options.rootfs} is no folder with a bin/sh in it",
                 remedy="A relative path starts at the working directory.",
@@ -118,12 +118,12 @@ def create(options: Options, build: Build) -> SandboxSessions:
         _need_python(options.python)
         prefix = host_root(options.python).prefix
         if prefix not in (None, host_root(None).prefix):
-            _require_shown(build, prefix, "python")
-    return sandboxes(options, build.directory, build.process_environ)
+            _require_shown(context, prefix, "python")
+    return sandboxes(options, context.directory, context.process_environ)
 
 
-def _require_shown(build: Build, folder: Path, option: str) -> None:
-    reason = build.workspace.mount_refusal(folder)
+def _require_shown(context: PlanContext, folder: Path, option: str) -> None:
+    reason = context.workspace.mount_refusal(folder)
     if reason is not None:
         raise OptionsError(
             f"bubblewrap: programs may not see {folder}: {reason}",

@@ -20,7 +20,7 @@ from zeus_runtime.plugin.sandbox import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
     from zeus_runtime.plugin.sandbox import Outcome, Program, SandboxLimits, SandboxSessions
 
 _PROBE_SECONDS: Final = 10
@@ -117,6 +117,6 @@ def sandboxes(options: Options, directory: Path, environ: Mapping[str, str]) -> 
     return folder_sandboxes(contained, directory / options.folder, keep_days=options.keep_days)
 
 
-def create(options: Options, build: Build) -> SandboxSessions:
+def create(options: Options, context: PlanContext) -> SandboxSessions:
     """The backend of the config."""
-    return sandboxes(options, build.directory, build.process_environ)
+    return sandboxes(options, context.directory, context.process_environ)

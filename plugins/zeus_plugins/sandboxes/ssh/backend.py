@@ -13,7 +13,7 @@ from zeus_runtime.plugin import OptionsError
 from zeus_runtime.plugin.sandbox import SandboxSessions
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
 
 
 def sandboxes(options: Options, directory: Path, environ: Mapping[str, str]) -> SandboxSessions:
@@ -22,7 +22,7 @@ def sandboxes(options: Options, directory: Path, environ: Mapping[str, str]) -> 
     return SandboxSessions(machine, FarFolders(machine, options.keep_days))
 
 
-def create(options: Options, build: Build) -> SandboxSessions:
+def create(options: Options, context: PlanContext) -> SandboxSessions:
     """The backend of the config.
 
     Raises:
@@ -34,4 +34,4 @@ def create(options: Options, build: Build) -> SandboxSessions:
             remedy="Name the key file with `key`, or remove `passphrase`: ssh-agent asks for it by itself.",
             where="passphrase",
         )
-    return sandboxes(options, build.directory, build.process_environ)
+    return sandboxes(options, context.directory, context.process_environ)

@@ -10,7 +10,7 @@ from zeus_runtime.plugin import Doc, Minimum, MissingError, RunError
 from zeus_runtime.plugin.search import SearchHit
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
 
 
 SafeSearch: TypeAlias = Literal["on", "moderate", "off"]
@@ -68,7 +68,7 @@ class DuckDuckGo:
         return [SearchHit(each.title, each.href, each.body) for each in found[:max_results]]
 
 
-def create(options: Options, build: Build) -> DuckDuckGo:
+def create(options: Options, context: PlanContext) -> DuckDuckGo:
     """The search.
 
     Raises:

@@ -22,7 +22,7 @@ from zeus_runtime.plugin import (
 from zeus_runtime.plugin.search import SearchHit
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
 
 
 _MAX_BYTES: Final = 5_000_000
@@ -132,7 +132,7 @@ def _is_address(url: str) -> bool:
         return False
 
 
-def create(options: Options, build: Build) -> Tavily:
+def create(options: Options, context: PlanContext) -> Tavily:
     """The search.
 
     Raises:
@@ -146,7 +146,7 @@ def create(options: Options, build: Build) -> Tavily:
             where="base_url",
         )
     given = (
-        options.api_key.reveal() if options.api_key is not None else build.environ.get("TAVILY_API_KEY", "")
+        options.api_key.reveal() if options.api_key is not None else context.environ.get("TAVILY_API_KEY", "")
     )
     key = given.strip()
     if not (key.isascii() and key.isprintable()):

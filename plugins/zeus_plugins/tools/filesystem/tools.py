@@ -14,7 +14,7 @@ from zeus_runtime.plugin.files import expand_braces
 from zeus_runtime.plugin.tool import Tool
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
 
 
 class PatternError(ZeusError):
@@ -24,8 +24,8 @@ class PatternError(ZeusError):
     code = "pattern"
 
 
-def create(options: Options, build: Build) -> Sequence[Tool]:
-    """``ls read_file write_file edit_file glob grep`` over the build's workspace; without the writers if read-only.
+def create(options: Options, context: PlanContext) -> Sequence[Tool]:
+    """``ls read_file write_file edit_file glob grep`` over the agent's workspace; without the writers if read-only.
 
     Raises:
         PatternError: a pattern of the options stands for too many.
@@ -35,9 +35,9 @@ def create(options: Options, build: Build) -> Sequence[Tool]:
             expand_braces(pattern)
         except ValueError as error:
             raise PatternError(f"filesystem: {error}", remedy="Write several patterns.") from None
-    files = build.workspace
+    files = context.workspace
     return [
-        *reading_tools(files, options, sees=build.profile.vision),
+        *reading_tools(files, options, sees=context.profile.vision),
         *(() if options.read_only else changing_tools(files, options)),
         *finding_tools(files, options),
     ]

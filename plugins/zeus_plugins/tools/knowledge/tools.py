@@ -10,22 +10,22 @@ from zeus_runtime.plugin import Minimum, printable
 from zeus_runtime.plugin.tool import Tool, ToolResult, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
     from zeus_runtime.plugin.files import WorkspaceFiles
     from zeus_runtime.plugin.knowledge import KnowledgeService
 
 MAX_BYTES: Final = 100_000_000
 
 
-def create(options: Options | None, build: Build) -> Sequence[Tool]:
+def create(options: Options | None, context: PlanContext) -> Sequence[Tool]:
     """The three tools where the config links a knowledge base, else none."""
-    if build.knowledge is None:
+    if context.knowledge is None:
         return []
     given = options or Options()
     return [
-        _search(given, build.knowledge),
-        _list(build.knowledge),
-        _parse(given, build.workspace),
+        _search(given, context.knowledge),
+        _list(context.knowledge),
+        _parse(given, context.workspace),
     ]
 
 

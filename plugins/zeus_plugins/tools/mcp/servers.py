@@ -13,7 +13,7 @@ from zeus_runtime.plugin.tool import BROWSER_SERVER, McpServer, servers_in_file
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.options import Options
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
     from zeus_runtime.plugin.tool import Category, Connector
 
 _ORDER = ("mcp", "oauth", "browser", "desktop")
@@ -47,16 +47,18 @@ class PlannedServer:
         return self.spec.command is None
 
 
-def servers_of(options: Options, build: Build) -> tuple[Sequence[PlannedServer], Sequence[PlannedServer]]:
+def servers_of(
+    options: Options, context: PlanContext
+) -> tuple[Sequence[PlannedServer], Sequence[PlannedServer]]:
     """The servers, those with OAuth after the others, connectors last; and those that are disabled.
 
     Raises:
         OptionsError: a file or an entry in it is wrong, or names a server that the YAML has too.
     """
-    specs = dict(build.config.mcp_servers)
+    specs = dict(context.config.mcp_servers)
     for index, file in enumerate(options.files):
         where = f"files.{index}"
-        for name, spec in servers_in_file(Path(file), build.environ, where=where).items():
+        for name, spec in servers_in_file(Path(file), context.environ, where=where).items():
             if name in specs:
                 raise OptionsError(
                     f"{Path(file).name} has a server {name!r}, and so has the YAML or an earlier file",
@@ -64,12 +66,12 @@ def servers_of(options: Options, build: Build) -> tuple[Sequence[PlannedServer],
                     where=where,
                 )
             specs[name] = spec
-    connectors = dict(_connectors(build))
+    connectors = dict(_connectors(context))
     driven = {connector.server: kind for kind, connector in connectors.items() if connector.server}
-    servers = [_server(name, spec, driven.get(name), connectors, build) for name, spec in specs.items()]
+    servers = [_server(name, spec, driven.get(name), connectors, context) for name, spec in specs.items()]
     browser = connectors.get("browser")
     if browser is not None and browser.server is None:
-        servers.append(_server("browser", BROWSER_SERVER, "browser", connectors, build))
+        servers.append(_server("browser", BROWSER_SERVER, "browser", connectors, context))
     servers.sort(key=lambda server: _ORDER.index(server.category))
     return [each for each in servers if not each.spec.disabled], [
         each for each in servers if each.spec.disabled
@@ -79,8 +81,8 @@ def servers_of(options: Options, build: Build) -> tuple[Sequence[PlannedServer],
 _Kind = Literal["browser", "desktop"]
 
 
-def _connectors(build: Build) -> Iterator[tuple[_Kind, Connector]]:
-    configured = build.config.connectors
+def _connectors(context: PlanContext) -> Iterator[tuple[_Kind, Connector]]:
+    configured = context.config.connectors
     if configured.browser is not None:
         yield "browser", configured.browser
     if configured.desktop is not None:
@@ -88,19 +90,23 @@ def _connectors(build: Build) -> Iterator[tuple[_Kind, Connector]]:
 
 
 def _server(
-    name: str, spec: McpServer, kind: _Kind | None, connectors: Mapping[_Kind, Connector], build: Build
+    name: str,
+    spec: McpServer,
+    kind: _Kind | None,
+    connectors: Mapping[_Kind, Connector],
+    context: PlanContext,
 ) -> PlannedServer:
     category: Category = kind or ("oauth" if spec.authorised else "mcp")
     prefix = prefix_of(name) if spec.prefix is None else spec.prefix
-    instructions = "" if kind is None else _instructions(kind, connectors[kind], build)
+    instructions = "" if kind is None else _instructions(kind, connectors[kind], context)
     return PlannedServer(name, spec, category, prefix, instructions)
 
 
-def _instructions(kind: _Kind, connector: Connector, build: Build) -> str:
+def _instructions(kind: _Kind, connector: Connector, context: PlanContext) -> str:
     if connector.prompt is not None:
         candidates = [Path(connector.prompt)]
     else:
-        candidates = [home / "prompts" / f"{kind.upper()}.md" for home in build.homes]
+        candidates = [home / "prompts" / f"{kind.upper()}.md" for home in context.homes]
     for path in candidates:
         try:
             return path.read_text(encoding="utf-8").strip()

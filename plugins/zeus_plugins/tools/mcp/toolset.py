@@ -19,11 +19,11 @@ from zeus_runtime.plugin.tool import Account, Connection, Tool, ToolResult, Tool
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.capabilities import Offered
     from zeus_plugins.tools.mcp.connection import Link
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
     from zeus_runtime.plugin.tool import Tell
 
 
-def create(options: Options | None, build: Build) -> McpToolset:
+def create(options: Options | None, context: PlanContext) -> McpToolset:
     """The servers' tools; nothing is started before the toolset is opened.
 
     Raises:
@@ -37,8 +37,8 @@ def create(options: Options | None, build: Build) -> McpToolset:
             "MCP servers need the package mcp", remedy="Install it: pip install 'zeus-runtime[mcp]'."
         )
     options = options or Options()
-    servers, disabled = servers_of(options, build)
-    return McpToolset(servers, disabled, options, build)
+    servers, disabled = servers_of(options, context)
+    return McpToolset(servers, disabled, options, context)
 
 
 class McpToolset(Toolset):
@@ -48,7 +48,7 @@ class McpToolset(Toolset):
         servers: which, in the order of their tools.
         disabled: those that are only listed.
         options: the component's.
-        build: what the agent is made with.
+        context: what the agent is made with.
     """
 
     def __init__(
@@ -56,13 +56,15 @@ class McpToolset(Toolset):
         servers: Sequence[PlannedServer],
         disabled: Sequence[PlannedServer],
         options: Options,
-        build: Build,
+        context: PlanContext,
     ) -> None:
         self._options = options
-        self._build = build
+        self._context = context
         self._servers = servers
         self._disabled = disabled
+        # `open` sets both: there is nothing to count without a link.
         self._links: Sequence[Link] = ()
+        self._count: Callable[[str], int]
         self._tools: Sequence[Tool] | None = None
 
     @property
@@ -70,23 +72,27 @@ class McpToolset(Toolset):
         """The servers, started or not."""
         return self._servers
 
-    async def open(self, tell: Tell) -> None:
+    async def open(self, tell: Tell, count: Callable[[str], int]) -> None:
         import asyncio
 
         from zeus_plugins.tools.mcp.connection import Link, SharedParts
         from zeus_plugins.tools.mcp.transports import StartPlace
 
-        build = self._build
+        context = self._context
         ground = SharedParts(
             self._options,
             StartPlace(
-                build.directory, build.process_environ, self._options.log_kilobytes * 1_000, build.permit
+                context.directory,
+                context.process_environ,
+                self._options.log_kilobytes * 1_000,
+                context.permit,
             ),
-            build.workspace,
-            lambda server: provider_of(server, build.process_environ, build.learn),
-            lambda server: written_at(server, build.process_environ),
+            context.workspace,
+            lambda server: provider_of(server, context.process_environ, context.learn),
+            lambda server: written_at(server, context.process_environ),
         )
         self._links = [Link(server, ground, self._changed) for server in self._servers]
+        self._count = count
         await asyncio.gather(*(link.start(tell) for link in self._links))
 
     async def aclose(self) -> None:
@@ -157,19 +163,19 @@ class McpToolset(Toolset):
     def accounts(self) -> Sequence[Account]:
         from zeus_plugins.tools.mcp.oauth.account import account_of
 
-        return [account_of(server, self._build) for server in self._servers if uses_oauth(server)]
+        return [account_of(server, self._context) for server in self._servers if uses_oauth(server)]
 
     async def log_in(self, account: str, show: Callable[[str], None]) -> int:
         from zeus_plugins.tools.mcp.oauth.account import log_in
         from zeus_plugins.tools.mcp.sdk import quieten
 
         quieten()
-        return await log_in(self._with_account(account), self._build, show)
+        return await log_in(self._with_account(account), self._context, show)
 
     async def log_out(self, account: str) -> bool:
         from zeus_plugins.tools.mcp.oauth.account import log_out
 
-        return await log_out(self._with_account(account), self._build)
+        return await log_out(self._with_account(account), self._context)
 
     def _with_account(self, name: str) -> PlannedServer:
         return next(server for server in self._servers if server.name == name and uses_oauth(server))
@@ -192,16 +198,14 @@ class McpToolset(Toolset):
         large."""
         asked = [link for link in self._links if link.server.spec.discoverable]
         undecided = [link for link in self._links if link.server.spec.discoverable is None]
-        counter = self._build.counter
-        if counter is not None:
-            texts = [
-                json.dumps([tool.name, tool.description, tool.parameters], ensure_ascii=False)
-                for link in undecided
-                for tool in link.offer.tools
-            ]
-            limit = self._options.schema_share * self._build.profile.max_input_tokens
-            if texts and sum(counter.text(text) for text in texts) > limit:
-                asked += undecided
+        texts = [
+            json.dumps([tool.name, tool.description, tool.parameters], ensure_ascii=False)
+            for link in undecided
+            for tool in link.offer.tools
+        ]
+        limit = self._options.schema_share * self._context.profile.max_input_tokens
+        if texts and sum(map(self._count, texts)) > limit:
+            asked += undecided
         return frozenset(link.server.name for link in asked)
 
 

@@ -12,17 +12,17 @@ from zeus_runtime.plugin.memory import MemoryType, Scope, UnknownMemoryError
 from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
     from zeus_runtime.plugin.memory import MemoryItem, MemoryService, Saved
 
 _RUNS_REMEMBERED = 256
 
 
-def create(options: Options | None, build: Build) -> Sequence[Tool]:
+def create(options: Options | None, context: PlanContext) -> Sequence[Tool]:
     """``memory_save memory_search memory_delete memory_stats``; none without a memory that is not required."""
-    if build.memory is None and options is not None and not options.required:
+    if context.memory is None and options is not None and not options.required:
         return []
-    memory = SharedMemory(options or Options(), build.memory)
+    memory = SharedMemory(options or Options(), context.memory)
     return [_save(memory), _search(memory), _delete(memory), _stats(memory)]
 
 

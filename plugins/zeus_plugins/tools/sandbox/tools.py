@@ -14,7 +14,7 @@ from zeus_runtime.plugin.sandbox import WORKING_FOLDER, Program, SandboxError
 from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
     from zeus_runtime.plugin.files import WorkspaceFiles
     from zeus_runtime.plugin.sandbox import SandboxBackend, SandboxCapabilities
 
@@ -22,22 +22,21 @@ _COMMANDS = {"python": ("python3", "/tmp/code.py"), "shell": ("/bin/sh", "/tmp/c
 _MOST_LISTED = 50
 
 
-def create(options: Options, build: Build) -> Sequence[Tool]:
+def create(options: Options, context: PlanContext) -> Sequence[Tool]:
     """``create_sandbox execute_code copy_from_sandbox``.
 
     Raises:
         OptionsError: the backend does not keep a limit that the YAML sets, or contains less than it demands.
         SandboxUnavailableError: nothing can be contained here; the tools are off then.
     """
-    assert build.sandboxes is not None
-    backend = build.sandboxes.open(options.backend)
+    backend = context.sandboxes.open(options.backend)
     _refuse_open(options, backend)
     backend.check()
     _refuse_unkept(options, backend)
     return [
-        _create_sandbox(options, backend, build.workspace),
+        _create_sandbox(options, backend, context.workspace),
         _execute_code(options, backend),
-        _copy_from_sandbox(options, backend, build.workspace),
+        _copy_from_sandbox(options, backend, context.workspace),
     ]
 
 

@@ -10,7 +10,7 @@ from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.subagents.options import Options
-    from zeus_runtime.plugin import Build, SubAgent
+    from zeus_runtime.plugin import PlanContext, SubAgent
 
 _KNOWS = {
     "isolated": "knows nothing but your prompt",
@@ -22,9 +22,9 @@ _KNOWS = {
 GENERAL: Final = "general"
 
 
-def create(options: Options, build: Build) -> Sequence[Tool]:
+def create(options: Options, context: PlanContext) -> Sequence[Tool]:
     """``task``, where there are agents: the config's, and the general one if it is wanted."""
-    own = build.config.agents
+    own = context.config.agents
     brought = {GENERAL: _general()} if options.general and GENERAL not in own else {}
     return [_task({**brought, **own}, brought)] if brought or own else []
 

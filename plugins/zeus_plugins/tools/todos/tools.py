@@ -10,7 +10,7 @@ from zeus_plugins.tools.todos.options import Options
 from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
 
 STATE = "todos"
 """The name the list is kept under (``ToolResult.state``, ``ToolRun.state``): a list of Todo."""
@@ -25,7 +25,7 @@ class Todo(TypedDict):
     status: Literal["pending", "in_progress", "completed"]
 
 
-def create(options: Options | None, build: Build) -> Sequence[Tool]:
+def create(options: Options | None, context: PlanContext) -> Sequence[Tool]:
     """``write_todos read_todos``."""
     return [_write_todos(options or Options()), _read_todos()]
 

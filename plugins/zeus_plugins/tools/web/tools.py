@@ -11,7 +11,7 @@ from zeus_runtime.plugin import Minimum, MissingError, Ref, cut_text
 from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
     from zeus_runtime.plugin.search import SearchHit, WebSearch
 
 _NEEDED: Final = ("httpcore", "anyio", "markdownify", "charset_normalizer")
@@ -19,7 +19,7 @@ _QUERY_CHARACTERS: Final = 400
 _HIT_CHARACTERS: Final = 1_000
 
 
-def create(options: Options, build: Build) -> Sequence[Tool]:
+def create(options: Options, context: PlanContext) -> Sequence[Tool]:
     """``web_search web_fetch``.
 
     Raises:
@@ -30,9 +30,8 @@ def create(options: Options, build: Build) -> Sequence[Tool]:
         raise MissingError(
             f"the web tools need {', '.join(absent)}", remedy="Install it: pip install 'zeus-runtime[web]'"
         )
-    assert build.open_component is not None
-    chosen = options.search or Ref("tavily" if build.environ.get("TAVILY_API_KEY") else "duckduckgo")
-    search: WebSearch = build.open_component("search", chosen)
+    chosen = options.search or Ref("tavily" if context.environ.get("TAVILY_API_KEY") else "duckduckgo")
+    search: WebSearch = context.open_component("search", chosen)
     return [_web_search(search, options), _web_fetch(options)]
 
 

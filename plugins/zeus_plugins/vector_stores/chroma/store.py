@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from zeus_plugins.vector_stores.chroma.options import Options
-from zeus_runtime.plugin import Build, MissingError
+from zeus_runtime.plugin import MissingError, PlanContext
 from zeus_runtime.plugin.checkpointer import claim, make_private, sqlite_file
 from zeus_runtime.plugin.files import own_path
 from zeus_runtime.plugin.memory import Embedding
@@ -279,11 +279,11 @@ def _any(*conditions: dict[str, Any]) -> dict[str, Any]:
     return conditions[0] if len(conditions) == 1 else {"$or": list(conditions)}
 
 
-def create(options: Options, build: Build) -> ChromaVectorStore:
+def create(options: Options, context: PlanContext) -> ChromaVectorStore:
     """The store of the folder that the options name, or the one beside the database."""
     if options.path is not None:
-        return ChromaVectorStore((build.directory / options.path).resolve())
-    file = sqlite_file(build.config.storage.url, build.directory)
+        return ChromaVectorStore((context.directory / options.path).resolve())
+    file = sqlite_file(context.config.storage.url, context.directory)
     if file is None:
-        return ChromaVectorStore(own_path(build.directory / ".zeus" / "chroma").resolve())
+        return ChromaVectorStore(own_path(context.directory / ".zeus" / "chroma").resolve())
     return ChromaVectorStore(own_path(file.with_name(f"{file.name}-chroma")))

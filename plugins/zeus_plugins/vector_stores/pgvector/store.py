@@ -20,7 +20,7 @@ from zeus_plugins.vector_stores.pgvector.copies import Copies, VisibleCopies, co
 from zeus_plugins.vector_stores.pgvector.graphs import INDEXABLE, indexed_dimensions, make_graphs
 from zeus_plugins.vector_stores.pgvector.options import Options
 from zeus_plugins.vector_stores.pgvector.schema import prepare
-from zeus_runtime.plugin import Build, MissingError
+from zeus_runtime.plugin import MissingError, PlanContext
 from zeus_runtime.plugin.vector_store import AtHand, Entry, VectorQuery, VectorStore
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def _within(query: VectorQuery) -> tuple[str | None, dict[str, Any]]:
     return condition, values
 
 
-def create(options: Options, _build: Build) -> PgVectorStore:
+def create(options: Options, _context: PlanContext) -> PgVectorStore:
     """The store; it is where the memories are."""
     return PgVectorStore(options)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from zeus_plugins.vector_stores.sqlite.shelf import Shelf
 from zeus_plugins.vector_stores.sqlite.visible import Numbers, covered
-from zeus_runtime.plugin import Build, MissingError
+from zeus_runtime.plugin import MissingError, PlanContext
 from zeus_runtime.plugin.memory import Embedding, Reach
 from zeus_runtime.plugin.vector_store import Entry, VectorQuery, VectorStore
 
@@ -206,7 +206,7 @@ class _Copy:
                     del self._seqs[item_id]
 
 
-def create(_options: None, _build: Build) -> SqliteVectorStore:
+def create(_options: None, _context: PlanContext) -> SqliteVectorStore:
     """The store; it is where the memories are."""
     return SqliteVectorStore()
 

@@ -66,7 +66,7 @@ async def log_in(running: Agent) -> int:
     def show(url: str) -> None:
         opened.append(asyncio.create_task(follow(url)))
 
-    tools: int = await planned.create(running.plan.build).log_in("far", show)
+    tools: int = await planned.create(running.plan.context).log_in("far", show)
     await asyncio.gather(*opened)
     return tools
 
@@ -74,8 +74,8 @@ async def log_in(running: Agent) -> int:
 def expire(running: Agent) -> None:
     """Let time pass until the kept access token has expired."""
     (planned,) = running.plan.opens
-    (server,) = planned.create(running.plan.build).servers
-    store = account_store(server, running.plan.build.process_environ)
+    (server,) = planned.create(running.plan.context).servers
+    store = account_store(server, running.plan.context.process_environ)
     store.write({**(store.read() or {}), "expires_at": 1.0})
 
 
@@ -453,7 +453,7 @@ async def test_logging_out_takes_the_right_back_and_forgets_it(tmp_path: Path) -
     async with serving(authority) as served:
         running = agent(tmp_path, adding(), oauth(served))
         await log_in(running)
-        toolset = running.plan.opens[0].create(running.plan.build)
+        toolset = running.plan.opens[0].create(running.plan.context)
         assert [each.authorised for each in toolset.accounts()] == [True]
         assert await toolset.log_out("far")
         assert [each.authorised for each in toolset.accounts()] == [False]

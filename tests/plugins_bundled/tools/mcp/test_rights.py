@@ -39,12 +39,12 @@ def notices(events: list[Event]) -> list[str]:
 
 def toolset_of(running: Agent) -> Any:
     (planned,) = running.plan.opens
-    return planned.create(running.plan.build)
+    return planned.create(running.plan.context)
 
 
 def store_of(running: Agent) -> AccountStore:
     (server,) = toolset_of(running).servers
-    return account_store(server, running.plan.build.process_environ)
+    return account_store(server, running.plan.context.process_environ)
 
 
 async def never(scope: Any, receive: Any, send: Any) -> None:

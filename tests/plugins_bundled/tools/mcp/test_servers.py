@@ -22,7 +22,7 @@ from zeus_runtime import Agent, ConfigError, MissingError
 def servers(folder: Path, yaml: str, environ: dict[str, str] | None = None) -> Any:
     config = write_agent(folder, yaml, tools="[{mcp: {files: [.mcp.json]}}, probe]")
     agent = Agent.from_config(config, directory=folder, model=script(), environ=environ or {})
-    return agent.plan.opens[0].create(agent.plan.build).servers
+    return agent.plan.opens[0].create(agent.plan.context).servers
 
 
 @given(st.text(max_size=80), st.text(min_size=1, max_size=120))

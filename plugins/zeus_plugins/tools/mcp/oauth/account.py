@@ -16,18 +16,18 @@ from zeus_runtime.plugin.tool import Account
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.servers import PlannedServer
-    from zeus_runtime.plugin import Build
+    from zeus_runtime.plugin import PlanContext
 
 _SECONDS: Final = 120
 """How long a login may take beside the time that a person has."""
 
 
-def account_of(server: PlannedServer, build: Build) -> Account:
+def account_of(server: PlannedServer, context: PlanContext) -> Account:
     """How it is with a server's account."""
     from zeus_plugins.tools.mcp.oauth.provider import scopes_of
 
     try:
-        kept = account_store(server, build.process_environ, build.learn).read()
+        kept = account_store(server, context.process_environ, context.learn).read()
     except OptionsError as error:
         return Account(server.name, server.spec.address or "", authorised=False, detail=error.message)
     if kept is None:
@@ -52,7 +52,7 @@ def _moment(seconds: float) -> str:
         return "further than a calendar goes"
 
 
-async def log_in(server: PlannedServer, build: Build, show: Callable[[str], None]) -> int:
+async def log_in(server: PlannedServer, context: PlanContext, show: Callable[[str], None]) -> int:
     """Let a person authorise a server's account.
 
     Args:
@@ -76,7 +76,7 @@ async def log_in(server: PlannedServer, build: Build, show: Callable[[str], None
     from zeus_plugins.tools.mcp.transports import address
 
     quieten()
-    store = account_store(server, build.process_environ, build.learn)
+    store = account_store(server, context.process_environ, context.learn)
     store.check()
 
     def shown(url: str) -> None:
@@ -92,7 +92,7 @@ async def log_in(server: PlannedServer, build: Build, show: Callable[[str], None
             provider = AccountProvider(server, store, person)
             mode: Any = "legacy" if server.spec.type == "sse" else "auto"
             sieve = Sieve()
-            transport = sieve.over(address(server, build.permit, provider))
+            transport = sieve.over(address(server, context.permit, provider))
             async with Client(transport, cache=None, mode=mode) as client:
                 return len((await read_offer(client, server, sieve)).tools)
     except Exception as error:
@@ -120,7 +120,7 @@ def _remedy(server: PlannedServer, error: Exception, why: str) -> str:
     return "Try again; --no-browser only prints the address."
 
 
-async def log_out(server: PlannedServer, build: Build) -> bool:
+async def log_out(server: PlannedServer, context: PlanContext) -> bool:
     """Take an account's right back at its server, as far as it has a way for that, and forget it.
 
     Returns:
@@ -130,7 +130,7 @@ async def log_out(server: PlannedServer, build: Build) -> bool:
         RunError: it is forgotten, and its server still has it.
         OptionsError: it cannot be forgotten.
     """
-    store = account_store(server, build.process_environ, build.learn)
+    store = account_store(server, context.process_environ, context.learn)
     # Whoever renews it at this moment would write it anew.
     async with store.locked():
         try:
