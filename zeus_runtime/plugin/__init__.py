@@ -10,6 +10,9 @@ A plugin is a module with one function, found by an entry point in the group ``z
 
 ``Options`` is a ``dataclass`` (this package's) or a pydantic model; its annotations are the YAML's schema: ``Doc``,
 ``Minimum``, ``AlsoCalled`` and the other markers below add to it. Each kind of component has a module in this package.
+
+``create(options, context)`` gets the agent's ``PlanContext``, which exists without a run. A middleware belongs to a
+run: its ``create`` is its class, which each run calls with a ``RunContext``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,20 @@
 
 ``tools`` and ``sections`` add to the prompt; ``edits`` proposes removals from the view; ``wrap_run``,
 ``wrap_model_call`` and ``wrap_tool_call`` surround one run, one request, one call.
+
+A component's ``create`` is the class. Each run calls it with the options and its ``RunContext``; planning creates no
+instance and calls only the class method ``tools``::
+
+    from zeus_runtime.plugin import Component, hookimpl
+    from zeus_runtime.plugin.middleware import Middleware
+
+    class Patience(Middleware):
+        def __init__(self, options, context):
+            self.counter = context.counter
+
+    @hookimpl
+    def register_middlewares():
+        return [Component("patience", create=Patience)]
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Tools and toolsets.
 
-``tool`` makes a ``Tool`` from a typed function; its category decides in which modes it is offered. A ``Toolset`` is
-opened for a run and provides tools that are known only then.
+``tool`` makes a ``Tool`` from a typed function; its category decides in which modes it is offered. A component creates
+its tools once, for plans and all runs; a function that needs its run asks for a parameter ``run``. A ``Toolset`` is
+opened before an agent's first run and provides tools that are known only then.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from langchain_core.tools import tool
 from langgraph.types import Command
 
 from tests.support.agents import TOOLS, PositionModel, call, calling, play, script, write_agent
-from zeus_runtime import Agent, from_langchain_middleware
+from zeus_runtime import Agent, ConfigError, from_langchain_middleware
 from zeus_runtime.bridges.langchain import UnsupportedError
 from zeus_runtime.events import Event, RunCompleted, RunFailed, ToolCallResult
 from zeus_runtime.plugin.model import ModelError
@@ -399,6 +399,43 @@ async def test_its_tools_are_offered_with_their_access_class(tmp_path: Path) -> 
     for access, expected in (("read", "read"), ({}, "write")):
         (offered,) = from_langchain_middleware(Pinging, tool_access=access).tools(None, NO_CONTEXT)
         assert offered.access == expected
+
+
+async def test_its_tools_share_the_state_of_the_run_s_own_instance(tmp_path: Path) -> None:
+    class Counting(AgentMiddleware):
+        def __init__(self) -> None:
+            self.asked = 0
+
+            @tool
+            def asked() -> str:
+                """How often the model was asked."""
+                return str(self.asked)
+
+            self.tools = [asked]
+
+        def before_model(self, state: Any, runtime: Any) -> None:
+            self.asked += 1
+
+    events = await played(
+        tmp_path, Counting, script(calling(call("asked", "c1")), "done"), tool_access="read"
+    )
+    assert results_of(events) == [("1", False)]
+
+
+@pytest.mark.parametrize(
+    ("given", "is_refused"), [(ModelRetryMiddleware, False), (ToolRetryMiddleware, True)]
+)
+def test_only_one_that_wraps_tool_calls_is_refused_below_approvals(
+    tmp_path: Path, given: Callable[[], Any], is_refused: bool
+) -> None:
+    global make, options
+    make, options = given, {}
+    config = write_agent(tmp_path, "middlewares: [approve, bridged]\n", plugin=HOLDER)
+    if is_refused:
+        with pytest.raises(ConfigError, match="changed-after-asking"):
+            Agent.from_config(config, directory=tmp_path)
+    else:
+        assert Agent.from_config(config, directory=tmp_path).plan
 
 
 @pytest.mark.parametrize("slow", [False, True])

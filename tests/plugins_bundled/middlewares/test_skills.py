@@ -46,6 +46,18 @@ async def test_where_there_are_no_skills_nothing_is_sent(tmp_path: Path) -> None
     assert with_none.requests[0].tools == without.requests[0].tools
 
 
+async def test_the_first_skill_that_is_written_between_two_runs_brings_its_tools(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    model = script("none yet", calling(call("load_skill", "c", name="tables")), "done")
+    config = write_agent(tmp_path, skills_yaml())
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        first = await agent.run("hello")
+        write_skill(tmp_path / "home/skills", "tables")
+        await agent.run("now", session=first.session)
+    assert "load_skill" not in [each.name for each in model.requests[0].tools]
+    assert BODY.strip() in texts(list(model.requests[-1].messages))[-1]
+
+
 async def test_a_loaded_skill_brings_its_body_and_its_files(tmp_path: Path, home: Path) -> None:
     spoken = await talk(tmp_path, skills_yaml(), calling(call("load_skill", "c", name="tables")), "done")
     result = texts(spoken.last)[-1]

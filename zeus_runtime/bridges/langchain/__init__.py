@@ -1,7 +1,7 @@
 """LangChain tools and ``AgentMiddleware`` as Zeus tools and middlewares.
 
-A plugin calls ``from_langchain_tool`` or ``from_langchain_middleware`` in its ``create``. Features that Zeus does not
-support are refused there, so the config fails before it runs. docs/how-to/langchain.md lists the supported features.
+A plugin calls ``from_langchain_tool`` in a component's ``create``; ``from_langchain_middleware`` makes a ``create``.
+Features that Zeus does not support are refused before anything runs. docs/how-to/langchain.md lists the supported ones.
 """
 
 from __future__ import annotations
