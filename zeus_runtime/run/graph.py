@@ -50,7 +50,7 @@ class State(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class RunContext:
+class GraphContext:
     """The run that the graph's nodes work for; LangGraph passes it to them besides the state."""
 
     run: Run
@@ -90,7 +90,7 @@ class Dispatch(TypedDict):
 def build_graph(saver: Saver) -> Graph:
     """The compiled graph; it serves every run of an agent, and gets the run as its runtime context."""
 
-    async def model(state: State, runtime: Runtime[RunContext]) -> Command[Any]:
+    async def model(state: State, runtime: Runtime[GraphContext]) -> Command[Any]:
         run = runtime.context.run
         seq = state["cursor"] + 1
         with _unspoken():
@@ -104,7 +104,7 @@ def build_graph(saver: Saver) -> Graph:
         ]
         return Command(update={"cursor": seq}, goto=goto or END)
 
-    async def tool(state: Dispatch, runtime: Runtime[RunContext]) -> State:
+    async def tool(state: Dispatch, runtime: Runtime[GraphContext]) -> State:
         answer, index = state["answer"], state["index"]
         seq = answer + 1 + index
         run = runtime.context.run
@@ -117,7 +117,7 @@ def build_graph(saver: Saver) -> Graph:
                 raise GraphInterrupt([Interrupt([each.id for each in waits.pending])]) from None
         return {"cursor": seq}
 
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(State, context_schema=RunContext)
+    graph: StateGraph[Any, Any, Any, Any] = StateGraph(State, context_schema=GraphContext)
     graph.add_node("model", model, destinations=("tool", END))
     graph.add_node("tool", tool, input_schema=Dispatch)
     graph.add_edge(START, "model")

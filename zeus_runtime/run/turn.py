@@ -23,7 +23,7 @@ from zeus_runtime.run.approvals import ApprovalNeededError
 from zeus_runtime.run.attachments import KEY, pictures_shown
 from zeus_runtime.run.cleanup import Cleanup
 from zeus_runtime.run.cost_limit import spent_before
-from zeus_runtime.run.graph import RunContext, StepFailedError
+from zeus_runtime.run.graph import GraphContext, StepFailedError
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.run import Run
 from zeus_runtime.run.stored_thread import mode_of, read_thread
@@ -315,7 +315,7 @@ class Session:
                 # Durability "sync": each checkpoint is stored before the next step begins, so a killed run repeats at
                 # most one step. The stream stays empty, because Zeus emits its own events.
                 async for _ in self._graph.astream(
-                    start, config, context=RunContext(run), durability="sync", stream_mode="custom"
+                    start, config, context=GraphContext(run), durability="sync", stream_mode="custom"
                 ):
                     pass
             except StepFailedError as error:
