@@ -52,6 +52,17 @@ DARK = "The user prefers the dark theme in the editor"
 QUESTION = "Which theme should the editor have?"
 
 
+async def test_what_is_kept_for_a_session_is_shown_in_it_alone(tmp_path: Path) -> None:
+    model = script("One.", "Two.", "Three.")
+    async with opened(tmp_path, model) as agent:
+        session = (await agent.run("Hello.")).session
+        own = remembering(agent).for_session(session)
+        await own.add_explicit_memory(THEME, memory_type="preference", scope="session")
+        await agent.run(QUESTION, session=session)
+        await agent.run(QUESTION)
+    assert [THEME in block(each) for each in model.requests] == [False, True, False]
+
+
 async def test_saved_in_one_session_found_in_another(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

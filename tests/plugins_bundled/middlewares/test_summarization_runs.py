@@ -180,10 +180,14 @@ def register_tools():
     return [Component("probe", create=lambda options, context: [echo])]
 '''
     model = Counting(30)
-    yaml = f"middlewares: [summarization: {{model: {{scribe: {{}}}}}}]\n{SMALL}"
+    priced = "{input_cost_per_token: 1000000, output_cost_per_token: 1000000}"
+    small = SMALL.replace("}}}\n", f"}}, gpt-4o-mini: {priced}}}}}\n")
+    yaml = f"middlewares: [summarization: {{model: {{scribe: {{}}}}}}]\n{small}"
     path = write_agent(tmp_path, yaml, plugin=plugin)
     async with Agent.from_config(path, directory=tmp_path, model=model) as agent:
-        await agent.run(GOAL)
+        cost = (await agent.run(GOAL)).cost_usd
+    assert cost is not None
+    assert cost > 1_000_000, "it has its own price"
     assert not model.summaries
     assert "written by the scribe" in str(model.turns[-1].messages[0].content)
 
