@@ -70,7 +70,7 @@ def _allow(process: Process, which: ConfigArgs) -> None:
         found = examined(process, which)
         missing = [part for part in all_parts(found) if not found.trust.allows(part)]
         tell(shown(missing))
-        record(found.trust, missing)
+        record(found, missing)
         count = len(missing)
     complain(
         f"allowed: {count}" if count else "nothing to allow: it needs no permission, or you have given it"
