@@ -672,6 +672,30 @@ def test_a_secret_that_was_shown_before_it_was_allowed_is_not_recorded(project: 
     assert "  - argument  one" in asked
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        "storage: {{url: 'sqlite:///{file}'}}",
+        "storage: {{url: 'sqlite:///../elsewhere/new.py'}}",
+        "checkpointer: {{sqlite: {{path: '{file}'}}}}",
+    ],
+)
+@pytest.mark.parametrize("place", ["elsewhere/new.py", "home/.config/zeus/plugins/new.py"])
+def test_a_file_elsewhere_that_does_not_exist_yet_is_not_made_unasked(
+    project: Project, zeus: Zeus, more: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = project.folder.parent
+    monkeypatch.setenv("HOME", str(base / "home"))
+    file = base / place
+    project.write("zeus.yaml", f"{AGENT}{more.format(file=file)}\n")
+    result = zeus("validate")
+    assert result.exit_code == 4
+    assert zeus("run", "zeus.yaml", "hi").exit_code == 4
+    assert not file.exists()
+    assert f"writes    {file if '../' not in more else base / 'elsewhere/new.py'}\n" in zeus("trust").err
+    assert zeus("validate").exit_code == 0
+
+
 def test_what_a_projects_env_file_adds_reaches_no_program_of_the_machine(
     project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -247,14 +247,13 @@ def _files(ground: PartSource) -> Iterator[Part]:
     """The files elsewhere that a config reads, such as a prompt; plugin files are found by ``_plugin_files``."""
     for named in ground.document.named_files():
         is_plugin = named.path[:2] == ("plugins", "files")
-        # A name such as `plugin:NAME` is not a path.
-        is_path = named.file.is_absolute() and named.file.exists()
-        if is_path and not is_plugin:
-            yield from _elsewhere(ground, named.path, named.file.resolve())
+        # A name such as `plugin:NAME` is not a path. A file that is not there yet may be, when it is read.
+        if named.file.is_absolute() and not is_plugin and _is_elsewhere(ground, file := named.file.resolve()):
+            yield _file_part(ground, named.path, file, "reads")
 
 
 def _databases(ground: PartSource) -> Iterator[Part]:
-    """The databases that this user's Zeus did not make, and those of another project."""
+    """The databases that this user's Zeus did not make, and every file elsewhere that Zeus writes."""
     from zeus_runtime.trust.databases import database_part, is_made
 
     document = ground.document
@@ -263,8 +262,13 @@ def _databases(ground: PartSource) -> Iterator[Part]:
         where = str(document.position(path))
         if not is_made(ground.trust.records, file):
             yield database_part(file, _shown(file, document.directory), where=where)
-        if file.exists():
-            yield from _elsewhere(ground, path, file)
+    used = [(each.path, each.file, each.holds_secrets) for each in document.protected_files()]
+    database = database_file(ground.config.storage.url, document.directory)
+    used += [(("storage", "url"), database, False)] if database is not None else []
+    for path, named, is_read in used:
+        file = named.resolve()
+        if not any(file.is_relative_to(each) for each in _inside(ground)):
+            yield _file_part(ground, path, file, "reads" if is_read else "writes")
 
 
 def _database_files(ground: PartSource) -> Iterator[tuple[ConfigPath, Path]]:
@@ -287,15 +291,12 @@ def _database_files(ground: PartSource) -> Iterator[tuple[ConfigPath, Path]]:
         yield from ((path, each) for each in inside if is_database(each))
 
 
-def _elsewhere(ground: PartSource, path: ConfigPath, file: Path) -> Iterator[Part]:
-    """A part for a file that is elsewhere (``_is_elsewhere``)."""
-    if not _is_elsewhere(ground, file):
-        return
+def _file_part(ground: PartSource, path: ConfigPath, file: Path, verb: str) -> Part:
     from zeus_runtime.trust.parts import file_part
 
     document = ground.document
-    part = file_part(show_path(path), file, document.directory, where=str(document.position(path)))
-    yield _with_owner(ground, part)
+    where = str(document.position(path))
+    return _with_owner(ground, file_part(show_path(path), file, document.directory, verb=verb, where=where))
 
 
 def _is_elsewhere(ground: PartSource, file: Path) -> bool:

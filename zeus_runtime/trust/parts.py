@@ -275,14 +275,15 @@ def destination_part(
     return Part("destination", path, digest, tuple(lines), () if file is None else (file,), where)
 
 
-def file_part(path: str, file: Path, directory: Path, *, where: str = "") -> Part:
+def file_part(path: str, file: Path, directory: Path, *, verb: str = "reads", where: str = "") -> Part:
     """A file outside the project, identified by its path: its content may change.
 
     Args:
         path: the place in the config that names it, as ``--set`` writes it.
+        verb: ``reads`` or ``writes``.
     """
     digest = part_digest("file", path=path, file=_relative(file, directory))
-    return Part("file", path, digest, (("reads", one_line(str(file))),), where=where)
+    return Part("file", path, digest, ((verb, one_line(str(file))),), where=where)
 
 
 def is_here(address: str) -> bool:
