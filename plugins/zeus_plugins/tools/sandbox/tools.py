@@ -47,8 +47,8 @@ def _create_sandbox(options: Options, backend: SandboxBackend, workspace: Worksp
         """Prepare the sandbox: copy workspace files into it, or empty it.
 
         The sandbox is separate from the workspace: programs in it see only the sandbox's files under /workspace, which
-        are kept from one program to the next. execute_code creates the sandbox if needed; use this tool for files that
-        a program needs.
+        remain for later programs. execute_code creates the sandbox if needed; use this tool for files that a program
+        needs.
 
         Args:
             files: Workspace files to copy, such as /data/sales.csv; each gets the same path below /workspace.
