@@ -120,7 +120,7 @@ def _not_found(text: str, old: str, new: str) -> WorkspaceError:
     lines = text.split("\n")
     start = _same_but_for_spaces(lines, wanted)
     if start is not None:
-        difference = "It differs only in spaces at line starts or ends"
+        difference = "Text that differs only in spaces at line starts or ends"
     else:
         start, difference = _nearest(lines, wanted), "The nearest text"
     if start is None:

@@ -23,8 +23,8 @@ _NOT_PUBLIC: Final = (
     IPv4Network("168.63.129.16/32"),
     IPv6Network("3fff::/20"),
 )
-"""Networks that some versions of ``ipaddress`` call public: addresses for protocols (among them one cloud's metadata),
-another cloud's internal service, which is in a public range, and addresses for documentation."""
+"""Networks that ``ipaddress`` calls public in some or all versions of Python: addresses for protocols (among them one
+cloud's metadata), another cloud's internal service, which is in a public range, and addresses for documentation."""
 _COMPATIBLE: Final = IPv6Network("::/96")
 _WITH_PORT: Final = re.compile(r"\[?(?P<host>[0-9A-Fa-f.:]+?)\]?:(?P<port>\d{1,5})")
 
@@ -37,10 +37,10 @@ class Allowed(NamedTuple):
 
 
 def parse_allowed(text: str) -> Allowed:
-    """``10.1.0.0/16``, ``192.168.1.5`` or ``127.0.0.1:8080``.
+    """Parse an allowed address: ``10.1.0.0/16``, ``192.168.1.5`` or ``127.0.0.1:8080``.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: ``text`` has none of these forms.
     """
     bracketed = text.startswith("[") or text.count(":") == 1
     found = _WITH_PORT.fullmatch(text) if bracketed else None
