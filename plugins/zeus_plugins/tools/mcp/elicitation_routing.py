@@ -65,7 +65,7 @@ class Askers:
         before = _CALL.set(run)
         try:
             yield
-            # Only after a normal end: a call that was cancelled may be the one that asked.
+            # Only if the call ended normally: a cancelled call may still be the one that asked.
             for question in self._questions:
                 question.calls = _without(question.calls, run)
         finally:
@@ -75,7 +75,10 @@ class Askers:
 
     @asynccontextmanager
     async def asker(self) -> AsyncIterator[ToolRun | None]:
-        """The call that a new question belongs to, waiting while the context is open; None if none can be assigned."""
+        """The call that a new question belongs to; None if no call can be assigned.
+
+        While the context is open, that call counts as waiting for an answer.
+        """
         question = _Question(self._running)
         self._questions.append(question)
         try:
@@ -106,7 +109,10 @@ class Askers:
                 question.belongs_to(self._meant(question))
 
     def _meant(self, question: _Question) -> ToolRun | None:
-        """The first possible call: questions come in the order of their calls, and servers also run calls in order."""
+        """The first call that may have asked; None if it cannot be assigned.
+
+        Questions come in the order of their calls, and a server that runs one call after the other keeps that order.
+        """
         possible = self._possible(question)
         there = [run for run in possible if self._is_there(run)]
         if not there or not _is_one_person(possible):
