@@ -1,4 +1,4 @@
-"""The toolset `knowledge`, as Zeus finds it."""
+"""The registration of the tool component `knowledge`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from zeus_runtime.plugin import Component, hookimpl
 
 @hookimpl
 def register_tools() -> list[Component]:
-    """Registers `knowledge`."""
+    """Register `knowledge`."""
     return [
         Component(
             "knowledge",
             create="zeus_plugins.tools.knowledge.tools:create",
             options="zeus_plugins.tools.knowledge.options:Options",
-            summary="Searches the knowledge bases that the config links, and reads documents of the workspace.",
+            summary="Search the knowledge bases linked by the config, and read documents of the workspace.",
             gives={"rag": "bases under `knowledge:`"},
         )
     ]

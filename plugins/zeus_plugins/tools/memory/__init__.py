@@ -1,4 +1,4 @@
-"""The tool component `memory`, as Zeus finds it."""
+"""The registration of the tool component `memory`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from zeus_runtime.plugin import Component, hookimpl
 
 @hookimpl
 def register_tools() -> list[Component]:
-    """Registers `memory`."""
+    """Register `memory`."""
     return [
         Component(
             "memory",

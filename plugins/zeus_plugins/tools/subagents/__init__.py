@@ -1,4 +1,4 @@
-"""The tool component `subagents`, as Zeus finds it."""
+"""The registration of the tool component `subagents`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from zeus_runtime.plugin import Component, hookimpl
 
 @hookimpl
 def register_tools() -> list[Component]:
-    """Registers `subagents`."""
+    """Register `subagents`."""
     return [
         Component(
             "subagents",
             create="zeus_plugins.tools.subagents.tools:create",
             options="zeus_plugins.tools.subagents.options:Options",
-            summary="task: give work to a general agent or one of the config's, which works in a session of its own.",
+            summary="task: give work to a general agent or to one of the config's, in a separate session.",
             gives={"builtin": "agents under `agents:`, or `general: true`"},
         )
     ]

@@ -1,4 +1,4 @@
-"""The tool component `todos`, as Zeus finds it."""
+"""The registration of the tool component `todos`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from zeus_runtime.plugin import Component, hookimpl
 
 @hookimpl
 def register_tools() -> list[Component]:
-    """Registers `todos`."""
+    """Register `todos`."""
     return [
         Component(
             "todos",

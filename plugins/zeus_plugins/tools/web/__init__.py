@@ -1,4 +1,4 @@
-"""The tool component `web`, as Zeus finds it."""
+"""The registration of the tool component `web`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from zeus_runtime.plugin import Component, hookimpl
 
 @hookimpl
 def register_tools() -> list[Component]:
-    """Registers `web`."""
+    """Register `web`."""
     return [
         Component(
             "web",
             create="zeus_plugins.tools.web.tools:create",
             options="zeus_plugins.tools.web.options:Options",
-            summary="The public web: web_search web_fetch.",
+            summary="Search the public web and fetch its pages: web_search web_fetch.",
             gives={"web": ""},
         )
     ]
