@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from zeus_runtime.cli.diff import difference
+from zeus_runtime.cli.output import columns
 from zeus_runtime.cli.question import MOST_CHARACTERS, MOST_LINES, question_lines
-from zeus_runtime.cli.table import columns
 from zeus_runtime.tools.approval import PendingApproval
 from zeus_runtime.tools.preview import Change, Preview
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.cli.diff import DiffLine, difference
+from zeus_runtime.cli.output import as_json, one_line
 from zeus_runtime.cli.streams import Style
-from zeus_runtime.cli.table import one_line
 from zeus_runtime.cli.wording import tool_label
 from zeus_runtime.escaping import exact, exact_blanks, exact_json, exact_line, json_shown, needs_quotes, word
 
@@ -106,7 +105,7 @@ def _unshown(text: str, kept: str, rest: str | None) -> Iterator[StyledLine]:
 
 
 def _argument(name: str, value: Any, rest: str | None) -> Iterator[StyledLine]:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = value if isinstance(value, str) else as_json(value, indent=None)
     kept = text if rest is None else _cut(text)
     name = _short_name(name, rest)
     if isinstance(value, str) and "\n" in text:

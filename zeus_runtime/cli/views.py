@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from zeus_runtime.cli.streams import answer, as_json, columns_of, complain, is_terminal
+from zeus_runtime.cli.output import as_json
+from zeus_runtime.cli.streams import answer, columns_of, complain, is_terminal
 from zeus_runtime.cli.wording import (
     TokenTotals,
     call_line,
