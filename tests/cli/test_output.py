@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from benchmarks.structure import modules
 from tests.cli.conftest import Project, Zeus
-from zeus_runtime.cli.output import TextTable, as_json, columns, most_columns, shortened
+from zeus_runtime.cli.output import TextTable, as_json
 from zeus_runtime.cli.wording import call_line
+from zeus_runtime.columns import most_columns
 from zeus_runtime.config.secrets.masking import Redactor, Secret
 
 MAKES_JSON = {
     "init": "writes a text of a YAML file",
     "options": "writes a value of --set",
     "tools": "measures a schema",
-    "mcp_server": "speaks MCP",
 }
 """Modules that make JSON for something else than output."""
 
@@ -59,20 +59,6 @@ def test_a_table_fits_and_loses_no_word_but_at_an_ellipsis(
         shown = made.replace("\n", " ").split()
         wanted = TextTable(rows).text(width=10_000).replace("\n", " ").split()
         assert sorted(shown) == sorted(wanted)
-
-
-@given(text=cells, most=st.integers(1, 40))
-def test_shortened_text_fits_and_shows_where_it_is_cut(text: str, most: int) -> None:
-    short = shortened(text, most)
-    assert most_columns(short) <= most
-    assert short.endswith("…") or short == shortened(text, 10_000)
-
-
-def test_symbols_whose_width_changed_with_unicode_16_count_two_where_a_line_must_fit() -> None:
-    for char in ("\u2630", "\u2637", "\u268a", "\u4dc0", "\u4dff", "\U0001d300", "\U0001d360"):
-        assert (columns(char), most_columns(char)) == (1, 2)
-        assert shortened(char * 50, 40) == char * 19 + "…"
-    assert most_columns("é…—Я\u0301漢") == columns("é…—Я\u0301漢") == 6
 
 
 def test_a_table_that_fits_keeps_its_columns_beneath_each_other() -> None:

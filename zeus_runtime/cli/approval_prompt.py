@@ -10,12 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from zeus_runtime.cli.output import as_json, one_line
-from zeus_runtime.cli.question import StyledLine, folded, named, question_lines
+from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.streams import columns_of, complain, is_terminal
-from zeus_runtime.cli.wording import tool_label
+from zeus_runtime.columns import one_line
 from zeus_runtime.escaping import json_shown, word
 from zeus_runtime.tools.approval import Decision
+from zeus_runtime.tools.question import StyledLine, folded, named, question_lines, tool_label
 
 if TYPE_CHECKING:
     from zeus_runtime.tools.approval import PendingApproval

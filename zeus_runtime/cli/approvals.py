@@ -81,10 +81,10 @@ def list_pending(
 def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
     """Show a call that waits for a decision in full, and the diff that it would make now."""
     from zeus_runtime.cli.approval_prompt import fields_of
-    from zeus_runtime.cli.question import question_lines
     from zeus_runtime.errors import UsageError
     from zeus_runtime.run.approvals import masked_pending
     from zeus_runtime.store.approvals import note_shown, open_approvals
+    from zeus_runtime.tools.question import question_lines
 
     checked, _ = read_owner(process, which)
 

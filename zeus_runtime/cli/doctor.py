@@ -9,7 +9,8 @@ import click
 
 from zeus_runtime.cli.options import ConfigArgs, config_argument, json_option
 from zeus_runtime.cli.output import as_json, padded
-from zeus_runtime.cli.streams import Style, answer
+from zeus_runtime.cli.streams import answer
+from zeus_runtime.columns import Style
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.findings import DoctorFinding

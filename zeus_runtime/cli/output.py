@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from functools import cache
 from json import JSONEncoder
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from unicodedata import category, east_asian_width
 
 from zeus_runtime.cli.streams import answer, complain, terminal_columns
-from zeus_runtime.escaping import json_text, terminal_line, terminal_text
+from zeus_runtime.columns import columns, cut_line, most_columns
+from zeus_runtime.escaping import json_text, terminal_line
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ _NARROWEST: Final = 12
 """No column is made narrower than this; a terminal that is too small for all of them breaks the lines."""
 
 _GAP: Final = 2
-_BLANKS: Final = re.compile("(?: |\t|\r?\n)+")
 _BREAK: Final = re.compile("(?<=[^ ]) ")
 """Where a cell may break. Further blanks begin the next line, where they can be seen."""
 
@@ -147,45 +146,6 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-def columns(text: str) -> int:
-    """How many columns a terminal gives to ``text``."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if category(char) in ("Mn", "Me", "Cf") else 2 if east_asian_width(char) in "WF" else 1
-        for char in text
-    )
-
-
-def most_columns(text: str) -> int:
-    """At most how many columns: on symbols and numbers outside ASCII, terminals and versions of Unicode disagree."""
-    if text.isascii():
-        return len(text)
-    return columns(text) + sum(
-        char > "\x7f" and category(char)[0] in "SN" and east_asian_width(char) not in "WF" for char in text
-    )
-
-
-def shortened(text: str, most: int) -> str:
-    """``text`` in one line of at most ``most`` columns, ``…`` at a cut; unseen characters show as escapes."""
-    return cut_line(one_line(text), most)
-
-
-def one_line(text: str) -> str:
-    """``text`` with one space for each run of spaces, tabs and line ends; unseen characters show as escapes."""
-    return _BLANKS.sub(" ", terminal_text(text)).strip(" ")
-
-
-def cut_line(line: str, most: int) -> str:
-    """``line``, or as much of its beginning as fits into ``most`` columns with ``…``."""
-    if most_columns(line) <= most:
-        return line
-    line = line[: max(0, most - 1)]
-    while line and most_columns(line) > most - 1:
-        line = line[:-1]
-    return line + "…"
 
 
 def padded(text: str, width: int, measure: _Measure = columns) -> str:

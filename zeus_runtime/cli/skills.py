@@ -14,8 +14,9 @@ from zeus_runtime.cli.options import (
     json_option,
     read_owner,
 )
-from zeus_runtime.cli.output import TextTable, shortened, tell
+from zeus_runtime.cli.output import TextTable, tell
 from zeus_runtime.cli.streams import complain
+from zeus_runtime.columns import shortened
 from zeus_runtime.escaping import printable
 
 if TYPE_CHECKING:

@@ -6,11 +6,12 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from typing import Final, Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Final, TextIO
 
 from zeus_runtime.escaping import terminal_text
 
-Style: TypeAlias = Literal["plain", "dim", "bold", "red", "yellow", "green"]
+if TYPE_CHECKING:
+    from zeus_runtime.columns import Style
 
 _CODES: Final[Mapping[Style, str]] = {"dim": "2", "bold": "1", "red": "31", "yellow": "33", "green": "32"}
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from zeus_runtime.cli.options import MODES, ConfigArgs, config_argument, read_config
-from zeus_runtime.cli.output import TextTable, one_line, rendered, tell
+from zeus_runtime.cli.output import TextTable, rendered, tell
 from zeus_runtime.cli.streams import complain
+from zeus_runtime.columns import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -168,7 +168,7 @@ def _data_hint(part: Part, former: Record) -> Iterator[str]:
 
 def complain_lines(lines: Iterable[str]) -> None:
     """Write lines to standard error; a line too long for the terminal continues after a dotted bar."""
-    from zeus_runtime.cli.question import StyledLine, folded
+    from zeus_runtime.tools.question import StyledLine, folded
 
     for line in lines:
         for part in folded(StyledLine(line), columns_of(sys.stderr) if is_terminal(sys.stderr) else None):

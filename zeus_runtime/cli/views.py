@@ -17,7 +17,6 @@ from zeus_runtime.cli.wording import (
     progress_line,
     result_line,
     subagent_line,
-    tool_label,
     usage_line,
 )
 from zeus_runtime.escaping import TerminalStream
@@ -36,6 +35,7 @@ from zeus_runtime.events import (
     ToolCallStarted,
     ToolProgress,
 )
+from zeus_runtime.tools.question import tool_label
 
 PROGRESS_SECONDS: Final = 2.0
 """Between two lines of progress in a journal, which cannot take one back."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from zeus_runtime.cli.output import cut_line, shortened
-from zeus_runtime.escaping import exact_line, json_shown, printable, terminal_text, word
+from zeus_runtime.columns import cut_line, shortened
+from zeus_runtime.escaping import json_shown, printable, terminal_text, word
 from zeus_runtime.events import (
     ApprovalDecided,
     RunCompleted,
@@ -17,10 +17,9 @@ from zeus_runtime.events import (
     ToolCallResult,
     ToolProgress,
 )
+from zeus_runtime.tools.question import tool_label
 
 LONGEST_ARGUMENT: Final = 60
-LONGEST_NAME: Final = 64
-"""As long as a tool's name may be; a model may call one that is longer."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +42,6 @@ class TokenTotals:
             cached_tokens=self.cached_tokens + usage.cached_tokens,
             cache_write_tokens=self.cache_write_tokens + usage.cache_write_tokens,
         )
-
-
-def tool_label(name: str | None) -> str:
-    """A tool's name as a model wrote it, which may be anything, exactly, in one short line."""
-    return cut_line(exact_line(name), LONGEST_NAME) if name else "(no name)"
 
 
 def call_line(tool_name: str | None, parameters: Mapping[str, Any], width: int) -> str:

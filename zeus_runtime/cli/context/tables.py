@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.cli.output import Shown, TextTable, shortened
+from zeus_runtime.cli.output import Shown, TextTable
+from zeus_runtime.columns import shortened
 
 if TYPE_CHECKING:
     from zeus_runtime.context.inspection import (

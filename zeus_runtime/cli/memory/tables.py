@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.cli.output import TextTable, local_time, shortened
+from zeus_runtime.cli.output import TextTable, local_time
+from zeus_runtime.columns import shortened
 
 if TYPE_CHECKING:
     from datetime import datetime

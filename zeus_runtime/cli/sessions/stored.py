@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.transcript import transcript
-from zeus_runtime.cli.wording import tool_label
+from zeus_runtime.tools.question import tool_label
 
 if TYPE_CHECKING:
     from zeus_runtime.store.branch import Rollback
