@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from zeus_runtime.cli.options import ConfigArgs, read_config
+from zeus_runtime.cli.output import padded
 from zeus_runtime.cli.streams import columns_of, complain, is_terminal
 from zeus_runtime.escaping import terminal_line
 from zeus_runtime.trust.decision import UntrustedError
@@ -165,9 +166,9 @@ def _data_hint(part: Part, former: Record) -> Iterator[str]:
             yield f"    {terminal_line(text)}"
 
 
-def tell(lines: Iterable[str]) -> None:
+def complain_lines(lines: Iterable[str]) -> None:
     """Write lines to standard error; a line too long for the terminal continues after a dotted bar."""
-    from zeus_runtime.cli.question import StyledLine, folded
+    from zeus_runtime.tools.question import StyledLine, folded
 
     for line in lines:
         for part in folded(StyledLine(line), columns_of(sys.stderr) if is_terminal(sys.stderr) else None):
@@ -178,7 +179,7 @@ def _line(mark: str, label: str, value: str, *, whole: bool) -> str:
     text = terminal_line(value)
     more = len(text) - _LONGEST
     cut = f"{text[:_LONGEST]}… ({more:,} more characters)" if more > 0 and not whole else text
-    return f"  {mark} {label:<9} {cut}"
+    return f"  {mark} {padded(label, 9)} {cut}"
 
 
 def _is_allowed(found: Checked, missing: Sequence[Part]) -> bool:
@@ -189,9 +190,9 @@ def _is_allowed(found: Checked, missing: Sequence[Part]) -> bool:
     known = records_of(trust.records, trust.file) if trust.records is not None else ()
     complain(f"{one_line(trust.file)} needs what you have not allowed yet:", "yellow")
     mask = found.document.redactor
-    tell(shown(missing, known, mask))
+    complain_lines(shown(missing, known, mask))
     while (said := _answer(_read)) == "view":
-        tell((*shown(missing, known, mask, whole=True), *_contents(missing)))
+        complain_lines((*shown(missing, known, mask, whole=True), *_contents(missing)))
     return said == "yes"
 
 
