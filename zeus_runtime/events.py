@@ -18,7 +18,14 @@ from zeus_runtime.notice import Notice as Notice
 
 @dataclass(frozen=True)
 class RunStarted(EventData):
-    """A run begins, or is resumed (``resumed``)."""
+    """A run begins or is resumed. Notices about the config may come before it.
+
+    Args:
+        session: the session's id, ``session_{12 hex}``.
+        model: the model's name.
+        mode: ``agent``, ``ask`` or ``plan``.
+        resumed: whether this run resumes an interrupted one.
+    """
 
     type: ClassVar[str] = "run_started"
     session: str
@@ -29,7 +36,11 @@ class RunStarted(EventData):
 
 @dataclass(frozen=True)
 class Text(EventData):
-    """A piece of the assistant's answer, as it streams."""
+    """A piece of the assistant's answer, sent as it streams. A resumed run sends a stored answer again, in one piece.
+
+    Args:
+        text: the piece; the pieces of an answer are joined without separator.
+    """
 
     type: ClassVar[str] = "text"
     text: str
@@ -37,7 +48,11 @@ class Text(EventData):
 
 @dataclass(frozen=True)
 class Reasoning(EventData):
-    """A piece of the model's visible reasoning, if the provider sends it."""
+    """A piece of the model's visible reasoning, sent as it streams, if the provider sends it.
+
+    Args:
+        text: the piece.
+    """
 
     type: ClassVar[str] = "reasoning"
     text: str
@@ -45,7 +60,14 @@ class Reasoning(EventData):
 
 @dataclass(frozen=True)
 class ToolCallChunk(EventData):
-    """A piece of a tool call while the model still writes it. ``index`` tells parallel calls apart."""
+    """A piece of a tool call, sent while the model still writes it.
+
+    Args:
+        index: tells parallel calls of one answer apart.
+        call_id: the call's id; None after the call's first piece.
+        tool_name: the tool's name; None after the call's first piece.
+        arguments: a piece of the arguments' JSON text.
+    """
 
     type: ClassVar[str] = "tool_call_chunk"
     index: int
@@ -56,7 +78,14 @@ class ToolCallChunk(EventData):
 
 @dataclass(frozen=True)
 class ToolCallStarted(EventData):
-    """A complete tool call, before it is dispatched."""
+    """A complete tool call, sent before it runs and before the user is asked about it.
+
+    Args:
+        call_id: the call's id, unique within the answer.
+        tool_name: the tool's name.
+        parameters: the arguments; ``{"_invalid": …}`` if the model wrote no JSON object.
+        requires_approval: whether the call waits for a decision before it runs.
+    """
 
     type: ClassVar[str] = "tool_call"
     call_id: str
@@ -67,7 +96,15 @@ class ToolCallStarted(EventData):
 
 @dataclass(frozen=True)
 class ToolProgress(EventData):
-    """The progress of a call, reported by its tool: ``done`` of ``total`` in the tool's unit, if known."""
+    """The progress of a call, sent while its tool runs, if the tool reports it.
+
+    Args:
+        call_id: the call's id.
+        tool_name: the tool's name.
+        message: the tool's own words.
+        done: the finished part, in the tool's unit; None if unknown.
+        total: the whole, in the same unit; None if unknown.
+    """
 
     type: ClassVar[str] = "tool_progress"
     call_id: str
@@ -79,7 +116,16 @@ class ToolProgress(EventData):
 
 @dataclass(frozen=True)
 class ToolCallResult(EventData):
-    """The result of a call; ``call_id`` alone pairs it with the call."""
+    """The result of a call, sent once it is stored. ``call_id`` alone pairs it with the call.
+
+    A resumed run sends a stored result again.
+
+    Args:
+        call_id: the call's id.
+        tool_name: the tool's name.
+        content: the text that the model reads.
+        is_error: whether the call failed or was not run.
+    """
 
     type: ClassVar[str] = "tool_call_result"
     call_id: str
@@ -90,9 +136,15 @@ class ToolCallResult(EventData):
 
 @dataclass(frozen=True)
 class TokenUsage(EventData):
-    """The usage of one model call, in tokens, as the provider reports it; cost in US dollars if the price is known.
+    """The usage of one model call, sent when the call ends, also for calls of context policies and sub-agents.
 
-    ``estimated``: the provider's report is missing or unreadable, so Zeus counted.
+    Args:
+        prompt_tokens: tokens of the request, cached ones included.
+        completion_tokens: tokens of the answer.
+        cached_tokens: tokens of the request that the provider read from its cache.
+        cache_write_tokens: tokens of the request that the provider wrote to its cache.
+        cost_usd: US dollars; None if no price is known.
+        estimated: whether Zeus counted, because the provider's report is missing or unreadable.
     """
 
     type: ClassVar[str] = "token_usage"
@@ -106,7 +158,13 @@ class TokenUsage(EventData):
 
 @dataclass(frozen=True)
 class ModelRetry(EventData):
-    """A model call is repeated: the pieces of this call that streamed so far are void."""
+    """A model call failed and is repeated: the pieces of this call that streamed so far are void.
+
+    Args:
+        attempt: the number of the attempt that follows, from 2.
+        reason: the error of the failed attempt.
+        wait_seconds: seconds until the attempt.
+    """
 
     type: ClassVar[str] = "model_retry"
     attempt: int
@@ -116,9 +174,16 @@ class ModelRetry(EventData):
 
 @dataclass(frozen=True)
 class ApprovalRequested(EventData):
-    """A call waits for a decision. ``id`` names the request; the event is repeated when its run is resumed undecided.
+    """A call waits for a decision. The event is repeated if its run is resumed while the call is undecided.
 
-    ``session`` may be a sub-agent's. ``expires_ms`` is UTC milliseconds; None: it waits for ever.
+    Args:
+        id: the request's id, as ``zeus approvals`` takes it.
+        session: the session of the call; it may be a sub-agent's.
+        call_id: the call's id.
+        tool_name: the tool's name.
+        parameters: the arguments, with known secrets masked.
+        reason: why the call needs a decision.
+        expires_ms: UTC milliseconds since 1970; None if the request never expires.
     """
 
     type: ClassVar[str] = "approval_requested"
@@ -133,9 +198,18 @@ class ApprovalRequested(EventData):
 
 @dataclass(frozen=True)
 class ApprovalDecided(EventData):
-    """The decision on a call, ``approve`` or ``reject``, by ``user``, ``timeout`` or an ``earlier`` rejection.
+    """The decision on a call, sent before the call runs or is refused.
 
-    ``changed`` are the arguments that it runs with instead of ``parameters``.
+    Args:
+        id: the request's id.
+        session: the session of the call; it may be a sub-agent's.
+        call_id: the call's id.
+        tool_name: the tool's name.
+        parameters: the arguments that the request showed, with known secrets masked.
+        decision: ``approve`` or ``reject``.
+        by: ``user``, ``timeout`` or ``earlier`` (the user rejected the same call earlier in this run).
+        reason: why the call needed a decision.
+        changed: the arguments that the call runs with instead of ``parameters``; None if the user changed none.
     """
 
     type: ClassVar[str] = "approval_decided"
@@ -152,10 +226,16 @@ class ApprovalDecided(EventData):
 
 @dataclass(frozen=True)
 class SubAgentEvent(EventData):
-    """An event of a sub-agent; ``event`` is its JSON object. Terminal events of sub-agents are included.
+    """An event of a sub-agent, its terminal event included, sent as it happens.
 
     A sub-agent's approval requests and decisions come unwrapped instead, with the sub-agent's session. The usage of its
     model calls comes unwrapped too.
+
+    Args:
+        session: the sub-agent's session.
+        agent: the sub-agent's name in the YAML.
+        call_id: the parent's call that gave it the task.
+        event: the event as a JSON object, with its ``type``.
     """
 
     type: ClassVar[str] = "subagent"
@@ -167,9 +247,16 @@ class SubAgentEvent(EventData):
 
 @dataclass(frozen=True)
 class RunCompleted(EventData):
-    """The run completed. Terminal.
+    """The run completed. Terminal: the stream's last event.
 
-    ``finish_reason`` is ``length`` if the answer was cut at the model's output limit.
+    Args:
+        session: the session's id.
+        answer: the text of the answer.
+        steps: the model calls of this run, without those of policies and sub-agents.
+        prompt_tokens: tokens of all requests of the run, those of policies and sub-agents included.
+        completion_tokens: tokens of all answers of the run, likewise.
+        cost_usd: US dollars of the calls with a known price; None if there are none.
+        finish_reason: ``stop``, or ``length`` if the answer was cut at the model's output limit.
     """
 
     type: ClassVar[str] = "complete"
@@ -184,7 +271,16 @@ class RunCompleted(EventData):
 
 @dataclass(frozen=True)
 class RunFailed(EventData):
-    """The run failed, reached a limit or was cancelled. Terminal; ``exit_code`` is the command's."""
+    """The run failed, reached a limit, waits for a decision or was cancelled. Terminal: the stream's last event.
+
+    Args:
+        session: the session's id; empty if the run has none yet.
+        code: the kind of error, such as ``limit``, ``approval_needed`` or ``cancelled``.
+        message: the error and its remedy, for a person.
+        exit_code: the exit code of ``zeus run``.
+        details: ``steps``, ``prompt_tokens``, ``completion_tokens`` and ``cost_usd`` as of ``complete`` so far; also
+            ``pending`` (the waiting requests) or ``partial_answer``, where there are any.
+    """
 
     type: ClassVar[str] = "error"
     session: str

@@ -21,7 +21,12 @@ class EventData:
 
 @dataclass(frozen=True)
 class Notice(EventData):
-    """Something the user should know: a fallback that was taken, an interrupted call, an unknown model."""
+    """Something the user should know, such as a fallback that was taken, an interrupted call or an unknown model.
+
+    Args:
+        code: the kind of notice, stable for programs.
+        message: one or more sentences for a person.
+    """
 
     type: ClassVar[str] = "notice"
     code: str

@@ -77,7 +77,7 @@ FILED = (
         1,
         tool("read_file", path="/three.txt"),
         "1\tone\n2\ttwo\n3\tthree",
-        "1\tone\n[lines 1-1 of 3; go on with offset=2]",
+        "1\tone\n[lines 1-1 of 3; continue with offset=2]",
         FILES,
     ),
     Flip(
@@ -93,7 +93,7 @@ FILED = (
         1_000,
         last_line(tool("read_file", path="/long.txt")),
         "500\tword",
-        "[lines 1-123 of 500; go on with offset=124]",
+        "[lines 1-123 of 500; continue with offset=124]",
         FILES,
     ),
     Flip(
@@ -157,7 +157,7 @@ FILED = (
         1,
         last_line(todos("a", "b")),
         "Task list updated: 2 pending.",
-        "- 2 tasks are too many (at most 1): join small ones.",
+        "- 2 tasks are too many (at most 1): combine small ones.",
         {"tools": [{"todos": {}}]},
     ),
     Flip(

@@ -257,6 +257,6 @@ OPTIONS = (
     of_mcp("files", [".mcp.json"], from_file, [NAME], [NAME, "filed"], small()),
     of_mcp("schema_share", 0, tools(SAY), [SAY], [], small()),
     of_mcp("max_restarts", 2, notices("restart 1 of 2"), False, True, small("die_at_start")),
-    of_mcp("restart_seconds", 0.25, notices("again in 0.25 seconds"), False, True, small("die_at_start")),
+    of_mcp("restart_seconds", 0.25, notices("restarted in 0.25 seconds"), False, True, small("die_at_start")),
     of_mcp("log_kilobytes", 1, log_size, True, False, small("noise=3000")),
 )

@@ -113,7 +113,7 @@ WEBBED: Final = (
     Flip("tool:web.timeout_seconds", 0.1, fetched("/late", "at last"), True, False, WEB),
     Flip("tool:web.max_bytes", 1_000, fetched("/large", "only its first 1,000 bytes"), False, True, WEB),
     Flip("tool:web.max_redirects", 0, fetched("/to-page", "Two"), True, False, WEB),
-    Flip("tool:web.max_result_chars", 500, fetched("/large", "go on with start=500]"), False, True, WEB),
+    Flip("tool:web.max_result_chars", 500, fetched("/large", "continue with start=500]"), False, True, WEB),
     Flip("tool:web.user_agent", "me/1", user_agent, "Mozilla/5.0 (compatible; zeus-runtime)", "me/1", WEB),
     Flip(
         "search:tavily.api_key",

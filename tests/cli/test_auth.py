@@ -197,7 +197,7 @@ def test_tools_list_says_what_is_connected_and_what_it_costs(zeus: Zeus, project
     (say,) = [line.split() for line in connected.out.splitlines() if line.startswith("small__say ")]
     assert say[1:6] == ["mcp", "read", "callable", "callable", "callable"]
     assert int(say[6]) > 20
-    assert "'no-such-command' is not there" in connected.err
+    assert "'no-such-command' was not found" in connected.err
     assert "disabled: true" in connected.err
 
 

@@ -49,8 +49,8 @@ def test_show_composes_the_last_step_of_the_latest_session(talked: Project, zeus
     assert shown.exit_code == 0, shown.err
     assert "SHARE" in shown.out
     assert "section" in shown.out
-    assert "reported    100 in (40 from the cache, 0 written to it), 5 out" in shown.out
-    assert "cost        $0.2500" in shown.out
+    assert "reported  100 in (40 from the cache, 0 written to it), 5 out" in shown.out
+    assert "cost      $0.2500" in shown.out
     assert (
         "session so far: 6 steps, 600 tokens in (40% from the cache, 0 written), 30 out, $1.5000" in shown.out
     )

@@ -1,4 +1,4 @@
-"""``zeus mcp``: an agent as an MCP server, asked by the SDK's client."""
+"""``zeus mcp``: an agent as an MCP server, served on standard input and output."""
 
 from __future__ import annotations
 
@@ -15,166 +15,10 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
-from mcp.shared.exceptions import MCPError
-from mcp.types import ElicitRequestParams, ElicitResult
 
-from tests.support import mcp_server
-from tests.support.agents import PositionModel, call, calling, script, write_agent
-from zeus_runtime import Agent
+from tests.support.agents import write_agent
 from zeus_runtime.cli.group import READER_GONE
 from zeus_runtime.cli.mcp import _end
-from zeus_runtime.cli.mcp_server import server_of
-
-SMALL = {"command": sys.executable, "args": [str(Path(mcp_server.__file__))], "start_timeout_seconds": 60}
-
-
-def agent(folder: Path, model: Any) -> Agent:
-    config = write_agent(folder, f"description: It says things.\nmcpServers: {json.dumps({'small': SMALL})}")
-    return Agent.from_config(config, directory=folder, model=model)
-
-
-def facts(answer: Any) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = answer.structured_content
-    return found
-
-
-async def test_a_client_runs_the_agent_and_goes_on_with_its_session(tmp_path: Path) -> None:
-    model = script(calling(call("small__count", "1")), "counted", "and again")
-    told: list[str] = []
-
-    async def progress(progress: float, total: float | None, message: str | None) -> None:
-        told.append(message or "")
-
-    async with agent(tmp_path, model) as running, Client(server_of(running)) as client:
-        (tool,) = (await client.list_tools()).tools
-        first = await client.call_tool("run", {"prompt": "count"}, progress_callback=progress)
-        session = facts(first)["session"]
-        second = await client.call_tool("run", {"prompt": "more", "session": session})
-        listed = await client.read_resource("zeus://sessions")
-        shown = await client.read_resource(f"zeus://sessions/{session}")
-    assert tool.description is not None
-    assert tool.description.startswith("It says things.")
-    assert facts(first)["answer"] == "counted"
-    assert facts(second)["answer"] == "and again"
-    assert told == ["small__count", "small__count: at 1", "small__count: at 2", "small__count: at 3"]
-    assert [each["session"] for each in json.loads(listed.contents[0].text)] == [session]  # type: ignore[union-attr]
-    messages = json.loads(shown.contents[0].text)  # type: ignore[union-attr]
-    assert [each["role"] for each in messages] == [
-        "user",
-        "assistant",
-        "tool",
-        "assistant",
-        "user",
-        "assistant",
-    ]
-
-
-async def test_what_a_tool_asks_reaches_the_clients_user(tmp_path: Path) -> None:
-    async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
-        return ElicitResult(action="accept", content={"colour": "green"})
-
-    model = script(calling(call("small__ask", "1")), "asked")
-    async with (
-        agent(tmp_path, model) as running,
-        Client(server_of(running), elicitation_callback=elicit, mode="legacy") as client,
-    ):
-        answer = await client.call_tool("run", {"prompt": "ask"})
-        session = facts(answer)["session"]
-        history = await running.history(session)
-    assert '"colour": "green"' in str(history[2].content)
-
-
-@pytest.mark.parametrize(
-    ("action", "content", "end"),
-    [
-        ("accept", {"approve": True}, "done"),
-        ("accept", {"approve": "false"}, "was rejected"),
-        ("accept", {}, "was rejected"),
-        ("decline", None, "was rejected"),
-        ("cancel", None, "approval_needed"),
-    ],
-)
-async def test_only_a_yes_of_the_clients_user_approves(
-    tmp_path: Path, action: Any, content: Any, end: str
-) -> None:
-    async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
-        return ElicitResult(action=action, content=content)
-
-    model = PositionModel(
-        lambda request: (
-            calling(call("record", "1", text="x"))
-            if request.messages[-1].type != "tool"
-            else "was rejected"
-            if "rejected" in str(request.messages[-1].content)
-            else "done"
-        )
-    )
-    config = write_agent(tmp_path, "middlewares: [{approve: {mode: ask}}]")
-    running = Agent.from_config(config, directory=tmp_path, model=model)
-    async with running, Client(server_of(running), elicitation_callback=elicit, mode="legacy") as client:
-        answer = await client.call_tool("run", {"prompt": "go"})
-        waiting = await running.pending_approvals()
-    assert facts(answer).get("answer", facts(answer).get("error")) == end
-    assert len(waiting) == (end == "approval_needed")
-
-
-async def test_the_clients_user_sees_what_would_run(tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
-        asked.append(params.message)
-        return ElicitResult(action="decline")
-
-    model = script(calling(call("record", "1", text="a\u202eb\x1b[8m\u200b")), "done")
-    config = write_agent(tmp_path, "middlewares: [{approve: {mode: ask}}]")
-    running = Agent.from_config(config, directory=tmp_path, model=model)
-    async with running, Client(server_of(running), elicitation_callback=elicit, mode="legacy") as client:
-        await client.call_tool("run", {"prompt": "go"})
-    (message,) = asked
-    head, text, reason = message.split("\n")
-    assert head.startswith("record waits for approval (")
-    assert text == "  text: a\\u202eb\\x1b[8m\\u200b"
-    assert reason.startswith("  because: ")
-
-
-async def test_the_clients_user_sees_a_diff_and_long_values_cut_with_how_to_see_them(tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
-        asked.append(params.message)
-        return ElicitResult(action="decline")
-
-    (tmp_path / "a.txt").write_text("old\n")
-    write = call("write_file", "1", path="a.txt", content="new\n")
-    model = script(calling(write, call("record", "2", text="x" * 200_000)), "done")
-    config = write_agent(tmp_path, "middlewares: [{approve: {mode: ask}}]", tools="[probe, filesystem]")
-    running = Agent.from_config(config, directory=tmp_path, model=model)
-    async with running, Client(server_of(running), elicitation_callback=elicit, mode="legacy") as client:
-        await client.call_tool("run", {"prompt": "go"})
-    change, long = sorted(asked, key=len)
-    assert "    - old\n    + new\n" in change
-    name = long.partition("(")[2].partition(")")[0]
-    assert f"    … 196,000 more characters; `zeus approvals show {name}` shows all" in long
-    assert len(long) < 5_000
-
-
-async def test_a_run_that_fails_and_an_unknown_session_are_errors_the_client_reads(tmp_path: Path) -> None:
-    async with agent(tmp_path, script(RuntimeError("no"))) as running, Client(server_of(running)) as client:
-        failed = await client.call_tool("run", {"prompt": "go"})
-        unknown = await client.call_tool("run", {"prompt": "go", "session": "session_000000000000"})
-    assert failed.is_error
-    assert facts(failed)["session"].startswith("session_")
-    assert unknown.is_error
-    assert "session_000000000000" in unknown.content[0].text  # type: ignore[union-attr]
-
-
-async def test_the_resource_of_an_unknown_session_is_an_error_with_its_reason(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with agent(tmp_path, script("hi")) as running, Client(server_of(running)) as client:
-        with pytest.raises(MCPError, match="there is no session 'session_000000000000'"):
-            await client.read_resource("zeus://sessions/session_000000000000")
-    assert "Traceback" not in caplog.text
 
 
 async def test_the_command_serves_on_standard_input_and_output(tmp_path: Path) -> None:
@@ -189,23 +33,6 @@ async def test_the_command_serves_on_standard_input_and_output(tmp_path: Path) -
     assert not answer.is_error, answer
     assert os.listdir(tmp_path)  # noqa: PTH208
     assert "Traceback" not in (tmp_path / "stderr.txt").read_text()
-
-
-async def test_an_empty_prompt_is_refused_and_withdraws_nothing_and_an_empty_session_is_a_new_one(
-    tmp_path: Path,
-) -> None:
-    yaml = "middlewares: [{approve: {mode: ask}}]"
-    model = script(calling(call("record", "1", text="x")))
-    running = Agent.from_config(write_agent(tmp_path, yaml), directory=tmp_path, model=model)
-    async with running, Client(server_of(running)) as client:
-        first = await client.call_tool("run", {"prompt": "go", "session": ""})
-        session = facts(first)["session"]
-        assert facts(first)["error"] == "approval_needed"
-        for empty in ("", " \n"):
-            refused = await client.call_tool("run", {"prompt": empty, "session": session})
-            assert refused.is_error
-            assert refused.content[0].text.startswith("the prompt is empty")  # type: ignore[union-attr]
-        assert len(await running.pending_approvals(session)) == 1
 
 
 @pytest.fixture

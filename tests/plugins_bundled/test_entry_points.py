@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from zeus_plugins import catalogue
 
 from zeus_runtime.registry import discover, load_create, load_options
 
@@ -33,14 +34,19 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-def test_every_module_with_hooks_is_declared_and_every_declared_module_is_there() -> None:
+def test_the_catalogue_has_every_plugin_and_every_plugin_is_declared() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["zeus.plugins"]
     with_hooks = {module_name(path) for path in SOURCES if "zeus_runtime.plugin:hookimpl" in imported(path)}
-    assert set(declared.values()) == with_hooks
-    for name, module in declared.items():
-        folder = module.rpartition(".")[2]
-        # Two kinds may have a component of one name; a plugin has a name of its own.
-        assert name == folder or name.startswith(f"{folder}_")
+    assert with_hooks == {catalogue.__name__}
+    listed = [name for name, value in vars(catalogue).items() if type(value).__module__ == catalogue.__name__]
+    assert declared == {name: f"{catalogue.__name__}:{name}" for name in listed}
+    for registered in discover(environ={}).all():
+        component, plugin = registered.component, registered.plugin
+        if plugin.distribution == "zeus-runtime":
+            # Two kinds may have a component of one name; a plugin has a name of its own.
+            assert plugin.name == component.name or plugin.name.startswith(f"{component.name}_")
+            folder = f"zeus_plugins.{registered.kind}{'es' if registered.kind.endswith(('h', 'x')) else 's'}."
+            assert str(component.create).startswith(folder)
 
 
 def test_the_declared_plugins_are_installed_and_load_without_a_problem() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import re
 from pathlib import Path
 from textwrap import dedent
@@ -12,6 +10,7 @@ from types import FunctionType
 import pytest
 
 from tests.registry.conftest import Discover, Install
+from tests.test_reference_pages import signature
 from zeus_runtime.registry import hookspecs
 from zeus_runtime.registry.contribution import COMPONENT_HOOKS
 
@@ -28,13 +27,6 @@ def hooks() -> dict[str, FunctionType]:
 
 def example(hook: str) -> str:
     return dedent(str(hooks()[hook].__doc__).partition("Example::\n")[2])
-
-
-def signature(function: FunctionType) -> str:
-    """As it is written in the source."""
-    node = ast.parse(inspect.getsource(function)).body[0]
-    assert isinstance(node, ast.FunctionDef)
-    return f"{node.name}({ast.unparse(node.args)}) -> {ast.unparse(node.returns) if node.returns else ''}"
 
 
 def test_the_hooks_are_those_of_the_architecture_that_a_shipped_plugin_needs() -> None:

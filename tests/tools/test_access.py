@@ -173,6 +173,10 @@ def test_what_is_below_a_deciding_path_is_protected_in_whatever_order_it_is_aske
         ({"infra": "ask"}, "deep/infra/a", 0, 1),
         ({"/infra": "ask"}, "deep/infra/a", 0, 0),
         ({"secrets/**": "deny"}, "secrets", 2, 2),
+        ({"app/[slug]/**": "deny"}, "app/[slug]/a", 2, 2),
+        ({"[id].ts": "read"}, "app/[id].ts", 0, 2),
+        ({"**": "ask", "app/[ab]/**": "write"}, "app/[ab]/a", 0, 1),
+        ({"**": "ask", "app/[[]ab]/**": "write"}, "app/[ab]/a", 0, 0),
     ],
 )
 def test_the_law_by_examples(written: dict[str, Right], path: str, read: int, write: int) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from zeus_runtime.plugin import Redactor
@@ -97,3 +99,33 @@ def test_a_secret_in_utf_16_is_masked_and_the_text_around_it_stays(encoding: str
     text = f"gr\u00fcn {KEY} \u6f22\n"
     shown = masked_bytes(text.encode(encoding), SECRETS)
     assert shown.decode(encoding) == text.replace(KEY, "<secret:API_KEY>")
+
+
+TORN = Redactor().adding({"abcdefgh12345LEFTtail": "ONE", "LEFTtailRIGHT98zyxwv": "TWO", KEY: "API_KEY"})
+HOLDS = f"a: {KEY[:9]}\n  {KEY[9:]}\nb: abcdefgh12345LEFTtailRIGHT98zyxwv\nc: {KEY}\nend\n".encode()
+SEEN = masked_bytes(HOLDS, TORN)
+
+
+@given(
+    st.lists(st.sampled_from([*re.findall(rb"<[^>]*>", SEEN), b"\n", b"  ", b"x", b"Z\n", b"\\\n", b": "]))
+)
+@example([SEEN[3 : SEEN.index(b"\n")], b"\nZ\n  ", SEEN.split(b"\n")[1].strip()])
+@example([b"<secret:TWO:after-8>"])
+def test_no_change_shows_a_part_of_a_secret_at_the_next_reading(pieces: list[bytes]) -> None:
+    new = b"".join(pieces)
+    with suppress(WorkspaceError):
+        assert masked_bytes(edited_masked(HOLDS, lambda _seen: new, TORN), TORN) == new
+    with suppress(WorkspaceError):
+        assert masked_bytes(written_masked(new, lambda: HOLDS, TORN), TORN) == new
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"\n  <secret:API_KEY:part", b"\nZ\n  <secret:API_KEY:part"),
+        (b"<secret:ONE>", b""),
+    ],
+)
+def test_a_change_that_tears_a_secret_apart_is_refused(old: bytes, new: bytes) -> None:
+    with pytest.raises(WorkspaceError, match="separates the parts of a secret"):
+        edited_masked(HOLDS, changing(old, new), TORN)

@@ -141,3 +141,25 @@ def test_a_pattern_covers_every_spelling_of_a_name(name: str) -> None:
 )
 def test_a_folded_pattern_keeps_its_wildcards(pattern: str, path: str, fits: bool) -> None:
     assert folded_glob(pattern)(path.split("/")) is fits
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("app/[slug]/**", "app/[slug]/page.tsx"),
+        ("app/[...slug]/**", "app/[...slug]/page.tsx"),
+        ("[[]id]*.ts", "[ID]-x.ts"),
+        ("[id]*.{ts,tsx}", "[id].tsx"),
+        ("{a,b}.md", "{a,b}.md"),
+        ("[slug", "[SLUG"),
+    ],
+)
+def test_a_folded_pattern_also_fits_a_name_with_brackets(pattern: str, path: str) -> None:
+    assert folded_glob(pattern)(path.split("/"))
+
+
+@given(st.text("ab[]!*?{},x", min_size=1, max_size=8), st.text("ab[]!{},xA", min_size=1, max_size=6))
+def test_a_literal_reading_only_adds_names(pattern: str, name: str) -> None:
+    if folded_glob(pattern, or_literal=False)([name]):
+        assert folded_glob(pattern)([name])
+    assert folded_glob(pattern)([pattern])

@@ -111,7 +111,7 @@ def test_an_edit_is_told_as_the_whole_text_before_and_after(writers: dict[str, T
     )
     ambiguous = previewed(edit, path="a.txt", old="two", new="2")
     assert ambiguous is not None
-    assert "is there 2 times" in ambiguous.problem
+    assert "occurs 2 times" in ambiguous.problem
     assert (tmp_path / "a.txt").read_text() == "one two two\n"
 
 

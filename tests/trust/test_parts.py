@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.trust.masking import PartMask
 from zeus_runtime.trust.parts import (
     Command,
     Project,
@@ -162,11 +164,9 @@ def test_secrets_are_in_the_digest_and_not_in_the_lines() -> None:
     project = Project(Path("/nowhere"), ())
 
     def part(secret: str) -> tuple[str, str]:
-        made = command_part(
-            Command("s", ("run", "--key", secret), {"TOKEN": secret}),
-            project,
-            mask=lambda text: text.replace(secret, "***"),
-        )
+        mask = PartMask.of({}, Redactor().adding({secret: "NAME"}))
+        command = Command("s", ("run", f"--api-key={secret}", f"https://{secret}@host"), {"TOKEN": secret})
+        made = command_part(command, project, mask=mask)
         return made.digest, str(made.lines)
 
     assert part("first-secret")[0] != part("other-secret")[0]

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zeus_runtime.cli.log import with_log
-from zeus_runtime.cli.options import ConfigArgs, read_owner
-from zeus_runtime.cli.sessions.options import config_option, json_option
-from zeus_runtime.cli.streams import answer, as_json, complain
+from zeus_runtime.cli.options import ConfigArgs, json_option, read_owner
+from zeus_runtime.cli.output import TextTable, tell
+from zeus_runtime.cli.sessions.options import config_option
+from zeus_runtime.cli.streams import complain
 from zeus_runtime.tools.approval import STRICTNESS
 
 if TYPE_CHECKING:
@@ -71,11 +72,14 @@ def mode(
         return await stored_mode(log, whose)
 
     stored = with_log(process, checked, work, makes=picked is not None)
-    if as_object:
-        answer(as_json({"user": whose, "chosen": stored, "agents": [*_objects(known, stored)]}))
-        return
-    complain(f"{whose} chose {stored}" if stored else f"{whose} chose nothing: the config's mode holds")
-    answer(_table(known, stored))
+    if not as_object:
+        complain(f"{whose} chose {stored}" if stored else f"{whose} chose nothing: the config's mode holds")
+    tell(
+        process,
+        {"user": whose, "chosen": stored, "agents": [*_objects(known, stored)]},
+        lambda: _table(known, stored),
+        as_object=as_object,
+    )
 
 
 def _modes(checked: Checked) -> dict[str, AskModes]:
@@ -103,11 +107,9 @@ def _objects(known: dict[str, AskModes], stored: str | None) -> Iterator[dict[st
         }
 
 
-def _table(known: dict[str, AskModes], stored: str | None) -> str:
-    from zeus_runtime.cli.table import table
-
+def _table(known: dict[str, AskModes], stored: str | None) -> TextTable:
     rows = [
         (name, each.in_force(stored), each.configured, ", ".join(each.choices))
         for name, each in known.items()
     ]
-    return table(rows, ("AGENT", "IN FORCE", "CONFIG", "MAY BE CHOSEN"))
+    return TextTable(rows, ("AGENT", "IN FORCE", "CONFIG", "MAY BE CHOSEN"))

@@ -10,12 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from zeus_runtime.cli.question import StyledLine, folded, named, question_lines
+from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.streams import columns_of, complain, is_terminal
-from zeus_runtime.cli.table import one_line
-from zeus_runtime.cli.wording import tool_label
+from zeus_runtime.columns import one_line
 from zeus_runtime.escaping import json_shown, word
 from zeus_runtime.tools.approval import Decision
+from zeus_runtime.tools.question import StyledLine, folded, named, question_lines, tool_label
 
 if TYPE_CHECKING:
     from zeus_runtime.tools.approval import PendingApproval
@@ -133,7 +133,7 @@ class TerminalApprovals:
                 return None
             if line.strip():
                 given[field.name] = field.value(line.strip())
-        return json.dumps(given)
+        return as_json(given, indent=None)
 
 
 class YesApprovals:
@@ -257,9 +257,7 @@ def changed_arguments(text: str, pending: PendingApproval) -> Mapping[str, Any] 
     except ValueError as error:
         return f"this is no JSON: {error}"
     if not isinstance(given, dict):
-        return "arguments are a JSON object, such as " + json.dumps(
-            dict(pending.arguments), ensure_ascii=False
-        )
+        return f"arguments are a JSON object, such as {json_shown(dict(pending.arguments))}"
     return pending.problem_of(given) or given
 
 

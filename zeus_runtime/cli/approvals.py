@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from zeus_runtime.cli.approval_mode import mode
 from zeus_runtime.cli.log import with_log
-from zeus_runtime.cli.options import ConfigArgs, Decorator, read_owner
-from zeus_runtime.cli.sessions.options import config_option, json_option
-from zeus_runtime.cli.streams import answer, as_json, complain, terminal_columns
+from zeus_runtime.cli.options import ConfigArgs, Decorator, json_option, read_owner
+from zeus_runtime.cli.output import TextTable, local_time, tell
+from zeus_runtime.cli.sessions.options import config_option
+from zeus_runtime.cli.streams import answer, complain, terminal_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,30 +47,31 @@ def list_pending(
     as_object: bool,
 ) -> None:
     """List the calls that wait for a decision, the oldest first; `zeus resume SESSION --decide` decides."""
-    from zeus_runtime.cli.table import table
     from zeus_runtime.cli.wording import call_line
     from zeus_runtime.store.approvals import open_approvals
 
     checked, _ = read_owner(process, which)
     found = with_log(process, checked, lambda log: open_approvals(log, session)) or []
-    redact = process.secrets
-    if as_object:
-        answer(as_json(redact.masked([each.as_json() for each in found])))
-        return
-    if not found:
-        complain("nothing waits for a decision")
-        return
+    # Only known secrets are masked, so that the user sees the arguments that the model wrote.
+    masked = process.secrets.masked
     rows = [
         (
             each.id,
             each.session,
-            _time(each.created_ms),
-            "" if each.expires_ms is None else _time(each.expires_ms),
-            call_line(each.tool, redact.masked(each.arguments), 80),
+            local_time(each.created_ms),
+            "" if each.expires_ms is None else local_time(each.expires_ms),
+            call_line(each.tool, masked(each.arguments), 80),
         )
         for each in found
     ]
-    answer(table(rows, ("ID", "SESSION", "ASKED", "UNTIL", "CALL")))
+    tell(
+        process,
+        [each.as_json() for each in found],
+        lambda: TextTable(rows, ("ID", "SESSION", "ASKED", "UNTIL", "CALL")),
+        as_object=as_object,
+        nothing="nothing waits for a decision",
+        mask=masked,
+    )
 
 
 @command.command("show")
@@ -80,10 +81,10 @@ def list_pending(
 def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
     """Show a call that waits for a decision in full, and the diff that it would make now."""
     from zeus_runtime.cli.approval_prompt import fields_of
-    from zeus_runtime.cli.question import question_lines
     from zeus_runtime.errors import UsageError
     from zeus_runtime.run.approvals import masked_pending
     from zeus_runtime.store.approvals import note_shown, open_approvals
+    from zeus_runtime.tools.question import question_lines
 
     checked, _ = read_owner(process, which)
 
@@ -165,19 +166,18 @@ def list_allowed(
     as_object: bool,
 ) -> None:
     """List the tools that the user is never asked about."""
-    from zeus_runtime.cli.table import table
     from zeus_runtime.store.approvals import allowlist
 
     checked, _ = read_owner(process, which)
     whose = user or checked.config.user
     found = with_log(process, checked, lambda log: allowlist(log, whose)) or []
-    if as_object:
-        answer(as_json([{"user": whose, "tool": tool, "since_ms": since} for tool, since in found]))
-    elif found:
-        rows = [(tool, _time(since)) for tool, since in found]
-        answer(table(rows, ("TOOL", "SINCE")))
-    else:
-        complain(f"the allowlist of {whose} is empty")
+    tell(
+        process,
+        [{"user": whose, "tool": tool, "since_ms": since} for tool, since in found],
+        lambda: TextTable([(tool, local_time(since)) for tool, since in found], ("TOOL", "SINCE")),
+        as_object=as_object,
+        nothing=f"the allowlist of {whose} is empty",
+    )
 
 
 @command.command("allow")
@@ -246,7 +246,3 @@ def revoke_tools(
 
 
 command.add_command(mode)
-
-
-def _time(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zeus_runtime.cli.options import ConfigArgs, config_argument, read_config
-from zeus_runtime.cli.streams import answer, as_json, complain
+from zeus_runtime.cli.options import ConfigArgs, config_argument, json_option, read_config
+from zeus_runtime.cli.output import TextTable, tell
+from zeus_runtime.cli.streams import answer, complain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,27 +27,22 @@ def command() -> None:
 
 @command.command("status")
 @config_argument
-@click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
+@json_option
 @click.pass_obj
 def status(process: Process, which: ConfigArgs, as_object: bool) -> None:
     """Show the accounts that a config's tools need, and which are authorised."""
-    from dataclasses import asdict
-
-    from zeus_runtime.cli.table import table
-
     found = [account for _, account in _accounts(process, which)]
-    if as_object:
-        answer(as_json([asdict(account) for account in found]))
-    elif not found:
-        complain(
-            "no tool of this config needs an account; `auth: oauth` under one of mcpServers makes one need it"
-        )
-    else:
-        rows = [
-            (each.name, "authorised" if each.authorised else "not authorised", each.detail, each.address)
-            for each in found
-        ]
-        answer(table(rows, ("ACCOUNT", "STATE", "DETAIL", "ADDRESS")))
+    rows = [
+        (each.name, "authorised" if each.authorised else "not authorised", each.detail, each.address)
+        for each in found
+    ]
+    tell(
+        process,
+        found,
+        lambda: TextTable(rows, ("ACCOUNT", "STATE", "DETAIL", "ADDRESS")),
+        as_object=as_object,
+        nothing="no tool of this config needs an account; `auth: oauth` under one of mcpServers makes one need it",
+    )
 
 
 @command.command("login")

@@ -275,15 +275,15 @@ class Chat:
         return ending.exit_code if isinstance(ending, RunFailed) else 0
 
     def _command(self, name: str, argument: str = "") -> int:
-        from zeus_runtime.cli.table import table
+        from zeus_runtime.cli.output import TextTable
         from zeus_runtime.config.messages.diagnostics import suggestion
 
         if name == "/help":
-            complain(table(list(HELP.items())))
+            complain(TextTable(list(HELP.items())).text())
         elif name == "/mode":
             self._change_mode(argument.strip())
         elif name == "/tools":
-            complain(table([(each.tool.name, each.showing) for each in self._agent.plan.tools]))
+            complain(TextTable([(each.tool.name, each.showing) for each in self._agent.plan.tools]).text())
         elif name == "/session":
             self._show_session(argument.strip())
         elif name == "/sessions":
@@ -358,7 +358,7 @@ class Chat:
         from zeus_runtime.cli.sessions import session_table
 
         found = self._wait(self._sessions())
-        complain(session_table(found) if found else "no session yet")
+        complain(session_table(found).text() if found else "no session yet")
 
     async def _sessions(self) -> Sequence[Any]:
         return await self._agent.sessions(limit=LATEST, every_agent=False)

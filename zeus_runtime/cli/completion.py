@@ -49,7 +49,7 @@ def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str
 
     from click.shell_completion import CompletionItem
 
-    from zeus_runtime.cli.table import shortened
+    from zeus_runtime.columns import shortened
     from zeus_runtime.config.secrets.masking import secrets_of_environment
     from zeus_runtime.trust.databases import is_made
     from zeus_runtime.trust.decision import records_folder

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from zeus_runtime.cli.database_file import is_missing
-from zeus_runtime.cli.options import ConfigArgs, config_argument, read_owner
-from zeus_runtime.cli.streams import answer, as_json, complain
+from zeus_runtime.cli.options import ConfigArgs, config_argument, json_option, read_owner
+from zeus_runtime.cli.output import tell
+from zeus_runtime.cli.streams import answer, complain
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -22,7 +23,7 @@ def command() -> None:
 
 @command.command("current")
 @config_argument
-@click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
+@json_option
 @click.pass_obj
 def show_current(process: Process, which: ConfigArgs, as_object: bool) -> None:
     """Print the revision that a database has, and whether it is this program's."""
@@ -38,12 +39,9 @@ def show_current(process: Process, which: ConfigArgs, as_object: bool) -> None:
     if not is_missing(checked):
         with prepared(process):
             found = asyncio.run(_current(checked))
-    if as_object:
-        shown = {"database": without_password(url), "revision": found, "newest": HEAD, "state": state(found)}
-        answer(as_json(shown))
-        return
-    answer(f"{found or 'none'} ({state(found)})")
-    if state(found) == "older":
+    shown = {"database": without_password(url), "revision": found, "newest": HEAD, "state": state(found)}
+    tell(process, shown, lambda: f"{found or 'none'} ({state(found)})", as_object=as_object)
+    if state(found) == "older" and not as_object:
         complain(f"`zeus db upgrade` brings it to {HEAD}")
 
 

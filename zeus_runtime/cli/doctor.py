@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zeus_runtime.cli.options import ConfigArgs, config_argument
-from zeus_runtime.cli.streams import Style, answer, as_json
+from zeus_runtime.cli.options import ConfigArgs, config_argument, json_option
+from zeus_runtime.cli.output import as_json, padded
+from zeus_runtime.cli.streams import answer
+from zeus_runtime.columns import Style
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.findings import DoctorFinding
@@ -19,7 +21,7 @@ _STYLES: dict[str, Style] = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 @click.command("doctor")
 @config_argument
-@click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
+@json_option
 @click.pass_obj
 @click.pass_context
 def command(
@@ -43,7 +45,7 @@ def command(
     gc.enable()
     found = list(_shown(examine(process, which), as_object=as_object, redact=process.redact))
     if as_object:
-        answer(as_json([finding.as_object() for finding in found]))
+        answer(as_json([finding.as_object() for finding in found], mask=process.secrets.json))
     ctx.exit(max((finding.exit_code for finding in found), default=0))
 
 
@@ -53,7 +55,7 @@ def _shown(
     for finding in findings:
         told: Any = finding.redacted(redact)
         if not as_object:
-            answer(f"{told.status:<4}", style=_STYLES[told.status], end="")
+            answer(padded(told.status, 4), style=_STYLES[told.status], end="")
             answer(f"  {told.subject}: {told.detail}")
             if told.remedy:
                 answer(f"      {told.remedy}")

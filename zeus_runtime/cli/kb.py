@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from zeus_runtime.cli.asking import agree
-from zeus_runtime.cli.options import ConfigArgs, config_args, read_owner
+from zeus_runtime.cli.options import ConfigArgs, config_args, json_option, read_owner
+from zeus_runtime.cli.output import TextTable, tell
 from zeus_runtime.cli.streams import answer, complain, is_terminal
-from zeus_runtime.cli.telling import tell
 from zeus_runtime.escaping import printable
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.knowledge import BaseInfo, Hit, Ingested, KnowledgeService, Progress
-    from zeus_runtime.plan.validated import Checked
 
 T = TypeVar("T")
 
@@ -27,7 +26,6 @@ config_option = config_args(
         "--config", metavar="CONFIG", help="Whose database, user and embedding model; zeus.yaml by default."
     )
 )
-json_option = click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
 
 
 @click.group("kb")
@@ -100,17 +98,16 @@ def reindex(process: Process, name: str, which: ConfigArgs, as_object: bool) -> 
     _tell_done(process, name, _with_service(process, which, work), as_object=as_object)
 
 
-def _tell_done(process: Process, name: str, made: tuple[Checked, Ingested], *, as_object: bool) -> None:
-    checked, done = made
+def _tell_done(process: Process, name: str, done: Ingested, *, as_object: bool) -> None:
     failed = [{"path": path, "why": why} for path, why in done.failed]
     tell(
-        checked,
-        "json" if as_object else "text",
+        process,
         {**vars(done), "failed": failed},
         lambda: (
             f"{name}: {done.added} added, {done.changed} changed, {done.unchanged} unchanged, {done.removed} removed;"
             f" {done.chunks:,} chunks written, {done.embedded:,} embedded"
         ),
+        as_object=as_object,
     )
     for path, why in done.failed:
         complain(process.redact(f"warning: {printable(path)} was left out: {why}"), "yellow")
@@ -122,15 +119,11 @@ def _tell_done(process: Process, name: str, made: tuple[Checked, Ingested], *, a
 @click.pass_obj
 def list_bases(process: Process, which: ConfigArgs, as_object: bool) -> None:
     """List the knowledge bases that the config's user and project have."""
-    from zeus_runtime.cli.table import table
 
     async def work(service: KnowledgeService) -> list[tuple[BaseInfo, list[str]]]:
         return [(base, await service.sources(base.name)) for base in await service.bases()]
 
-    checked, found = _with_service(process, which, work)
-    if not found and not as_object:
-        complain("no knowledge base; `zeus kb add NAME PATH` makes one")
-        return
+    found = _with_service(process, which, work)
     rows = [
         (
             base.name,
@@ -143,10 +136,11 @@ def list_bases(process: Process, which: ConfigArgs, as_object: bool) -> None:
         for base, sources in found
     ]
     tell(
-        checked,
-        "json" if as_object else "text",
+        process,
         [{**_object(base), "sources": sources} for base, sources in found],
-        lambda: table(rows, ("BASE", "SCOPE", "DOCUMENTS", "CHUNKS", "EMBEDDED BY", "ADDED")),
+        lambda: TextTable(rows, ("BASE", "SCOPE", "DOCUMENTS", "CHUNKS", "EMBEDDED BY", "ADDED")),
+        as_object=as_object,
+        nothing="no knowledge base; `zeus kb add NAME PATH` makes one",
     )
 
 
@@ -174,17 +168,17 @@ def search(
             await service.sources(name)
         return await service.search(query, names=[name], top_k=top_k)
 
-    checked, found = _with_service(process, which, work)
+    found = _with_service(process, which, work)
     for notice in found.notices:
         complain(process.redact(f"warning: {notice}"), "yellow")
     if not found.hits and not as_object:
         complain("nothing was found")
         raise SystemExit(1)
     tell(
-        checked,
-        "json" if as_object else "text",
-        [vars(hit) for hit in found.hits],
+        process,
+        found.hits,
         lambda: "\n\n".join(_passage(number, hit) for number, hit in enumerate(found.hits, 1)),
+        as_object=as_object,
     )
 
 
@@ -214,7 +208,7 @@ def remove(
     async def work(service: KnowledgeService) -> int:
         return await service.remove(name, [process.directory / path for path in paths])
 
-    _, removed = _with_service(process, which, work)
+    removed = _with_service(process, which, work)
     answer(f"{removed} documents removed")
 
 
@@ -222,7 +216,7 @@ def _with_service(
     process: Process,
     which: ConfigArgs,
     work: Callable[[KnowledgeService], Awaitable[T]],
-) -> tuple[Checked, T]:
+) -> T:
     import asyncio
 
     from zeus_runtime.cli.start import prepared
@@ -242,7 +236,7 @@ def _with_service(
             await service.aclose()
 
     with prepared(process):
-        return checked, asyncio.run(run())
+        return asyncio.run(run())
 
 
 @contextmanager

@@ -74,7 +74,7 @@ async def _serve(checked: Checked, plan: Plan) -> None:
     import asyncio
 
     from zeus_runtime.agent.agent import Agent
-    from zeus_runtime.cli.mcp_server import server_of
+    from zeus_runtime.serving.mcp import server_of
 
     has_reader = True
     async with Agent(checked, plan) as agent:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from zeus_runtime.cli.completion import complete_config, complete_model
-from zeus_runtime.cli.streams import answer, as_json, complain
+from zeus_runtime.cli.options import json_option
+from zeus_runtime.cli.output import TextTable, tell
+from zeus_runtime.cli.streams import complain
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -21,7 +22,6 @@ config_option = click.option(
     shell_complete=complete_config,
     help="Count in this config's profiles and Homes.",
 )
-json_option = click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
 
 
 @click.group("models")
@@ -50,7 +50,6 @@ def list_models(
     assumed window.
     """
     from zeus_runtime.cli.profiles import dollars
-    from zeus_runtime.cli.table import table
     from zeus_runtime.models.profiles import catalogue
 
     overrides, homes = _where(process, config)
@@ -60,12 +59,6 @@ def list_models(
         for profile in catalogue(overrides=overrides, homes=homes, provider=provider)
         if all(word in profile.name.lower() for word in words)
     ]
-    if as_object:
-        answer(as_json([asdict(profile) for profile in found]))
-        return
-    if not found:
-        complain("no model fits; `zeus models list` without options shows all")
-        ctx.exit(1)
     rows = [
         (
             profile.name,
@@ -76,7 +69,15 @@ def list_models(
         )
         for profile in found
     ]
-    answer(table(rows, ("MODEL", "INPUT", "OUTPUT", "$ IN", "$ OUT")))
+    tell(
+        process,
+        found,
+        lambda: TextTable(rows, ("MODEL", "INPUT", "OUTPUT", "$ IN", "$ OUT")),
+        as_object=as_object,
+        nothing="no model fits; `zeus models list` without options shows all",
+    )
+    if not found and not as_object:
+        ctx.exit(1)
 
 
 @command.command("show")
@@ -90,16 +91,12 @@ def show_model(process: Process, name: str, config: str | None, as_object: bool)
     Names are exact: gpt-5-2 is not gpt-5.2.
     """
     from zeus_runtime.cli.profiles import profile_rows
-    from zeus_runtime.cli.table import table
     from zeus_runtime.models.profiles import lookup, notices
 
     overrides, homes = _where(process, config)
     profile = lookup(name, overrides=overrides, homes=homes)
-    if as_object:
-        answer(as_json(asdict(profile)))
-    else:
-        rows = [(label, value, f"({source})") for label, value, source in profile_rows(profile)]
-        answer(table([("model", profile.name, ""), *rows]))
+    rows = [(label, value, f"({source})") for label, value, source in profile_rows(profile)]
+    tell(process, profile, lambda: TextTable([("model", profile.name, ""), *rows]), as_object=as_object)
     for notice in notices(profile):
         complain(f"note: {notice.message}", "yellow")
 

@@ -89,12 +89,14 @@ bare_config_argument: Decorator = click.argument(
     "config", metavar="[CONFIG]", required=False, shell_complete=complete_config
 )
 config_argument = config_args(bare_config_argument)
+json_option: Decorator = click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
 format_option: Decorator = click.option(
     "--format",
-    "form",
+    "as_object",
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,
+    callback=lambda _context, _option, form: form == "json",
     help="For people or for programs.",
 )
 attach_option: Decorator = click.option(

@@ -16,7 +16,8 @@ from zeus_runtime.cli.options import (
     read_config,
     set_option,
 )
-from zeus_runtime.cli.streams import answer, as_json, complain
+from zeus_runtime.cli.output import TextTable, as_json, rendered
+from zeus_runtime.cli.streams import answer, complain
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -79,9 +80,9 @@ def command(
     if prompt:
         answer(redact(_prompt(plan)))
     elif output == "json":
-        answer(as_json(redact.json(_object(checked, plan))))
+        answer(as_json(_object(checked, plan), mask=redact.json))
     else:
-        answer(redact("\n".join(_lines(checked, plan, whole=whole))))
+        answer(rendered([*_parts_of(checked, plan, whole=whole)], mask=redact))
     for notice in plan.notices:
         complain(redact(f"note: {notice.message}"), "yellow")
 
@@ -136,14 +137,13 @@ def _prompt(plan: Plan) -> str:
     return assemble({**plan.stable, Section.TIME: time_section(now, plan.config.prompt.time)}).text
 
 
-def _lines(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str]:
+def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | TextTable]:
     from zeus_runtime.cli.profiles import profile_rows
-    from zeus_runtime.cli.table import table
     from zeus_runtime.cli.values import effective_values
 
     values = effective_values(checked.document, plan)
     written = None if whole else [each.path for each in values if each.marks]
-    yield table(
+    yield TextTable(
         [
             ("agent", f"{plan.config.name}, mode {plan.mode}"),
             *([("", plan.config.description)] if plan.config.description else []),
@@ -169,32 +169,34 @@ def _lines(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str]:
         yield f"  {place + 1}. {_component(each, written, f'middlewares.{place}')}"
     yield f"\ntools in {plan.mode} mode" if plan.tools else "\nno tools"
     if plan.tools and not whole:
-        yield table(_tool_rows(plan), indent="  ")
+        yield TextTable(_tool_rows(plan), indent="  ")
     elif plan.tools:
         rows = [
             (each.tool.name, each.tool.category, each.tool.access, each.showing, _plugin(each.plugin))
             for each in plan.tools
         ]
-        yield table(rows, indent="  ")
+        yield TextTable(rows, indent="  ")
     from zeus_runtime.cli.reach import reach_rows
 
     yield "\nfiles that tools may reach"
-    yield table(list(reach_rows(checked, plan)), indent="  ")
+    yield TextTable(list(reach_rows(checked, plan)), indent="  ")
     if plan.agents:
         yield "\nagents it may give work to"
         yield from _agent_lines(plan, "  ")
     servers = _connections(plan)
     if servers:
         yield "\nservers, started when the agent runs; `zeus tools list --connect` lists their tools"
-        yield table([(each.name, each.category, each.why) for each in servers], indent="  ")
-    yield from _executed_lines(checked)
+        yield TextTable([(each.name, each.category, each.why) for each in servers], indent="  ")
+    yield from _executed(checked)
     yield "\nsystem prompt, sections 1 to 6"
-    yield table(_section_rows(checked, plan), indent="  ")
+    yield TextTable(_section_rows(checked, plan), indent="  ")
     if not whole:
         yield "\n`zeus plan --all` shows every value and where it comes from, --explain PATH one of them"
         return
     yield "\nvalues"
-    yield table([(each.path, each.source, as_json(each.value, indent=None)) for each in values], indent="  ")
+    yield TextTable(
+        [(each.path, each.source, as_json(each.value, indent=None)) for each in values], indent="  "
+    )
 
 
 def _limits(plan: Plan) -> str:
@@ -224,8 +226,7 @@ def _section_rows(checked: Checked, plan: Plan) -> list[tuple[str, str, str]]:
     ]
 
 
-def _executed_lines(checked: Checked) -> Iterator[str]:
-    from zeus_runtime.cli.table import table
+def _executed(checked: Checked) -> Iterator[str | TextTable]:
     from zeus_runtime.plan.family_parts import all_parts
 
     parts = all_parts(checked)
@@ -238,7 +239,7 @@ def _executed_lines(checked: Checked) -> Iterator[str]:
             (each.kind, one_line(each.name), each.digest[:19], said[checked.trust.allows(each)])
             for each in parts
         ]
-        yield table(rows, indent="  ")
+        yield TextTable(rows, indent="  ")
 
 
 def _agent_lines(plan: Plan, indent: str) -> Iterator[str]:
@@ -382,7 +383,6 @@ def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
 
 
 def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
-    from dataclasses import asdict
 
     from zeus_runtime.cli.prompt_sources import prompt_sources
     from zeus_runtime.cli.reach import reach_object
@@ -397,7 +397,7 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
         "instructions": _instructions_source(checked, plan),
         "project_instructions": _project_files(plan),
         "model": _component_object(plan.model),
-        "profile": asdict(plan.profile),
+        "profile": plan.profile,
         "middlewares": [_component_object(each) for each in plan.middlewares],
         "counter": plan.counter and _component_object(plan.counter),
         "memory": _memory_object(checked, plan),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from zeus_runtime.cli.completion import complete_config
-from zeus_runtime.cli.streams import answer, as_json, complain
+from zeus_runtime.cli.options import json_option
+from zeus_runtime.cli.output import TextTable, tell
+from zeus_runtime.cli.streams import complain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +34,7 @@ def command(ctx: click.Context) -> None:
     shell_complete=complete_config,
     help="As this config has them: its rules and its own plugin files.",
 )
-@click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
+@json_option
 @click.pass_obj
 @click.pass_context
 def list_plugins(ctx: click.Context, process: Process, config: str | None, as_object: bool) -> None:
@@ -49,16 +51,15 @@ def list_plugins(ctx: click.Context, process: Process, config: str | None, as_ob
         own = zeus.get_command(ctx, name)
         assert own is not None
         zeus.commands[name] = own
-    commands, problems = plugin_commands(registry, zeus)
+    commands, more = plugin_commands(registry, zeus)
     found = [
         _object(plugin, registry, [command.name or "" for owner, command in commands if _same(owner, plugin)])
         for plugin in registry.plugins
     ]
-    if as_object:
-        answer(as_json({"plugins": found, "problems": list(map(_problem, (*registry.problems, *problems)))}))
-        return
-    answer("\n".join(_lines(found)))
-    for problem in (*registry.problems, *problems):
+    problems = [*registry.problems, *more]
+    value = {"plugins": found, "problems": list(map(_problem, problems))}
+    tell(process, value, lambda: _table(found), as_object=as_object)
+    for problem in () if as_object else problems:
         complain(f"note: {problem}", "yellow")
 
 
@@ -129,21 +130,15 @@ def _same(one: Plugin, other: Plugin) -> bool:
     return (one.name, one.source) == (other.name, other.source)
 
 
-def _lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """A table of the plugins, below each of them a line for each thing it brings."""
-    from zeus_runtime.cli.table import columns, table
-
+def _table(found: Sequence[dict[str, Any]]) -> TextTable:
+    """A table of the plugins, below each of them a row for each thing it brings."""
     rows = [
         (each["name"], each["status"], each["distribution"] or "(file)", each["version"] or "", _why(each))
         for each in found
     ]
-    header, *lines = table(rows, ("PLUGIN", "STATUS", "DISTRIBUTION", "VERSION", "")).split("\n")
-    brought = [_brought(each) for each in found]
-    width = max((columns(what) for each in brought for what, _ in each), default=0)
-    yield header
-    for line, each in zip(lines, brought, strict=True):
-        yield line
-        yield from (f"  {what}{' ' * (width - columns(what))}  {about}".rstrip() for what, about in each)
+    return TextTable(
+        rows, ("PLUGIN", "STATUS", "DISTRIBUTION", "VERSION", ""), below=list(map(_brought, found))
+    )
 
 
 def _why(plugin: dict[str, Any]) -> str:

@@ -25,7 +25,8 @@ from zeus_runtime.cli.options import (
     set_option,
     with_model,
 )
-from zeus_runtime.cli.streams import as_json, complain, is_terminal
+from zeus_runtime.cli.output import as_json
+from zeus_runtime.cli.streams import complain, is_terminal
 from zeus_runtime.cli.words import config_and_prompt
 
 if TYPE_CHECKING:

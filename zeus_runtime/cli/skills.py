@@ -11,9 +11,12 @@ from zeus_runtime.cli.options import (
     ConfigArgs,
     config_args,
     config_argument,
+    json_option,
     read_owner,
 )
-from zeus_runtime.cli.streams import answer, as_json, complain
+from zeus_runtime.cli.output import TextTable, tell
+from zeus_runtime.cli.streams import complain
+from zeus_runtime.columns import shortened
 from zeus_runtime.escaping import printable
 
 if TYPE_CHECKING:
@@ -40,38 +43,28 @@ def list_skills(process: Process, which: ConfigArgs, as_object: bool) -> None:
     does not say `skills: {trust_project: true}`), hidden by its author, or unusable. Problems of a file go to standard
     error with their place.
     """
-    from zeus_runtime.cli.table import shortened, table
-
     found, listed = _found(process, which)
-    if as_object:
-        answer(as_json([_object(each) for each in found.all]))
-        return
-    if not found.all:
-        complain(
-            "no skills: put a folder with a SKILL.md into ~/.config/zeus/skills, or into a Home's skills/"
-        )
-        return
     rows = [
-        (
-            each.name,
-            _status(each),
-            str(each.folder),
-            shortened(each.description, 60),
-        )
-        for each in found.all
+        (each.name, _status(each), str(each.folder), shortened(each.description, 60)) for each in found.all
     ]
-    answer(table(rows, ("SKILL", "STATUS", "FOLDER", "DESCRIPTION")))
-    _complain_of(found.all, overflow=found.overflow, listed=listed)
+    tell(
+        process,
+        [_object(each) for each in found.all],
+        lambda: TextTable(rows, ("SKILL", "STATUS", "FOLDER", "DESCRIPTION")),
+        as_object=as_object,
+        nothing="no skills: put a folder with a SKILL.md into ~/.config/zeus/skills, or into a Home's skills/",
+    )
+    if rows and not as_object:
+        _complain_of(found.all, overflow=found.overflow, listed=listed)
 
 
 @command.command("show")
 @click.argument("name")
 @config_args(click.option("--config", metavar="CONFIG", help="The config whose skills are meant."))
-@click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
+@json_option
 @click.pass_obj
 def show_skill(process: Process, name: str, which: ConfigArgs, as_object: bool) -> None:
     """Show one skill: where it is, what is wrong with it, its files and its instructions."""
-    from zeus_runtime.cli.table import table
     from zeus_runtime.skills.discovery import FILE
     from zeus_runtime.skills.front_matter import read_skill_text
     from zeus_runtime.skills.resources import read_skill_resource, skill_resources
@@ -81,10 +74,7 @@ def show_skill(process: Process, name: str, which: ConfigArgs, as_object: bool) 
     usable = skill.status != "unusable"
     body = read_skill_text(read_skill_resource(skill.folder, FILE)).body if usable else ""
     files = skill_resources(skill.folder) if usable else []
-    if as_object:
-        shown = [{"path": each.path, "size_bytes": each.size_bytes} for each in files]
-        answer(as_json({**_object(skill), "files": shown, "body": body}))
-        return
+    shown = [{"path": each.path, "size_bytes": each.size_bytes} for each in files]
     facts = [
         ("name", skill.name),
         ("status", _status(skill)),
@@ -93,10 +83,14 @@ def show_skill(process: Process, name: str, which: ConfigArgs, as_object: bool) 
         *([("license", skill.license)] if skill.license else []),
         *(("resource", f"{each.path} ({each.size_bytes:,} bytes)") for each in files),
     ]
-    answer(table(facts))
-    if body:
-        answer(f"\n{body}")
-    _complain_of([skill], overflow=False, listed=listed)
+    tell(
+        process,
+        {**_object(skill), "files": shown, "body": body},
+        lambda: [TextTable(facts), *([f"\n{body}"] if body else [])],
+        as_object=as_object,
+    )
+    if not as_object:
+        _complain_of([skill], overflow=False, listed=listed)
 
 
 def _found(process: Process, which: ConfigArgs) -> tuple[Skills, bool]:

@@ -6,13 +6,12 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache
-from json import JSONEncoder
-from typing import Any, Final, Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Final, TextIO
 
-from zeus_runtime.escaping import json_text, terminal_text
+from zeus_runtime.escaping import terminal_text
 
-Style: TypeAlias = Literal["plain", "dim", "bold", "red", "yellow", "green"]
+if TYPE_CHECKING:
+    from zeus_runtime.columns import Style
 
 _CODES: Final[Mapping[Style, str]] = {"dim": "2", "bold": "1", "red": "31", "yellow": "33", "green": "32"}
 
@@ -51,11 +50,6 @@ def is_terminal(stream: TextIO) -> bool:
         return False
 
 
-def as_json(value: Any, *, indent: int | None = 2) -> str:
-    """``value`` as JSON text: letters of all scripts as they are, what cannot be seen as ``\\uXXXX``."""
-    return json_text(_encoder(indent).encode(value))
-
-
 def terminal_columns() -> int | None:
     """The width of the terminal that shows standard output; None if it is not a terminal."""
     return columns_of(sys.stdout) if is_terminal(sys.stdout) else None
@@ -68,8 +62,3 @@ def columns_of(stream: TextIO) -> int:
     except (OSError, ValueError):
         width = 0
     return width or shutil.get_terminal_size().columns
-
-
-@cache
-def _encoder(indent: int | None) -> JSONEncoder:
-    return JSONEncoder(ensure_ascii=False, indent=indent, default=str)

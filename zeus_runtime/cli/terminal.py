@@ -14,7 +14,7 @@ from rich.segment import Segment
 from rich.text import Text as RichText
 
 from zeus_runtime.cli.views import Journal
-from zeus_runtime.cli.wording import progress_line, subagent_line, tool_label
+from zeus_runtime.cli.wording import progress_line, subagent_line
 from zeus_runtime.escaping import TerminalStream, terminal_text
 from zeus_runtime.events import (
     ApprovalDecided,
@@ -33,6 +33,7 @@ from zeus_runtime.events import (
     ToolCallStarted,
     ToolProgress,
 )
+from zeus_runtime.tools.question import tool_label
 
 TAIL_LINES: Final = 12
 TAIL_CHARACTERS: Final = 4000

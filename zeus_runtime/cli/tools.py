@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from zeus_runtime.cli.options import MODES, ConfigArgs, config_argument, read_config
-from zeus_runtime.cli.streams import answer, as_json, complain
-from zeus_runtime.cli.table import one_line
+from zeus_runtime.cli.output import TextTable, rendered, tell
+from zeus_runtime.cli.streams import complain
+from zeus_runtime.columns import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,9 +47,6 @@ def list_tools(
     For each category and component: whether it is on in the config's mode, or what it needs. Tools of servers are
     known only when the servers run: --connect starts them, and says of each whether it is connected or why not.
     """
-    from dataclasses import asdict
-
-    from zeus_runtime.cli.table import table
     from zeus_runtime.cli.trusting import read_trusted
     from zeus_runtime.plan.inventory import inventory
     from zeus_runtime.plan.plan import make_plan
@@ -69,19 +67,21 @@ def list_tools(
         opened = _opened({each.name: each.create(plan.context) for each in plan.opens})
     stocks = inventory(plan, checked.registry, tools, opened)
     connections = [each for status in opened.connections.values() for each in status]
-    if as_object:
-        value = {
+    given: list[str | TextTable] = (
+        [TextTable([_row(plan, each) for each in tools], _HEADER), ""] if tools else []
+    )
+    tell(
+        process,
+        {
             "tools": [_object(plan, each) for each in tools],
             "categories": [_stock_object(plan, each) for each in stocks],
-            "servers": [asdict(each) for each in connections],
-        }
-        answer(as_json(checked.document.redactor.json(value)))
-        return
-    if tools:
-        answer(table([_row(plan, each) for each in tools], _HEADER) + "\n")
-    answer(process.redact(table([_stock_row(plan, each) for each in stocks], _STOCK_HEADER)))
-    if connections:
-        complain(_told(process, connections, connect=connect))
+            "servers": connections,
+        },
+        lambda: [*given, TextTable([_stock_row(plan, each) for each in stocks], _STOCK_HEADER)],
+        as_object=as_object,
+    )
+    if connections and not as_object:
+        complain(rendered(_servers(connections, connect=connect), mask=process.redact))
 
 
 _HEADER: Final = (
@@ -208,9 +208,7 @@ def _opened(toolsets: Mapping[str, Toolset], *, started: bool = False) -> Outsid
     )
 
 
-def _told(process: Process, connections: Sequence[Connection], *, connect: bool) -> str:
-    from zeus_runtime.cli.table import table
-
+def _servers(connections: Sequence[Connection], *, connect: bool) -> list[str | TextTable]:
     rows = [
         (
             each.name,
@@ -220,8 +218,8 @@ def _told(process: Process, connections: Sequence[Connection], *, connect: bool)
         )
         for each in connections
     ]
-    hint = "" if connect else "\n--connect starts them and lists their tools"
-    return process.redact(table(rows, ("SERVER", "CATEGORY", "STATE", "WHY")) + hint)
+    hint = [] if connect else ["--connect starts them and lists their tools"]
+    return [TextTable(rows, ("SERVER", "CATEGORY", "STATE", "WHY")), *hint]
 
 
 def _showings(planned: PlannedTool) -> dict[str, str]:

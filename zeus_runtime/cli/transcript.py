@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.cli.table import shortened
-from zeus_runtime.cli.wording import call_line, tool_label
+from zeus_runtime.cli.wording import call_line
+from zeus_runtime.columns import shortened
 from zeus_runtime.models.content import text_of
 from zeus_runtime.models.pictures import pictures_of
+from zeus_runtime.tools.question import tool_label
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage

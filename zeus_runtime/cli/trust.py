@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from zeus_runtime.cli.options import ConfigArgs, config_argument
-from zeus_runtime.cli.streams import answer, as_json, complain
+from zeus_runtime.cli.output import TextTable, tell
+from zeus_runtime.cli.streams import answer, complain
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -61,7 +62,7 @@ def command(
 
 
 def _allow(process: Process, which: ConfigArgs) -> None:
-    from zeus_runtime.cli.trusting import allow_asked, can_ask, examined, record, shown, tell
+    from zeus_runtime.cli.trusting import allow_asked, can_ask, complain_lines, examined, record, shown
     from zeus_runtime.plan.family_parts import all_parts
 
     if which.config != "-" and can_ask():
@@ -69,8 +70,8 @@ def _allow(process: Process, which: ConfigArgs) -> None:
     else:
         found = examined(process, which)
         missing = [part for part in all_parts(found) if not found.trust.allows(part)]
-        tell(shown(missing))
-        record(found.trust, missing)
+        complain_lines(shown(missing))
+        record(found, missing)
         count = len(missing)
     complain(
         f"allowed: {count}" if count else "nothing to allow: it needs no permission, or you have given it"
@@ -79,18 +80,15 @@ def _allow(process: Process, which: ConfigArgs) -> None:
 
 def _asked_for(process: Process, which: ConfigArgs) -> Sequence[Part]:
     """What needs the user's permission, given or not."""
-    from zeus_runtime.cli.trusting import examined, shown, tell
+    from zeus_runtime.cli.trusting import complain_lines, examined, shown
     from zeus_runtime.plan.family_parts import all_parts
 
     parts = [part for part in all_parts(examined(process, which)) if not part.own]
-    tell(shown(parts))
+    complain_lines(shown(parts))
     return parts
 
 
 def _list(process: Process, which: ConfigArgs, *, as_object: bool) -> None:
-    from dataclasses import asdict
-
-    from zeus_runtime.cli.table import table
     from zeus_runtime.trust.decision import records_folder
     from zeus_runtime.trust.parts import one_line
     from zeus_runtime.trust.records import all_records
@@ -100,11 +98,13 @@ def _list(process: Process, which: ConfigArgs, *, as_object: bool) -> None:
     if which.config is not None:
         file = str(_file(process, which.config))
         records = tuple(each for each in records if each.file == file)
-    if as_object:
-        answer(as_json([asdict(each) for each in records]))
-        return
     rows = [(one_line(each.file), each.kind, one_line(each.name), each.digest[:19]) for each in records]
-    answer(table(rows, ("CONFIG", "KIND", "NAME", "DIGEST")) if rows else "nothing is allowed")
+    tell(
+        process,
+        records,
+        lambda: TextTable(rows, ("CONFIG", "KIND", "NAME", "DIGEST")) if rows else "nothing is allowed",
+        as_object=as_object,
+    )
 
 
 def _revoke(process: Process, which: ConfigArgs) -> None:

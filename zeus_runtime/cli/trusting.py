@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from zeus_runtime.cli.options import ConfigArgs, read_config
+from zeus_runtime.cli.output import padded
 from zeus_runtime.cli.streams import columns_of, complain, is_terminal
 from zeus_runtime.escaping import terminal_line
 from zeus_runtime.trust.decision import UntrustedError
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plan.validated import Checked
-    from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.parts import Part
     from zeus_runtime.trust.records import Record
 
@@ -79,20 +79,23 @@ def allow_asked(process: Process, which: ConfigArgs, refusal: UntrustedError | N
     missing = [part for part in all_parts(found) if not trust.allows(part)]
     if missing and not _is_allowed(found, missing):
         raise refusal or trust.refusal(missing)
-    record(trust, missing)
+    record(found, missing)
     return len(missing)
 
 
-def record(trust: Trust, parts: Iterable[Part]) -> None:
-    """Record that the user allows ``parts``.
+def record(found: Checked, parts: Iterable[Part]) -> None:
+    """Record that the user allows ``parts`` of a config.
 
     Raises:
         MissingError: neither HOME nor XDG_STATE_HOME is set, or the folder cannot be written.
     """
+    from dataclasses import replace
+
     from zeus_runtime.errors import MissingError
     from zeus_runtime.trust.databases import adopt
     from zeus_runtime.trust.records import add
 
+    trust = found.trust
     for part in parts:
         if trust.records is None:
             raise MissingError(
@@ -102,7 +105,7 @@ def record(trust: Trust, parts: Iterable[Part]) -> None:
         if part.kind == "database":
             adopt(trust.records, part)
         else:
-            add(trust.records, trust.file, part)
+            add(trust.records, trust.file, replace(part, lines=_recorded(part, found.document.redactor)))
 
 
 def can_ask() -> bool:
@@ -110,11 +113,18 @@ def can_ask() -> bool:
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
-def shown(parts: Sequence[Part], known: Sequence[Record] = (), *, whole: bool = False) -> Iterator[str]:
+def shown(
+    parts: Sequence[Part],
+    known: Sequence[Record] = (),
+    mask: Callable[[str], str] = str,
+    *,
+    whole: bool = False,
+) -> Iterator[str]:
     """The parts for a person, line by line, with what changed since they were allowed.
 
     Args:
         known: what was allowed before.
+        mask: masks every secret, as in ``known``.
         whole: values are not cut.
     """
     from zeus_runtime.trust.parts import one_line
@@ -127,13 +137,19 @@ def shown(parts: Sequence[Part], known: Sequence[Record] = (), *, whole: bool = 
         where = f"  ({one_line(part.where)})" if part.where else ""
         yield f"{part}{where}{', changed since you allowed it' if changed else ''}"
         before = set(former.lines) if former is not None and changed else None
-        for line in part.lines:
-            mark = "+" if before is not None and line not in before else " "
+        recorded = _recorded(part, mask)
+        for line, kept in zip(part.lines, recorded, strict=True):
+            mark = "+" if before is not None and kept not in before else " "
             yield _line(mark, *line, whole=whole)
         if former is not None and changed:
-            gone = [line for line in former.lines if line not in part.lines]
+            gone = [line for line in former.lines if line not in recorded]
             yield from (_line("-", *line, whole=whole) for line in gone)
             yield from _data_hint(part, former)
+
+
+def _recorded(part: Part, mask: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
+    """A part's lines as a record keeps them, without the secrets that a person must see before they allow them."""
+    return tuple((label, mask(value)) for label, value in part.lines)
 
 
 def _data_hint(part: Part, former: Record) -> Iterator[str]:
@@ -150,9 +166,9 @@ def _data_hint(part: Part, former: Record) -> Iterator[str]:
             yield f"    {terminal_line(text)}"
 
 
-def tell(lines: Iterable[str]) -> None:
+def complain_lines(lines: Iterable[str]) -> None:
     """Write lines to standard error; a line too long for the terminal continues after a dotted bar."""
-    from zeus_runtime.cli.question import StyledLine, folded
+    from zeus_runtime.tools.question import StyledLine, folded
 
     for line in lines:
         for part in folded(StyledLine(line), columns_of(sys.stderr) if is_terminal(sys.stderr) else None):
@@ -163,7 +179,7 @@ def _line(mark: str, label: str, value: str, *, whole: bool) -> str:
     text = terminal_line(value)
     more = len(text) - _LONGEST
     cut = f"{text[:_LONGEST]}… ({more:,} more characters)" if more > 0 and not whole else text
-    return f"  {mark} {label:<9} {cut}"
+    return f"  {mark} {padded(label, 9)} {cut}"
 
 
 def _is_allowed(found: Checked, missing: Sequence[Part]) -> bool:
@@ -173,9 +189,10 @@ def _is_allowed(found: Checked, missing: Sequence[Part]) -> bool:
     trust = found.trust
     known = records_of(trust.records, trust.file) if trust.records is not None else ()
     complain(f"{one_line(trust.file)} needs what you have not allowed yet:", "yellow")
-    tell(shown(missing, known))
+    mask = found.document.redactor
+    complain_lines(shown(missing, known, mask))
     while (said := _answer(_read)) == "view":
-        tell((*shown(missing, known, whole=True), *_contents(missing)))
+        complain_lines((*shown(missing, known, mask, whole=True), *_contents(missing)))
     return said == "yes"
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from zeus_runtime.cli.completion import complete_config
 from zeus_runtime.cli.options import ConfigArgs, env_option, set_option
+from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.streams import answer
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def command(
         raise click.UsageError("standard input (-) can be read only once", ctx)
     outcomes = [_check(process, ConfigArgs(name, env, sets), strict=strict) for name in names]
     if output == "json":
-        answer(_as_json(outcomes))
+        answer(as_json(_object(outcomes), mask=process.secrets.json))
     else:
         for text in filter(None, (_as_text(outcome, output) for outcome in outcomes)):
             answer(text)
@@ -116,8 +117,7 @@ def _warnings(checked: Checked, plan: Plan) -> tuple[Diagnostic, ...]:
     return (*checked.document.notices, *plugins, *plan.warnings, *added)
 
 
-def _as_json(outcomes: Sequence[_Outcome]) -> str:
-    from zeus_runtime.cli.streams import as_json
+def _object(outcomes: Sequence[_Outcome]) -> dict[str, Any]:
     from zeus_runtime.config.messages.diagnostics import to_json
 
     files = [
@@ -129,7 +129,7 @@ def _as_json(outcomes: Sequence[_Outcome]) -> str:
         }
         for outcome in outcomes
     ]
-    return as_json({"ok": all(file["ok"] for file in files), "files": files})
+    return {"ok": all(file["ok"] for file in files), "files": files}
 
 
 def _as_text(outcome: _Outcome, output: Format) -> str:

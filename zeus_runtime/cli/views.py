@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from zeus_runtime.cli.streams import answer, as_json, columns_of, complain, is_terminal
+from zeus_runtime.cli.output import as_json
+from zeus_runtime.cli.streams import answer, columns_of, complain, is_terminal
 from zeus_runtime.cli.wording import (
     TokenTotals,
     call_line,
@@ -16,7 +17,6 @@ from zeus_runtime.cli.wording import (
     progress_line,
     result_line,
     subagent_line,
-    tool_label,
     usage_line,
 )
 from zeus_runtime.escaping import TerminalStream
@@ -35,6 +35,7 @@ from zeus_runtime.events import (
     ToolCallStarted,
     ToolProgress,
 )
+from zeus_runtime.tools.question import tool_label
 
 PROGRESS_SECONDS: Final = 2.0
 """Between two lines of progress in a journal, which cannot take one back."""

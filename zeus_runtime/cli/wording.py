@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from zeus_runtime.cli.table import shortened
-from zeus_runtime.escaping import printable, terminal_text
+from zeus_runtime.columns import cut_line, shortened
+from zeus_runtime.escaping import json_shown, printable, terminal_text, word
 from zeus_runtime.events import (
     ApprovalDecided,
     RunCompleted,
@@ -18,10 +17,9 @@ from zeus_runtime.events import (
     ToolCallResult,
     ToolProgress,
 )
+from zeus_runtime.tools.question import tool_label
 
 LONGEST_ARGUMENT: Final = 60
-LONGEST_NAME: Final = 64
-"""As long as a tool's name may be; a model may call one that is longer."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +44,13 @@ class TokenTotals:
         )
 
 
-def tool_label(name: str | None) -> str:
-    """A tool's name as a model wrote it, which may be anything, in one short line."""
-    return shortened(printable(name), LONGEST_NAME) if name else "(no name)"
-
-
 def call_line(tool_name: str | None, parameters: Mapping[str, Any], width: int) -> str:
-    """``read_file(path="notes.md", limit=20)``, in at most ``width`` columns."""
-    shown = ", ".join(f"{name}={_value(value)}" for name, value in parameters.items())
-    return shortened(f"{tool_label(tool_name)}({shown})", width)
+    """``read_file(path="notes.md", limit=20)``, in at most ``width`` columns; what is not cut is exact."""
+    shown = ", ".join(
+        f"{word(str(name))}={cut_line(json_shown(value), LONGEST_ARGUMENT)}"
+        for name, value in parameters.items()
+    )
+    return cut_line(f"{tool_label(tool_name)}({shown})", width)
 
 
 def result_line(event: ToolCallResult, width: int) -> str:
@@ -119,7 +115,3 @@ def ending_numbers(ending: RunCompleted | RunFailed) -> tuple[int, float | None]
     if isinstance(ending, RunCompleted):
         return ending.steps, ending.cost_usd
     return int(ending.details.get("steps") or 0), ending.details.get("cost_usd")
-
-
-def _value(value: Any) -> str:
-    return shortened(json.dumps(value, ensure_ascii=False, default=str), LONGEST_ARGUMENT)

@@ -28,6 +28,7 @@ from zeus_runtime.run.turn import Session
 from zeus_runtime.tools import ToolResult
 from zeus_runtime.tools.approval import ApprovalPending
 from zeus_runtime.tools.paths import WorkspaceError
+from zeus_runtime.tools.run_to_completion import finished
 
 if TYPE_CHECKING:
     from zeus_runtime.config.model import SubAgent
@@ -226,5 +227,5 @@ async def _apart(work: Any) -> None:
         await asyncio.shield(task)
     except asyncio.CancelledError:
         task.cancel()
-        await asyncio.wait([task])
+        await finished(asyncio.wait([task]))
         raise

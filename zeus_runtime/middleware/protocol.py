@@ -89,37 +89,66 @@ class Middleware:
 
     @classmethod
     def tools(cls, options: Any, context: PlanContext) -> Sequence[Tool]:
-        """The tools that it adds, for a plan and for each run.
+        """Return the tools that it adds.
 
-        A tool that needs the run's instance asks for ``run`` and calls ``run.middleware(cls)``.
-
-        Raises:
-            OptionsError: the options do not fit; the plan reports it with its position.
+        When: while the config is planned, and before each run. How often: once for each.
+        Given: the component's options, and the agent's ``PlanContext``.
+        Returns: tools whose names no other tool of the agent has. A tool that needs the run's instance asks for
+        ``run`` and calls ``run.middleware(cls)``.
+        An exception: the config is refused, with the position of the component or of the option.
         """
         return ()
 
     async def sections(self, turn: Turn) -> Mapping[Section, str]:
-        """The texts that it adds to the prompt, by section."""
+        """Return the texts that it adds to the prompt, by section.
+
+        When: before each model call of the run, and again if edits were admitted for that call.
+        How often: once or twice per model call, so keep it cheap, and the text unchanged where you can: a changed text
+        ends the provider's cached prefix there.
+        Given: ``turn``, with ``step`` set to the model calls of this run so far.
+        Returns: texts for sections 7 to 15 of the prompt. Texts of several middlewares for one section are joined in
+        the order of the YAML. A ``SourcedText`` also gives the sources of its text.
+        """
         return {}
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit | Refusal]:
-        """The edits that it proposes to remove messages from the view.
+        """Return the edits that it proposes to shrink the view.
 
-        A ``Refusal`` among them names an edit that its own limits forbid: the user gets a notice and the ledger keeps
-        it.
+        When: before each model call, after a request that was too long, and when the user compacts the session.
+        How often: once for each; the second policy gets the view that the first one's admitted edits left.
+        Given: ``view``, the messages that the request would send; ``budget``, the tokens for them and the answer.
+        Returns: edits; the planner admits or refuses each. A ``Refusal`` among them names an edit that its own limits
+        forbid: the user gets a notice and the ledger keeps it.
         """
         return ()
 
     async def wrap_run(self, turn: Turn, call_next: CallRun) -> None:
-        """Called once per run."""
+        """Wrap a run.
+
+        When: after ``run_started``, around all steps of the run. How often: once per run; a resume is a further run.
+        Given: ``turn``, which must be passed to ``call_next`` unchanged.
+        Returns: nothing, after ``await call_next(turn)``.
+        """
         await call_next(turn)
 
     async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
-        """Called for each model call."""
+        """Wrap a model call.
+
+        When: after the edits, around the request. How often: once per model call of the run; retries of a failed call
+        are inside. Calls that a policy or a middleware makes itself are not wrapped.
+        Given: ``request``, frozen; pass ``request.override(…)`` to ``call_next`` to change it.
+        Returns: the ``ModelResponse`` of ``call_next``, or another one.
+        """
         return await call_next(request)
 
     async def wrap_tool_call(self, call: ToolCall, call_next: CallTool) -> ToolResult:
-        """Called for each tool call."""
+        """Wrap a tool call.
+
+        When: after ``tool_call``, around the mode, the check of the arguments and the tool. How often: once per call,
+        and again if a resumed run makes the call again; parallel calls are wrapped at the same time.
+        Given: ``call``, frozen; pass ``replace(call, arguments=…)`` to ``call_next`` to change it.
+        Returns: the ``ToolResult`` of ``call_next``, or another one; without ``call_next`` the tool does not run.
+        """
         return await call_next(call)
 
 

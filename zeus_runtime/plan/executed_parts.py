@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
 from zeus_runtime.config.schema.types import DESTINATION, EXECUTES, PLAIN, REF
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.registry import Registry
     from zeus_runtime.trust.decision import Trust
-    from zeus_runtime.trust.parts import Command, Mask, Part, Project, Remote
+    from zeus_runtime.trust.masking import PartMask
+    from zeus_runtime.trust.parts import Command, Part, Project, Remote
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def _server_part(
     """The part of a server; None for an address that needs no permission."""
     from zeus_runtime.trust.parts import Command, command_part, remote_part
 
-    mask = _mask(document)
+    mask = _mask(document, trust)
     where = "" if path is None else str(document.position(path, "key"))
     if isinstance(server, Command):
         return command_part(server, project_of(document, config, trust), mask=mask, where=where)
@@ -169,7 +169,9 @@ def _options(ground: PartSource) -> Iterator[Part]:
         project = project_of(document, ground.config, ground.trust)
         name = ".".join([each for each in path if isinstance(each, str)][-2:])
         where = str(document.position(path))
-        part = option_part(name, show_path(path), value, project, mask=_mask(document), where=where)
+        part = option_part(
+            name, show_path(path), value, project, mask=_mask(document, ground.trust), where=where
+        )
         yield _with_owner(ground, part)
 
 
@@ -222,10 +224,10 @@ def _destination(ground: PartSource, path: ConfigPath, value: str) -> Iterator[P
 
     name = ".".join([each for each in path if isinstance(each, str)][-2:])
     where = str(document.position(path))
-    file = document.directory / value
-    part = destination_part(
-        name, show_path(path), value, file=file if _is_file(file) else None, mask=_mask(document), where=where
-    )
+    named = document.directory / value
+    file = named if _is_file(named) else None
+    mask = _mask(document, ground.trust)
+    part = destination_part(name, show_path(path), value, file=file, mask=mask, where=where)
     yield _with_owner(ground, part)
 
 
@@ -245,14 +247,13 @@ def _files(ground: PartSource) -> Iterator[Part]:
     """The files elsewhere that a config reads, such as a prompt; plugin files are found by ``_plugin_files``."""
     for named in ground.document.named_files():
         is_plugin = named.path[:2] == ("plugins", "files")
-        # A name such as `plugin:NAME` is not a path.
-        is_path = named.file.is_absolute() and named.file.exists()
-        if is_path and not is_plugin:
-            yield from _elsewhere(ground, named.path, named.file.resolve())
+        # A name such as `plugin:NAME` is not a path. A file that is not there yet may be, when it is read.
+        if named.file.is_absolute() and not is_plugin and _is_elsewhere(ground, file := named.file.resolve()):
+            yield _file_part(ground, named.path, file, "reads")
 
 
 def _databases(ground: PartSource) -> Iterator[Part]:
-    """The databases that this user's Zeus did not make, and those of another project."""
+    """The databases that this user's Zeus did not make, and every file elsewhere that Zeus writes."""
     from zeus_runtime.trust.databases import database_part, is_made
 
     document = ground.document
@@ -261,8 +262,13 @@ def _databases(ground: PartSource) -> Iterator[Part]:
         where = str(document.position(path))
         if not is_made(ground.trust.records, file):
             yield database_part(file, _shown(file, document.directory), where=where)
-        if file.exists():
-            yield from _elsewhere(ground, path, file)
+    used = [(each.path, each.file, each.holds_secrets) for each in document.protected_files()]
+    database = database_file(ground.config.storage.url, document.directory)
+    used += [(("storage", "url"), database, False)] if database is not None else []
+    for path, named, is_read in used:
+        file = named.resolve()
+        if not any(file.is_relative_to(each) for each in _inside(ground)):
+            yield _file_part(ground, path, file, "reads" if is_read else "writes")
 
 
 def _database_files(ground: PartSource) -> Iterator[tuple[ConfigPath, Path]]:
@@ -285,15 +291,12 @@ def _database_files(ground: PartSource) -> Iterator[tuple[ConfigPath, Path]]:
         yield from ((path, each) for each in inside if is_database(each))
 
 
-def _elsewhere(ground: PartSource, path: ConfigPath, file: Path) -> Iterator[Part]:
-    """A part for a file that is elsewhere (``_is_elsewhere``)."""
-    if not _is_elsewhere(ground, file):
-        return
+def _file_part(ground: PartSource, path: ConfigPath, file: Path, verb: str) -> Part:
     from zeus_runtime.trust.parts import file_part
 
     document = ground.document
-    part = file_part(show_path(path), file, document.directory, where=str(document.position(path)))
-    yield _with_owner(ground, part)
+    where = str(document.position(path))
+    return _with_owner(ground, file_part(show_path(path), file, document.directory, verb=verb, where=where))
 
 
 def _is_elsewhere(ground: PartSource, file: Path) -> bool:
@@ -380,21 +383,8 @@ def _own_folders(ground: PartSource) -> tuple[Path, ...]:
     return (*ground.trust.homes, *installed)
 
 
-_MAY_RUN: Final = re.compile(r"[^\w.,:=@%+/~-]", re.ASCII)
-"""Characters with a meaning to a shell, such as those of ``$(curl${IFS}host|sh)``, and white space."""
+def _mask(document: Document, trust: Trust) -> PartMask:
+    from zeus_runtime.trust.masking import PartMask
 
-
-def _mask(document: Document) -> Mask:
-    """Masks secrets in what a person reads, except those that a shell may run: a config chooses its secrets itself."""
-    from zeus_runtime.config.secrets.masking import Redactor
-    from zeus_runtime.config.secrets.parts import url_passwords
-
-    known = document.redactor.names
-    redactor = Redactor({text: name for text, name in known.items() if not _MAY_RUN.search(text)})
-
-    def masked(text: str) -> str:
-        if any(_MAY_RUN.search(each) for each in url_passwords(text)):
-            return str(redactor.masked(text))
-        return redactor(text)
-
-    return masked
+    own = {name: value for name, value in document.environ.items() if name in trust.variables}
+    return PartMask.of(own, document.redactor)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from traceback import format_exception
@@ -32,6 +32,7 @@ from zeus_runtime.store.session_lock import EPOCH
 from zeus_runtime.tools.attachments import Reference
 from zeus_runtime.tools.gate import reading_kept
 from zeus_runtime.tools.pausable_timeout import Clock
+from zeus_runtime.tools.run_to_completion import finished
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -162,7 +163,8 @@ class Session:
         finally:
             if run is not None:
                 # To completion, even if the run is cancelled again: the cleanup must not be left half done.
-                await _to_its_end(self._tidy(cleanup, resources.archive, run.turn.run_id, reason))
+                with suppress(asyncio.CancelledError):
+                    await finished(self._tidy(cleanup, resources.archive, run.turn.run_id, reason))
         emit(ending)
 
     async def compact(self, mode: Mode, resources: RunResources, emit: Callable[[Event], None]) -> Compaction:
@@ -367,14 +369,6 @@ def interrupted(session: str, details: Mapping[str, Any]) -> RunFailed:
 def _failure(error: ZeusError, session: str, details: Mapping[str, Any]) -> RunFailed:
     message = f"{error.message}. {error.remedy}" if error.remedy else error.message
     return RunFailed(session, error.code, message, error.exit_code, details)
-
-
-async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Run ``work`` to completion even if the caller is cancelled, however often."""
-    task = asyncio.ensure_future(work)
-    while not task.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.shield(task)
 
 
 def _details(run: Run | None) -> dict[str, Any]:

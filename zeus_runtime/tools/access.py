@@ -144,7 +144,8 @@ class AccessRule:
 
     @cached_property
     def _test(self) -> PathTest:
-        return folded_glob("/".join(self.parts))
+        # `write` lifts what other rules ask for, so a folder that the model names `[ab]` must not fit `[ab]: write`.
+        return folded_glob("/".join(self.parts), or_literal=self.right != "write")
 
     def fits(self, name: Name) -> bool:
         """Whether it is about a file of that name."""

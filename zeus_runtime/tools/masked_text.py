@@ -50,7 +50,7 @@ def edited_masked(data: bytes, change: Callable[[bytes], bytes], secrets: Redact
     So nothing is found by guessing at a secret, and a placeholder in ``change`` means the secret of this same file.
 
     Raises:
-        WorkspaceError: the file has a placeholder as text beside its secret.
+        WorkspaceError: the file has a placeholder as text beside its secret, or the change tears a secret apart.
     """
     text = _decoded(data)
     shown = secrets.text(text)
@@ -67,7 +67,8 @@ def written_masked(data: bytes, held: Callable[[], bytes], secrets: Redactor) ->
         held: reads the file.
 
     Raises:
-        WorkspaceError: the file has a placeholder as text beside its secret, or cannot be read.
+        WorkspaceError: the file has a placeholder as text beside its secret, or cannot be read, or the new content
+            tears a secret apart.
     """
     if not secrets.forms or START.encode() not in data:
         return data
@@ -85,13 +86,21 @@ def placeholders_left(data: bytes, secrets: Redactor) -> str:
 
 
 def _put_back(data: bytes, held: str, secrets: Redactor) -> bytes:
+    text = _decoded(data)
     try:
-        return _encoded(secrets.restored(_decoded(data), held))
+        real = secrets.restored(text, held)
     except ValueError as error:
         raise WorkspaceError(
             f"The file holds {error} as text and the secret that it stands for, so the two cannot be told apart.",
             remedy="Ask the user to make this change.",
         ) from None
+    # A secret that is torn apart, or loses the one that overlaps it, is not found again and would be shown.
+    if secrets.text(real) != secrets.text(text):
+        raise WorkspaceError(
+            "The change separates the parts of a secret, so the secret could not be masked any more.",
+            remedy="Keep its placeholders together and in order, or ask the user to make this change.",
+        )
+    return _encoded(real)
 
 
 def _decoded(data: bytes) -> str:

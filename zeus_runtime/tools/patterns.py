@@ -54,12 +54,23 @@ def compile_glob(pattern: str) -> PathTest:
     Raises:
         ValueError: more than 64 alternatives in braces.
     """
-    return _compiled(pattern, _part)
+    return _compiled(expand_braces(pattern), _part)
 
 
-def folded_glob(pattern: str) -> PathTest:
-    """A test of path parts that also fits those which some file system takes for the same path."""
-    test, same = _compiled(pattern, _part), _compiled(pattern, folded_part)
+def folded_glob(pattern: str, *, or_literal: bool = True) -> PathTest:
+    """A test of path parts that also fits those which some file system takes for the same path.
+
+    Args:
+        or_literal: it also fits the names in which brackets and braces are plain text: some projects have a folder
+            ``app/[slug]``. A rule that lifts another one must not.
+
+    Raises:
+        ValueError: more than 64 alternatives in braces.
+    """
+    patterns = expand_braces(pattern)
+    if or_literal:
+        patterns += [each.replace("[", "[[]") for each in (*patterns, pattern)]
+    test, same = _compiled(patterns, _part), _compiled(patterns, folded_part)
     return lambda parts: test(parts) or same([folded(part) for part in parts])
 
 
@@ -117,8 +128,8 @@ def expand_braces(pattern: str) -> list[str]:
     return list(dict.fromkeys(done))
 
 
-def _compiled(pattern: str, part_test: Callable[[str], PartTest]) -> PathTest:
-    tests = [_steps(parts_of(alternative), part_test) for alternative in expand_braces(pattern)]
+def _compiled(patterns: Sequence[str], part_test: Callable[[str], PartTest]) -> PathTest:
+    tests = [_steps(parts_of(each), part_test) for each in dict.fromkeys(patterns)]
     return lambda parts: any(test(parts) for test in tests)
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable
+from typing import TypeVar
 
 T = TypeVar("T")
 
 
-async def finished(work: Coroutine[Any, Any, T]) -> T:
-    """Await ``work`` to its end, also when this is cancelled; then it is cancelled after it."""
+async def finished(work: Awaitable[T]) -> T:
+    """Await ``work`` to its end, however often this is cancelled meanwhile; then it is cancelled after it."""
     task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    return task.result()

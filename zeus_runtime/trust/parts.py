@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -14,11 +14,12 @@ from typing import Final, Literal, TypeAlias
 
 from zeus_runtime.config.secrets.masking import MASK
 from zeus_runtime.trust.covering import MOST_BASES, Covered, content_of, covered
+from zeus_runtime.trust.masking import PartMask
 
 PartKind: TypeAlias = Literal["server", "plugin", "option", "destination", "file", "database", "folder"]
-Mask: TypeAlias = Callable[[str], str]
 
 _SCHEME: Final = "zeus-trust-1"
+_OPEN: Final = PartMask()
 _HERE: Final = re.compile(
     r"""(?: [a-z][a-z0-9+.-]*://
             (?: [^\s/?\#@\\]* @ )?
@@ -42,7 +43,7 @@ class Part:
             for one outside the project that the agent's tools work in.
         name: as the config names it.
         digest: ``sha256:`` and the digest of everything that decides what is executed.
-        lines: the executed content, as (label, value) for a person; secrets are masked.
+        lines: the executed content, as (label, value) for a person; secrets are masked as ``PartMask`` says.
         files: the files whose content is in the digest; a folder means all files below it, also new ones.
         where: its place in the config, as ``file:line:column``.
         own: it is in the user's own Home or comes with an installed distribution.
@@ -156,21 +157,24 @@ def plugin_part(file: Path, code: bytes, *, where: str = "", own: bool = False) 
     )
 
 
-def command_part(command: Command, project: Project, *, mask: Mask = str, where: str = "") -> Part:
+def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, where: str = "") -> Part:
     """A process, identified by its program, arguments, environment, folder, and the project files that those name.
 
     Files of ``data`` count by name only.
 
     Args:
-        mask: hides the secrets in the text shown; the digest is made from the values themselves.
+        mask: masks secrets in the lines; the digest is made from the values themselves.
     """
     found = _covered(command, project)
     program, *arguments = command.words
     cwd = project.directory / command.cwd
     lines = [
         ("command", one_line(program)),
-        *(("argument", one_line(mask(each))) for each in arguments),
-        *(("env", one_line(f"{name}={mask(value)}")) for name, value in sorted(command.env.items())),
+        *(("argument", one_line(mask.word(each))) for each in arguments),
+        *(
+            ("env", one_line(f"{name}={mask.entry(name, value)}"))
+            for name, value in sorted(command.env.items())
+        ),
         *([("cwd", one_line(command.cwd))] if command.cwd != "." else []),
         *_file_lines(found, project.directory),
         *(
@@ -229,7 +233,7 @@ _UNSEEN: Final = "has $, `, a pattern or open quotes: the files that a shell fin
 
 
 def option_part(
-    name: str, path: str, value: str, project: Project, *, mask: Mask = str, where: str = ""
+    name: str, path: str, value: str, project: Project, *, mask: PartMask = _OPEN, where: str = ""
 ) -> Part:
     """An option that is marked ``Executes``, identified by its value and the project files that the value names.
 
@@ -238,25 +242,25 @@ def option_part(
         path: its place in the config, as ``--set`` writes it.
     """
     found = covered((value,), project)
-    lines = [("value", one_line(mask(value))), *_file_lines(found, project.directory)]
+    lines = [("value", one_line(mask.word(value))), *_file_lines(found, project.directory)]
     digest = part_digest(
         "option", name=name, value=value, files=[[each.name, each.content] for each in found.named]
     )
     return Part("option", path, digest, tuple(lines), found.paths, where)
 
 
-def remote_part(remote: Remote, *, mask: Mask = str, where: str = "") -> Part:
+def remote_part(remote: Remote, *, mask: PartMask = _OPEN, where: str = "") -> Part:
     """A server on another machine, shown as its address and header names; the digest also covers the header values."""
     lines = [
-        ("address", one_line(mask(remote.address))),
-        *(("header", one_line(f"{mask(name)}: {MASK}")) for name in sorted(remote.headers)),
+        ("address", one_line(mask.address(remote.address))),
+        *(("header", one_line(f"{mask.own.text(name)}: {MASK}")) for name in sorted(remote.headers)),
     ]
     digest = part_digest("remote", address=remote.address, headers=dict(remote.headers))
     return Part("server", remote.name, digest, tuple(lines), where=where)
 
 
 def destination_part(
-    name: str, path: str, value: str, *, file: Path | None = None, mask: Mask = str, where: str = ""
+    name: str, path: str, value: str, *, file: Path | None = None, mask: PartMask = _OPEN, where: str = ""
 ) -> Part:
     """An option that says where data is sent, identified by its value.
 
@@ -267,18 +271,19 @@ def destination_part(
     """
     content = None if file is None else content_of(file)
     digest = part_digest("destination", name=name, value=value, content=content)
-    lines = [("sends to", one_line(mask(value))), *([("content", content)] if content else [])]
+    lines = [("sends to", one_line(mask.address(value))), *([("content", content)] if content else [])]
     return Part("destination", path, digest, tuple(lines), () if file is None else (file,), where)
 
 
-def file_part(path: str, file: Path, directory: Path, *, where: str = "") -> Part:
+def file_part(path: str, file: Path, directory: Path, *, verb: str = "reads", where: str = "") -> Part:
     """A file outside the project, identified by its path: its content may change.
 
     Args:
         path: the place in the config that names it, as ``--set`` writes it.
+        verb: ``reads`` or ``writes``.
     """
     digest = part_digest("file", path=path, file=_relative(file, directory))
-    return Part("file", path, digest, (("reads", one_line(str(file))),), where=where)
+    return Part("file", path, digest, ((verb, one_line(str(file))),), where=where)
 
 
 def is_here(address: str) -> bool:

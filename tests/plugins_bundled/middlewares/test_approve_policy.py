@@ -347,3 +347,26 @@ def test_the_order_of_rules_means_nothing(
     one = verdict(workspace, {"path": path}, allow=allow, ask=ask, deny=deny)
     other = verdict(workspace, {"path": path}, allow=shuffled(allow), ask=shuffled(ask), deny=shuffled(deny))
     assert one == other
+
+
+@pytest.mark.parametrize("path", ["app/[slug]/x", "app/s/x"])
+@pytest.mark.parametrize("kind", ["deny", "ask", "allow"])
+def test_a_rule_that_closes_reads_brackets_as_text_too(
+    workspace: WorkspaceFiles, path: str, kind: str
+) -> None:
+    other = "allow" if kind != "allow" else "ask"
+    verdicts = verdict(
+        workspace,
+        {"path": path},
+        mode="run_everything" if kind != "allow" else "ask",
+        **{kind: [{"write_file": {"path": "app/[slug]/**"}}]},
+    )
+    assert verdicts == (kind if kind != "allow" or path == "app/s/x" else other)
+
+
+def test_a_rule_that_closes_reads_brackets_of_other_arguments_as_text_too(workspace: WorkspaceFiles) -> None:
+    deny = [{"run": {"command": "rm app/[slug]*"}}]
+    run = tool("run", command={"type": "string"})
+    for command in ("rm app/[slug]/x", "rm app/s/x"):
+        assert verdict(workspace, {"command": command}, run, mode="run_everything", deny=deny) == "deny"
+    assert verdict(workspace, {"command": "rm app/[slug]/x"}, run, mode="ask", allow=deny) == "ask"

@@ -89,7 +89,7 @@ async def test_saved_in_one_session_found_in_another(
         assert (await explain(capsys, name))["sources"] == [source]
     capsys.readouterr()
     assert await asyncio.to_thread(main, ["context", "explain", item.id]) == 0
-    assert f"made from   {item.id}" in capsys.readouterr().out
+    assert f"made from  {item.id}" in capsys.readouterr().out
 
 
 async def test_the_same_story_in_chinese_with_the_offline_embeddings(tmp_path: Path) -> None:

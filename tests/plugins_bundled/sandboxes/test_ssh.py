@@ -518,7 +518,7 @@ def test_a_machine_without_walls_needs_a_word_in_the_yaml(server: Server, tmp_pa
         Agent.from_config(directory=tmp_path, environ={})
     assert refused.value.exit_code == 3
     config(tmp_path, server, options={"wrap": "none"}, require_isolation=False, max_processes=3)
-    with pytest.raises(ConfigError, match="max_processes cannot be kept"):
+    with pytest.raises(ConfigError, match="max_processes cannot be enforced"):
         Agent.from_config(directory=tmp_path, environ={})
 
 

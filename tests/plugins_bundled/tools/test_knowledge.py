@@ -43,7 +43,7 @@ async def test_passages_come_with_source_and_place(filled: Path) -> None:
     assert "is not linked" in not_linked
     assert "[2]" not in one
     assert "- handbook: 1 documents, 2 passages, from docs" in listed
-    assert "- later: not there yet" in listed
+    assert "- later: does not exist yet" in listed
 
 
 @pytest.mark.parametrize("mode", ["agent", "ask", "plan"])

@@ -280,9 +280,9 @@ def test_what_the_backend_does_not_contain_or_keep_is_an_error(tmp_path: Path) -
     assert "require_isolation: false" in str(refused.value)
     allowed = {"require_isolation": False}
     _, execute, _ = made({"timeout_seconds": 5, **allowed}).plan.tools
-    assert "there is a network" in execute.tool.description
+    assert "There is a network" in execute.tool.description
     assert "MB" not in execute.tool.description
-    with pytest.raises(ConfigError, match="memory_mb cannot be kept"):
+    with pytest.raises(ConfigError, match="memory_mb cannot be enforced"):
         made({"memory_mb": 64, **allowed})
 
 

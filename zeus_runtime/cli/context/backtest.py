@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -11,8 +11,8 @@ import click
 from zeus_runtime.cli.completion import complete_config, complete_session
 from zeus_runtime.cli.context.options import config_option, plot_option
 from zeus_runtime.cli.options import ConfigArgs, format_option, read_config, read_owner
+from zeus_runtime.cli.output import tell
 from zeus_runtime.cli.streams import complain
-from zeus_runtime.cli.telling import tell
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.backtest import Replayed
@@ -76,7 +76,7 @@ def backtest(
     summary_tokens: int,
     listing: str | None,
     which: ConfigArgs,
-    form: str,
+    as_object: bool,
     plot: str | None,
 ) -> None:
     """Play recorded sessions again under other configs, without a key: tokens, cache, money, overflows, needles.
@@ -87,7 +87,7 @@ def backtest(
     """
     from zeus_runtime.cli.context.curves import replay_curve
     from zeus_runtime.cli.context.plots import check_plot, write_plot
-    from zeus_runtime.cli.context.tables import outcomes_text
+    from zeus_runtime.cli.context.tables import outcomes_table
     from zeus_runtime.errors import UsageError
 
     if not sessions and trajectories is None:
@@ -96,7 +96,6 @@ def backtest(
         raise UsageError("--chain is about trajectories", remedy="Give --trajectories FILE too.")
     target = None if plot is None else check_plot(plot)
     recordings: list[Recording] = []
-    checked = None
     if sessions:
         from zeus_runtime.cli.context.store import read_recordings
 
@@ -113,8 +112,8 @@ def backtest(
         complain(each.told, "plain" if each.tools else "yellow")
     if target is not None:
         write_plot(target, [replay_curve(each) for each in played], title="zeus context backtest")
-    value = {"outcomes": [asdict(each) for each in found], "listings": [asdict(each) for each in listings]}
-    tell(checked, form, value, lambda: outcomes_text(found))
+    value = {"outcomes": found, "listings": listings}
+    tell(process, value, lambda: outcomes_table(found), as_object=as_object)
 
 
 @dataclass(frozen=True)

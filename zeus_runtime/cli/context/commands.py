@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -15,13 +14,12 @@ from zeus_runtime.cli.context.options import (
     step_option,
 )
 from zeus_runtime.cli.options import ConfigArgs, format_option, read_owner
+from zeus_runtime.cli.output import tell
 from zeus_runtime.cli.streams import complain
-from zeus_runtime.cli.telling import tell
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.context.inspection import Trace
-    from zeus_runtime.plan.validated import Checked
 
 
 @click.group("context")
@@ -41,7 +39,7 @@ def show(
     session: str | None,
     step: int | None,
     which: ConfigArgs,
-    form: str,
+    as_object: bool,
     plot: str | None,
 ) -> None:
     """Show what a step sent: tokens by section and source, what each policy did, cache and cost."""
@@ -51,15 +49,15 @@ def show(
     from zeus_runtime.context.inspection import composition
 
     target = None if plot is None else check_plot(plot)
-    checked, trace = _read(process, session, which)
+    trace = _read(process, session, which)
     found = composition(trace, step)
     if target is not None:
         write_plot(target, [session_curve(trace)], title=f"{trace.session}: context")
     tell(
-        checked,
-        form,
-        {"session": trace.session, **asdict(found), "problems": list(trace.problems)},
+        process,
+        {"session": trace.session, **vars(found), "problems": trace.problems},
         lambda: composition_text(trace.session, found),
+        as_object=as_object,
     )
 
 
@@ -76,19 +74,19 @@ def diff(
     second: int,
     session: str | None,
     which: ConfigArgs,
-    form: str,
+    as_object: bool,
 ) -> None:
     """Compare the steps A and B: what entered, what left, and by which edit."""
     from zeus_runtime.cli.context.tables import difference_text
     from zeus_runtime.context.inspection import difference
 
-    checked, trace = _read(process, session, which)
+    trace = _read(process, session, which)
     found = difference(trace, first, second)
     tell(
-        checked,
-        form,
-        {"session": trace.session, **asdict(found)},
+        process,
+        {"session": trace.session, **vars(found)},
         lambda: difference_text(trace.session, found),
+        as_object=as_object,
     )
 
 
@@ -105,7 +103,7 @@ def explain(
     session: str | None,
     step: int | None,
     which: ConfigArgs,
-    form: str,
+    as_object: bool,
 ) -> None:
     """Say where ITEM came from, its tokens, and what happened to it.
 
@@ -115,14 +113,14 @@ def explain(
     from zeus_runtime.cli.context.tables import explanation_text
     from zeus_runtime.context.inspection import explanation
 
-    checked, trace = _read(process, session, which)
+    trace = _read(process, session, which)
     found = explanation(trace, item, step)
     at = trace.step(step)
     tell(
-        checked,
-        form,
-        {"session": trace.session, "step": at.number, **asdict(found)},
+        process,
+        {"session": trace.session, "step": at.number, **vars(found)},
         lambda: explanation_text(trace.session, at, found),
+        as_object=as_object,
     )
 
 
@@ -139,7 +137,7 @@ def missing(
     session: str | None,
     step: int | None,
     which: ConfigArgs,
-    form: str,
+    as_object: bool,
 ) -> None:
     """Find TEXT in the session and say which edit removed it, at which step, and where it can still be read."""
     from zeus_runtime.cli.context.tables import findings_text
@@ -148,30 +146,25 @@ def missing(
 
     if not text.strip():
         raise UsageError("there is no text to look for")
-    checked, trace = _read(process, session, which)
+    trace = _read(process, session, which)
     found = why_missing(trace, text, step)
     at = trace.step(step)
     tell(
-        checked,
-        form,
-        {
-            "session": trace.session,
-            "step": at.number,
-            "text": text,
-            "found": [asdict(each) for each in found],
-        },
+        process,
+        {"session": trace.session, "step": at.number, "text": text, "found": found},
         lambda: findings_text(trace.session, at, text, found),
+        as_object=as_object,
     )
 
 
-def _read(process: Process, session: str | None, which: ConfigArgs) -> tuple[Checked, Trace]:
+def _read(process: Process, session: str | None, which: ConfigArgs) -> Trace:
     from zeus_runtime.cli.context.store import read_trace
 
     checked, own = read_owner(process, which)
     trace = read_trace(process, checked, session, agent=checked.config.name if own else None)
     for problem in trace.problems:
         complain(f"warning: {problem}", "yellow")
-    return checked, trace
+    return trace
 
 
 command.add_command(backtest)

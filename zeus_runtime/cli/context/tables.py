@@ -1,11 +1,12 @@
-"""The context commands' findings as text."""
+"""The context commands' findings as texts and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.cli.table import shortened, table
+from zeus_runtime.cli.output import Shown, TextTable
+from zeus_runtime.columns import shortened
 
 if TYPE_CHECKING:
     from zeus_runtime.context.inspection import (
@@ -20,18 +21,18 @@ if TYPE_CHECKING:
     from zeus_runtime.context.replay.provider_simulator import SimulatedCost
 
 
-def composition_text(session: str, found: Composition) -> str:
+def composition_text(session: str, found: Composition) -> Shown:
     """What a step sent, what was decided, and what the session used until then."""
     step = found.step
-    blocks = [_heading(session, step)]
+    blocks: list[str | TextTable] = [_heading(session, step)]
     rows = [
         (row.part, row.name, str(row.count), f"{row.tokens:,}", f"{row.share:.1%}", row.survival)
         for row in found.rows
     ]
-    blocks.append(table(rows, ("PART", "NAME", "N", "TOKENS", "SHARE", "SURVIVAL")))
+    blocks.append(TextTable(rows, ("PART", "NAME", "N", "TOKENS", "SHARE", "SURVIVAL")))
     if found.files:
         blocks.append("\n".join(f"{name} is from {', '.join(paths)}" for name, paths in found.files.items()))
-    blocks.append("\n".join(_measured(step)))
+    blocks.append(TextTable([*_measured(step)]))
     if step.decisions:
         blocks.append("decided before this call:\n" + "\n".join(map(decision_line, step.decisions)))
     if found.policies:
@@ -39,12 +40,12 @@ def composition_text(session: str, found: Composition) -> str:
             (each.policy, f"{each.admitted:,}", f"{each.refused:,}", f"{each.saved_tokens:,}")
             for each in found.policies
         ]
-        blocks.append(table(totals, ("POLICY SO FAR", "EDITS", "REFUSED", "TOKENS SHED")))
+        blocks.append(TextTable(totals, ("POLICY SO FAR", "EDITS", "REFUSED", "TOKENS SHED")))
     blocks.append(_used(found.totals))
-    return "\n\n".join(blocks)
+    return [part for block in blocks for part in (block, "")][:-1]
 
 
-def difference_text(session: str, found: Difference) -> str:
+def difference_text(session: str, found: Difference) -> Shown:
     """What two steps do not have in common."""
     before, after = found.before, found.after
     head = (
@@ -65,10 +66,10 @@ def difference_text(session: str, found: Difference) -> str:
         )
         for each in found.changes
     ]
-    return f"{head}\n\n" + table(rows, ("CHANGE", "ITEM", "SOURCE", "TOKENS", "BY", "ORIGINAL AT", "BEGINS"))
+    return head, "", TextTable(rows, ("CHANGE", "ITEM", "SOURCE", "TOKENS", "BY", "ORIGINAL AT", "BEGINS"))
 
 
-def explanation_text(session: str, step: Step, found: Explanation) -> str:
+def explanation_text(session: str, step: Step, found: Explanation) -> Shown:
     """Where an item came from and what happened to it."""
     name = found.item if found.what == "summary" else f"{found.what} {found.item}"
     words = {
@@ -77,23 +78,19 @@ def explanation_text(session: str, step: Step, found: Explanation) -> str:
         "left": "is not sent any more",
         "later": "came later",
     }
-    lines = [f"{session} · step {step.number}: {name} {words[found.status]}"]
-    lines.append(f"  from        {found.source}")
+    facts = [("from", found.source)]
     if found.first_step is not None:
-        lines.append(f"  since       step {found.first_step}")
+        facts.append(("since", f"step {found.first_step}"))
     if found.status != "later":
         now = f"{found.tokens:,}" if found.tokens == found.original_tokens else _shrunk(found)
-        lines.append(f"  tokens      {now}")
+        facts.append(("tokens", now))
     if found.survival:
-        lines.append(f"  survival    {found.survival}")
-    lines += [f"  {fate_line(fate)}" for fate in found.fates]
+        facts.append(("survival", found.survival))
+    facts += [("edited", fate_line(fate)) for fate in found.fates]
     if found.excerpt:
-        lines.append(f"  begins      {found.excerpt}")
-    lines += [
-        f"  {'made from' if place == 0 else '':<10}  {source_line(each)}"
-        for place, each in enumerate(found.sources)
-    ]
-    return "\n".join(lines)
+        facts.append(("begins", found.excerpt))
+    facts += [("" if place else "made from", source_line(each)) for place, each in enumerate(found.sources)]
+    return f"{session} · step {step.number}: {name} {words[found.status]}", TextTable(facts, indent="  ")
 
 
 def source_line(source: Mapping[str, Any]) -> str:
@@ -131,7 +128,7 @@ def findings_text(session: str, step: Step, text: str, found: Sequence[TextPlace
     return "\n".join(lines)
 
 
-def outcomes_text(found: Sequence[SimulatedCost]) -> str:
+def outcomes_table(found: Sequence[SimulatedCost]) -> TextTable:
     """Sessions under policies, and each policy's cost beside the first one's."""
     first: dict[str, float | None] = {}
     rows = []
@@ -171,7 +168,7 @@ def outcomes_text(found: Sequence[SimulatedCost]) -> str:
         "REUSABLE",
         "ENDED EARLY",
     )
-    return table(rows, header)
+    return TextTable(rows, header)
 
 
 def decision_line(decision: PolicyDecision) -> str:
@@ -203,24 +200,25 @@ def _heading(session: str, step: Step) -> str:
     return f"{session} · step {step.number} · {what} · {step.messages} messages up to {step.cursor}"
 
 
-def _measured(step: Step) -> Iterator[str]:
+def _measured(step: Step) -> Iterator[tuple[str, str]]:
     counted = f"counted {step.estimate_tokens:,}"
     if step.expected_tokens != step.estimate_tokens:
         counted += f", expected {step.expected_tokens:,}"
-    yield f"tokens      {counted} of {step.input_limit_tokens:,}"
+    yield "tokens", f"{counted} of {step.input_limit_tokens:,}"
     if step.usage is not None:
         usage = step.usage
         yield (
-            f"reported    {usage.input_tokens:,} in ({usage.cache_read_tokens:,} from the cache,"
-            f" {usage.cache_write_tokens:,} written to it), {usage.output_tokens:,} out"
+            "reported",
+            f"{usage.input_tokens:,} in ({usage.cache_read_tokens:,} from the cache,"
+            f" {usage.cache_write_tokens:,} written to it), {usage.output_tokens:,} out",
         )
     if step.cost_usd is not None:
-        yield f"cost        ${step.cost_usd:.4f}"
+        yield "cost", f"${step.cost_usd:.4f}"
     if step.policy_tokens:
         money = "" if step.policy_cost_usd is None else f", ${step.policy_cost_usd:.4f}"
-        yield f"policies    {step.policy_tokens:,} tokens of their own calls{money}"
+        yield "policies", f"{step.policy_tokens:,} tokens of their own calls{money}"
     if step.error:
-        yield f"failed      {step.error}"
+        yield "failed", step.error
 
 
 def _used(totals: SessionTotals) -> str:

@@ -20,8 +20,8 @@ from zeus_runtime.cli.memory.options import (
 )
 from zeus_runtime.cli.memory.profile import profile
 from zeus_runtime.cli.options import AT_MOST, ConfigArgs, format_option
+from zeus_runtime.cli.output import tell
 from zeus_runtime.cli.streams import answer, complain, is_terminal
-from zeus_runtime.cli.telling import tell
 from zeus_runtime.memory.items import MEMORY_TYPES, SCOPES, STATUSES, VISIBILITIES
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def list_memories(
     limit: int,
     session: str | None,
     which: ConfigArgs,
-    form: str,
+    as_object: bool,
 ) -> None:
     """List memories, last changed first.
 
@@ -67,7 +67,7 @@ def list_memories(
     """
     from datetime import UTC, datetime
 
-    from zeus_runtime.cli.memory.tables import hidden_json, items_text
+    from zeus_runtime.cli.memory.tables import items_table
 
     wanted: Status | None = None if status == "all" else status  # type: ignore[assignment]
 
@@ -80,13 +80,16 @@ def list_memories(
 
     checked = read_remembering(process, which)
     found, hidden = with_memory(process, checked, work, session=session, looks=True) or ([], [])
-    if not found and not hidden and form == "table":
-        complain("no memory")
-        return
     from zeus_runtime.memory.records import as_json
 
-    listed = {"memories": [as_json(each) for each in found], "hidden": [hidden_json(each) for each in hidden]}
-    tell(checked, form, listed, lambda: items_text(found, hidden, datetime.now(UTC)))
+    listed = {"memories": [as_json(each) for each in found], "hidden": hidden}
+    tell(
+        process,
+        listed,
+        lambda: items_table(found, hidden, datetime.now(UTC)),
+        as_object=as_object,
+        nothing="no memory",
+    )
 
 
 @command.command("search")
@@ -114,13 +117,13 @@ def search(
     mode: SearchMode,
     session: str | None,
     which: ConfigArgs,
-    form: str,
+    as_object: bool,
 ) -> None:
     """Find the memories that fit QUERY best, as the agent would, with their scores.
 
     SCORE is similarity × 0.5 + confidence × 0.3 + scope × 0.2 (session 1.0, project 0.8, user 0.6).
     """
-    from zeus_runtime.cli.memory.tables import found_json, found_text
+    from zeus_runtime.cli.memory.tables import found_json, found_table
     from zeus_runtime.errors import UsageError
 
     if not query.strip():
@@ -138,10 +141,13 @@ def search(
         )
         or []
     )
-    if not found and form == "table":
-        complain("nothing that fits is remembered")
-        return
-    tell(checked, form, {"memories": [found_json(each) for each in found]}, lambda: found_text(found))
+    tell(
+        process,
+        {"memories": [found_json(each) for each in found]},
+        lambda: found_table(found),
+        as_object=as_object,
+        nothing="nothing that fits is remembered",
+    )
 
 
 @command.command("add")
@@ -258,10 +264,10 @@ def stats(
     process: Process,
     session: str | None,
     which: ConfigArgs,
-    form: str,
+    as_object: bool,
 ) -> None:
     """Count memories by status, scope, kind, source and embedding model."""
-    from zeus_runtime.cli.memory.tables import stats_text
+    from zeus_runtime.cli.memory.tables import stats_table
     from zeus_runtime.memory.outcomes import MemoryStats
 
     checked = read_remembering(process, which)
@@ -272,7 +278,7 @@ def stats(
         "waiting": counted.waiting,
         "by": {k: dict(v) for k, v in counted.by.items()},
     }
-    tell(checked, form, value, lambda: stats_text(counted))
+    tell(process, value, lambda: stats_table(counted), as_object=as_object)
 
 
 @command.command("history")
@@ -286,10 +292,10 @@ def history(
     memory_id: str,
     session: str | None,
     which: ConfigArgs,
-    form: str,
+    as_object: bool,
 ) -> None:
     """Show what happened to a memory, in order."""
-    from zeus_runtime.cli.memory.tables import history_text
+    from zeus_runtime.cli.memory.tables import history_table
     from zeus_runtime.errors import UsageError
 
     checked = read_remembering(process, which)
@@ -300,8 +306,13 @@ def history(
         raise UsageError(
             "there is no memory yet", remedy=f"There is no database {checked.config.storage.url}."
         )
-    changes = [{**each._asdict(), "at": each.at.isoformat()} for each in found]
-    tell(checked, form, {"memory": memory_id, "changes": changes}, lambda: history_text(found))
+    changes = [each._asdict() for each in found]
+    tell(
+        process,
+        {"memory": memory_id, "changes": changes},
+        lambda: history_table(found),
+        as_object=as_object,
+    )
 
 
 command.add_command(export_memories)

@@ -9,8 +9,8 @@ import click
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.memory.options import config_option
 from zeus_runtime.cli.options import ConfigArgs, format_option
+from zeus_runtime.cli.output import TextTable, tell
 from zeus_runtime.cli.streams import complain
-from zeus_runtime.cli.telling import tell
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -32,9 +32,8 @@ def embeddings() -> None:
 @config_option
 @format_option
 @click.pass_obj
-def show(process: Process, which: ConfigArgs, form: str) -> None:
+def show(process: Process, which: ConfigArgs, as_object: bool) -> None:
     """Show the model in use, whose choice it is, and how many memories have no vector of it."""
-    from zeus_runtime.cli.table import table
     from zeus_runtime.plan.chosen_embeddings import embeddings_in_use
     from zeus_runtime.plan.plan import make_plan
 
@@ -59,8 +58,8 @@ def show(process: Process, which: ConfigArgs, form: str) -> None:
         model, dimension, waiting = found
         rows += [("model", model), ("dimension", str(dimension)), ("waiting", str(waiting))]
         value |= {"model": model, "dimension": dimension, "waiting": waiting}
-    tell(checked, form, value, lambda: table(rows))
-    if found is not None and form == "table":
+    tell(process, value, lambda: TextTable(rows), as_object=as_object)
+    if found is not None and not as_object:
         _tell_waiting(found[2])
 
 

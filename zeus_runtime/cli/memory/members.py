@@ -9,8 +9,8 @@ import click
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.memory.options import config_option
 from zeus_runtime.cli.options import ConfigArgs, format_option
+from zeus_runtime.cli.output import TextTable, tell
 from zeus_runtime.cli.streams import complain
-from zeus_runtime.cli.telling import tell
 from zeus_runtime.memory.items import ROLES
 
 if TYPE_CHECKING:
@@ -31,18 +31,20 @@ def members() -> None:
 @config_option
 @format_option
 @click.pass_obj
-def list_members(process: Process, which: ConfigArgs, form: str) -> None:
+def list_members(process: Process, which: ConfigArgs, as_object: bool) -> None:
     """List the members of the project."""
-    from zeus_runtime.cli.table import table
 
     checked = read_remembering(process, which)
     found = with_memory(process, checked, lambda memory: memory.members.all(), looks=True) or ()
-    if not found and form == "table":
-        complain("the project has no members, so each config says the role of its user")
-        return
     rows = [(each.user_id, each.role, each.since.astimezone().strftime("%Y-%m-%d")) for each in found]
-    listed = [{"user": each.user_id, "role": each.role, "since": each.since.isoformat()} for each in found]
-    tell(checked, form, {"members": listed}, lambda: table(rows, ("USER", "ROLE", "SINCE")))
+    listed = [{"user": each.user_id, "role": each.role, "since": each.since} for each in found]
+    tell(
+        process,
+        {"members": listed},
+        lambda: TextTable(rows, ("USER", "ROLE", "SINCE")),
+        as_object=as_object,
+        nothing="the project has no members, so each config says the role of its user",
+    )
 
 
 @members.command("put")

@@ -13,7 +13,8 @@ import click
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.memory.options import config_option, session_option
 from zeus_runtime.cli.options import ConfigArgs, format_option
-from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal
+from zeus_runtime.cli.output import as_json, tell
+from zeus_runtime.cli.streams import answer, complain, is_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +46,7 @@ def export_memories(
         status = None if every else "active"
         found = memory.export_memories(status=status)  # type: ignore[arg-type]
         # A memory may hold what became known as a secret after it was stored.
-        return [process.secrets.text(as_json(each, indent=None)) async for each in found]
+        return [as_json(each, indent=None, mask=process.secrets.masked) async for each in found]
 
     lines = with_memory(process, checked, work, session=session, looks=True) or []
     # The oldest first, so that an import replays them as they came.
@@ -68,7 +69,7 @@ def import_memories(
     file: str,
     session: str | None,
     which: ConfigArgs,
-    form: str,
+    as_object: bool,
 ) -> None:
     """Save the memories of FILE (`-`: standard input), JSON lines as `export` writes them.
 
@@ -85,13 +86,14 @@ def import_memories(
 
     done = with_memory(process, checked, work, session=session, saves=True)
     assert done is not None
-    if form == "json":
-        rejections = dict(done.rejections)
-        answer(
-            as_json({"outcomes": dict(done.outcomes), "rejections": rejections, "left_out": done.left_out})
-        )
+    tell(
+        process,
+        {"outcomes": done.outcomes, "rejections": done.rejections, "left_out": done.left_out},
+        lambda: ", ".join(f"{outcome} {count}" for outcome, count in done.outcomes.items()),
+        as_object=as_object,
+    )
+    if as_object:
         return
-    answer(", ".join(f"{outcome} {count}" for outcome, count in done.outcomes.items()))
     if done.left_out:
         complain(f"left out, since they were archived or superseded: {done.left_out}")
     for code, count in done.rejections.items():

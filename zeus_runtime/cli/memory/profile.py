@@ -10,8 +10,8 @@ import click
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.memory.options import bare_config_option, config_option, project_option
 from zeus_runtime.cli.options import ConfigArgs, env_option, format_option
+from zeus_runtime.cli.output import tell
 from zeus_runtime.cli.streams import answer, complain, is_terminal
-from zeus_runtime.cli.telling import tell
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -28,16 +28,17 @@ def profile() -> None:
 @config_option
 @format_option
 @click.pass_obj
-def show(process: Process, project: bool, which: ConfigArgs, form: str) -> None:
+def show(process: Process, project: bool, which: ConfigArgs, as_object: bool) -> None:
     """Show each field, who wrote it (hand, rule or model), and the memories it comes from."""
-    from zeus_runtime.cli.memory.tables import profile_json, profile_text
+    from zeus_runtime.cli.memory.tables import profile_json, profile_table
     from zeus_runtime.memory.profile.fields import profile_fields
 
     kind = _kind(project)
     checked = read_remembering(process, which)
     found = with_memory(process, checked, lambda memory: memory.profiles.fields(kind), looks=True)
     fields = profile_fields(kind, {}, (), {}) if found is None else found
-    tell(checked, form, {"profile": kind, "fields": profile_json(fields)}, lambda: profile_text(fields))
+    value = {"profile": kind, "fields": profile_json(fields)}
+    tell(process, value, lambda: profile_table(fields), as_object=as_object)
 
 
 @profile.command("edit")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.cli.table import shortened, table
+from zeus_runtime.cli.output import TextTable, local_time
+from zeus_runtime.columns import shortened
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _CONTENT_COLUMNS = 80
 
 
-def items_text(items: Sequence[MemoryItem], hidden: Sequence[HiddenMemory], now: datetime) -> str:
+def items_table(items: Sequence[MemoryItem], hidden: Sequence[HiddenMemory], now: datetime) -> TextTable:
     """Memories as rows: id, kind, scope, date in local time, content; of hidden ones whose they are."""
     rows: list[tuple[str, ...]] = [
         (
@@ -27,7 +28,7 @@ def items_text(items: Sequence[MemoryItem], hidden: Sequence[HiddenMemory], now:
             each.memory_type,
             each.scope,
             _status(each, now),
-            _local(each.updated_at),
+            local_time(each.updated_at),
             shortened(each.content, _CONTENT_COLUMNS),
         )
         for each in items
@@ -38,12 +39,12 @@ def items_text(items: Sequence[MemoryItem], hidden: Sequence[HiddenMemory], now:
             "",
             "project",
             "owner_only",
-            _local(each.created_at),
+            local_time(each.created_at),
             f"(only {each.created_by} may read it)",
         )
         for each in hidden
     ]
-    return table(rows, ("ID", "TYPE", "SCOPE", "STATUS", "CHANGED", "CONTENT"))
+    return TextTable(rows, ("ID", "TYPE", "SCOPE", "STATUS", "CHANGED", "CONTENT"))
 
 
 def _status(item: MemoryItem, now: datetime) -> str:
@@ -55,12 +56,7 @@ def _status(item: MemoryItem, now: datetime) -> str:
     return "not yet" if item.valid_from is not None and now < item.valid_from else "expired"
 
 
-def hidden_json(hidden: HiddenMemory) -> dict[str, str]:
-    """All that may be told of a memory that only its author may read."""
-    return {**vars(hidden), "created_at": hidden.created_at.isoformat()}
-
-
-def found_text(found: Sequence[Ranked]) -> str:
+def found_table(found: Sequence[Ranked]) -> TextTable:
     """Memories that were found, with all that their place follows from."""
     rows = [
         (
@@ -74,7 +70,7 @@ def found_text(found: Sequence[Ranked]) -> str:
         )
         for each in found
     ]
-    return table(rows, ("SCORE", "SIMILARITY", "CONFIDENCE", "SCOPE", "TYPE", "ID", "CONTENT"))
+    return TextTable(rows, ("SCORE", "SIMILARITY", "CONFIDENCE", "SCOPE", "TYPE", "ID", "CONTENT"))
 
 
 def found_json(found: Ranked) -> dict[str, Any]:
@@ -85,24 +81,30 @@ def found_json(found: Ranked) -> dict[str, Any]:
     return {**as_json(found.item), **scores}
 
 
-def stats_text(stats: MemoryStats) -> str:
+def stats_table(stats: MemoryStats) -> TextTable:
     """The figures, one kind of count a block."""
     rows = [("active", "", str(stats.active)), ("waiting for a vector", "", str(stats.waiting))]
     for name, counts in stats.by.items():
         rows += [(name.replace("_", " "), value, str(count)) for value, count in counts.items()]
-    return table(rows)
+    return TextTable(rows)
 
 
-def history_text(changes: Sequence[HistoryEntry]) -> str:
+def history_table(changes: Sequence[HistoryEntry]) -> TextTable:
     """What happened to a memory, in order."""
     rows = [
-        (str(each.version), each.action, _local(each.at), each.by, shortened(each.content, _CONTENT_COLUMNS))
+        (
+            str(each.version),
+            each.action,
+            local_time(each.at),
+            each.by,
+            shortened(each.content, _CONTENT_COLUMNS),
+        )
         for each in changes
     ]
-    return table(rows, ("VERSION", "ACTION", "WHEN", "BY", "CONTENT"))
+    return TextTable(rows, ("VERSION", "ACTION", "WHEN", "BY", "CONTENT"))
 
 
-def profile_text(fields: Sequence[ProfileField]) -> str:
+def profile_table(fields: Sequence[ProfileField]) -> TextTable:
     """A profile: each field, its entries on separate lines, who wrote it, and the memories it comes from."""
     rows: list[tuple[str, str, str, str]] = []
     for each in fields:
@@ -110,7 +112,7 @@ def profile_text(fields: Sequence[ProfileField]) -> str:
         source = ", ".join(each.sources)
         rows.append((each.name, _line(entries[0]) if entries else "", each.by or "", source))
         rows += [("", _line(entry), "", "") for entry in entries[1:]]
-    return table(rows, ("FIELD", "VALUE", "BY", "FROM"))
+    return TextTable(rows, ("FIELD", "VALUE", "BY", "FROM"))
 
 
 def profile_json(fields: Sequence[ProfileField]) -> dict[str, Any]:
@@ -129,7 +131,3 @@ def profile_json(fields: Sequence[ProfileField]) -> dict[str, Any]:
 
 def _line(text: str) -> str:
     return shortened(text, _CONTENT_COLUMNS)
-
-
-def _local(time: datetime) -> str:
-    return time.astimezone().strftime("%Y-%m-%d %H:%M")

@@ -10,9 +10,10 @@ import click
 
 from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.database_file import is_missing
-from zeus_runtime.cli.options import ConfigArgs, read_owner
-from zeus_runtime.cli.sessions.options import Age, config_option, json_option, sessions_argument, yes_option
-from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal
+from zeus_runtime.cli.options import ConfigArgs, json_option, read_owner
+from zeus_runtime.cli.output import as_json
+from zeus_runtime.cli.sessions.options import Age, config_option, sessions_argument, yes_option
+from zeus_runtime.cli.streams import answer, complain, is_terminal
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -133,7 +134,7 @@ def prune_sessions(
         _ask(yes, f"{what.capitalize()} session(s)?", "deleted" if found.deleted else "archived")
         found = prune(dry_run=False)
     if as_object:
-        answer(as_json({**asdict(found), "dry_run": dry_run}))
+        answer(as_json({**asdict(found), "dry_run": dry_run}, mask=process.secrets.json))
     else:
         _tell_pruned(found, archives=retention.archive, dry_run=dry_run)
     if found.failed:

@@ -18,7 +18,6 @@ config_option: Decorator = config_args(
         help="Whose database: a file or preset; zeus.yaml by default, and without one the default preset.",
     )
 )
-json_option: Decorator = click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
 yes_option: Decorator = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 session_argument: Decorator = click.argument("session", required=False, shell_complete=complete_session)
 sessions_argument: Decorator = click.argument(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from zeus_runtime.cli.log import with_log
-from zeus_runtime.cli.options import AT_MOST, ConfigArgs, read_owner
-from zeus_runtime.cli.sessions.options import config_option, json_option, session_argument
-from zeus_runtime.cli.streams import answer, as_json, complain
+from zeus_runtime.cli.options import AT_MOST, ConfigArgs, json_option, read_owner
+from zeus_runtime.cli.output import TextTable, as_json, local_time, tell
+from zeus_runtime.cli.sessions.options import config_option, session_argument
+from zeus_runtime.cli.streams import answer, complain
 from zeus_runtime.cli.wording import call_line
+from zeus_runtime.columns import shortened
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -48,12 +49,13 @@ def list_sessions(
         return [each for top in own for each in await family(log, top)], others
 
     found, others = with_log(process, checked, work) or ((), 0)
-    if as_object:
-        answer(as_json([asdict(session) for session in found]))
-    elif found:
-        answer(session_table(found))
-    else:
-        complain("no archived session" if archived else "no session yet")
+    tell(
+        process,
+        found,
+        lambda: session_table(found),
+        as_object=as_object,
+        nothing="no archived session" if archived else "no session yet",
+    )
     if others and not as_object:
         complain(f"({others:,} of other agents in this database: --all lists them)", "dim")
 
@@ -74,16 +76,14 @@ def show_session(
     """Print a session's conversation, whole, as it was before any context policy; the last used one by default."""
     from zeus_runtime.cli.sessions.stored import conversation
 
-    stored, redact = _read(process, session, which), process.secrets
+    stored = _read(process, session, which)
     shown = [each for each in stored.messages if whole or not each.set_aside]
-    if as_object:
-        answer(as_json(_object(stored, shown, redact)))
-        return
-    answer(redact(conversation(shown, stored.approvals)))
-    _tell_about(stored, len(stored.messages) - len(shown), redact)
+    tell(process, _object(stored, shown), lambda: conversation(shown, stored.approvals), as_object=as_object)
+    if not as_object:
+        _tell_about(stored, len(stored.messages) - len(shown), process.secrets)
 
 
-def _object(stored: StoredSession, shown: Sequence[Message], redact: Redactor) -> dict[str, Any]:
+def _object(stored: StoredSession, shown: Sequence[Message]) -> dict[str, Any]:
     from zeus_runtime.cli.sessions.stored import decisions_as_json
 
     messages = [
@@ -92,10 +92,10 @@ def _object(stored: StoredSession, shown: Sequence[Message], redact: Redactor) -
     return {
         "session": stored.info.session,
         "state": stored.info.state,
-        "messages": redact.json(messages),
+        "messages": messages,
         "parent": stored.info.parent or None,
-        "children": [asdict(each) for each in stored.children],
-        "approvals": redact.json(decisions_as_json(stored.approvals)),
+        "children": stored.children,
+        "approvals": decisions_as_json(stored.approvals),
     }
 
 
@@ -151,8 +151,8 @@ def export_session(
     from zeus_runtime.cli.private_file import write_private
     from zeus_runtime.cli.sessions.stored import as_document, as_markdown
 
-    stored, redact = _read(process, session, which, whole=True), process.secrets
-    text = as_json(redact.json(as_document(stored))) if form == "json" else redact(as_markdown(stored))
+    stored, masked = _read(process, session, which, whole=True), process.secrets.json
+    text = as_json(as_document(stored), mask=masked) if form == "json" else masked(as_markdown(stored))
     if output is None:
         answer(text)
         return
@@ -200,22 +200,18 @@ async def family(log: ThreadLog, session: SessionInfo) -> list[SessionInfo]:
     return [session, *[each for child in children for each in await family(log, child)]]
 
 
-def session_table(sessions: Sequence[SessionInfo]) -> str:
+def session_table(sessions: Sequence[SessionInfo]) -> TextTable:
     """Sessions as rows: id, last use in local time, messages, how the last turn went, agent, first words.
 
     Those of sub-agents are indented below the session that they work for.
     """
-    from datetime import UTC, datetime
-
-    from zeus_runtime.cli.table import shortened, table
-
     depths: dict[str, int] = {}
     for each in sessions:
         depths[each.session] = depths.get(each.parent, -1) + 1
     rows = [
         (
             f"{'  ' * (depths[each.session] - 1)}└ {each.session}" if depths[each.session] else each.session,
-            datetime.fromtimestamp(each.updated_ms / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M"),
+            local_time(each.updated_ms),
             str(each.messages),
             each.state,
             each.agent,
@@ -223,4 +219,4 @@ def session_table(sessions: Sequence[SessionInfo]) -> str:
         )
         for each in sessions
     ]
-    return table(rows, ("SESSION", "LAST USED", "MESSAGES", "STATE", "AGENT", "BEGINS"))
+    return TextTable(rows, ("SESSION", "LAST USED", "MESSAGES", "STATE", "AGENT", "BEGINS"))

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.transcript import transcript
-from zeus_runtime.cli.wording import tool_label
+from zeus_runtime.tools.question import tool_label
 
 if TYPE_CHECKING:
     from zeus_runtime.store.branch import Rollback
@@ -114,7 +115,7 @@ def decisions_as_json(approvals: Sequence[PendingApproval]) -> list[dict[str, An
     return [
         {
             **each.as_json(),
-            "decision": None if each.decision is None else asdict(each.decision),
+            "decision": each.decision,
             "decided_ms": each.decided_ms,
             "withdrawn": each.withdrawn,
         }
@@ -127,10 +128,10 @@ def as_document(stored: StoredSession) -> dict[str, Any]:
     return {
         "format": FORMAT,
         **asdict(stored.info),
-        "messages": [asdict(each) for each in stored.messages],
+        "messages": stored.messages,
         "edits": [{"number": number, "at": at, "edit": _json(text)} for number, at, text in stored.edits],
-        "rollbacks": [asdict(each) for each in stored.rollbacks],
-        "snapshots": [asdict(each) for each in stored.snapshots],
+        "rollbacks": stored.rollbacks,
+        "snapshots": stored.snapshots,
         "approvals": decisions_as_json(stored.approvals),
         "sub_agents": [as_document(each) for each in stored.sub_agents],
     }
@@ -164,8 +165,7 @@ def _written(message: Message) -> list[str]:
         parts.append(_fenced(text) if payload["role"] == "tool" else text)
     parts += [picture.label for picture in pictures_of(shown)]
     for call in [*getattr(shown, "tool_calls", ()), *getattr(shown, "invalid_tool_calls", ())]:
-        arguments = json.dumps(call["args"], ensure_ascii=False, indent=2)
-        parts.append(f"Calls `{tool_label(call['name'])}`:\n\n{_fenced(arguments, 'json')}")
+        parts.append(f"Calls `{tool_label(call['name'])}`:\n\n{_fenced(as_json(call['args']), 'json')}")
     return parts
 
 

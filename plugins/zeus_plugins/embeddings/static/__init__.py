@@ -1,18 +1,1 @@
-"""The embedding component `static`, as Zeus finds it."""
-
-from __future__ import annotations
-
-from zeus_runtime.plugin import Component, hookimpl
-
-
-@hookimpl
-def register_embeddings() -> list[Component]:
-    """Registers `static`."""
-    return [
-        Component(
-            "static",
-            create="zeus_plugins.embeddings.static.embedder:create",
-            options="zeus_plugins.embeddings.static.options:Options",
-            summary="A table of word vectors that comes with Zeus: offline, in a tenth of a millisecond, English.",
-        )
-    ]
+"""The embedding component `static`."""

@@ -1,18 +1,1 @@
-"""The middleware component `approve`, as Zeus finds it."""
-
-from __future__ import annotations
-
-from zeus_runtime.plugin import Component, hookimpl
-
-
-@hookimpl
-def register_middlewares() -> list[Component]:
-    """Registers `approve`."""
-    return [
-        Component(
-            "approve",
-            create="zeus_plugins.middlewares.approve.middleware:Approve",
-            options="zeus_plugins.middlewares.approve.options:Options",
-            summary="Approvals (permissions): asks the user before tools run, as rules and the allowlist say.",
-        )
-    ]
+"""The middleware component `approve`."""

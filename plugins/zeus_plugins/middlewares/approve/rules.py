@@ -225,4 +225,8 @@ def _same_kind(pattern: Value) -> Sequence[type]:
 def _text_fits(pattern: str, text: str, *, surely: bool) -> bool:
     if re.match(translate(pattern), text) is not None:
         return True
-    return not surely and re.match(translate(composed(pattern)), composed(text)) is not None
+    if surely:
+        return False
+    # A bracket that was meant as text closes something too.
+    meant = composed(pattern), composed(pattern).replace("[", "[[]")
+    return any(re.match(translate(each), composed(text)) is not None for each in meant)

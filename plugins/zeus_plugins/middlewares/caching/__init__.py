@@ -1,18 +1,1 @@
-"""The middleware component `caching`, as Zeus finds it."""
-
-from __future__ import annotations
-
-from zeus_runtime.plugin import Component, hookimpl
-
-
-@hookimpl
-def register_middlewares() -> list[Component]:
-    """Registers `caching`."""
-    return [
-        Component(
-            "caching",
-            create="zeus_plugins.middlewares.caching.middleware:Caching",
-            options="zeus_plugins.middlewares.caching.options:Options",
-            summary="Asks providers that cache only on demand (Anthropic) to cache the stable prefix.",
-        )
-    ]
+"""The middleware component `caching`."""

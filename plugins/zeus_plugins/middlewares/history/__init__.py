@@ -1,18 +1,1 @@
-"""The middleware component `history`, as Zeus finds it."""
-
-from __future__ import annotations
-
-from zeus_runtime.plugin import Component, hookimpl
-
-
-@hookimpl
-def register_middlewares() -> list[Component]:
-    """Registers `history`."""
-    return [
-        Component(
-            "history",
-            create="zeus_plugins.middlewares.history.middleware:History",
-            options="zeus_plugins.middlewares.history.options:Options",
-            summary="Sends the last messages of earlier turns; the whole history stays stored.",
-        )
-    ]
+"""The middleware component `history`."""

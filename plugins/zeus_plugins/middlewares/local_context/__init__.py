@@ -1,18 +1,1 @@
-"""The middleware component `local_context`, as Zeus finds it."""
-
-from __future__ import annotations
-
-from zeus_runtime.plugin import Component, hookimpl
-
-
-@hookimpl
-def register_middlewares() -> list[Component]:
-    """Registers `local_context`."""
-    return [
-        Component(
-            "local_context",
-            create="zeus_plugins.middlewares.local_context.middleware:LocalContext",
-            options="zeus_plugins.middlewares.local_context.options:Options",
-            summary="Tells the model the git state and a short tree of the workspace.",
-        )
-    ]
+"""The middleware component `local_context`."""

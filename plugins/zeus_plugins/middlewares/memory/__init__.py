@@ -1,18 +1,1 @@
-"""The middleware component `memory`, as Zeus finds it."""
-
-from __future__ import annotations
-
-from zeus_runtime.plugin import Component, hookimpl
-
-
-@hookimpl
-def register_middlewares() -> list[Component]:
-    """Registers `memory`."""
-    return [
-        Component(
-            "memory",
-            create="zeus_plugins.middlewares.memory.middleware:RememberedContext",
-            options="zeus_plugins.middlewares.memory.options:Options",
-            summary="Puts the profile and the memories that fit the user's message into the prompt.",
-        )
-    ]
+"""The middleware component `memory`."""

@@ -1,18 +1,1 @@
-"""The middleware component `summarization`, as Zeus finds it."""
-
-from __future__ import annotations
-
-from zeus_runtime.plugin import Component, hookimpl
-
-
-@hookimpl
-def register_middlewares() -> list[Component]:
-    """Registers `summarization`."""
-    return [
-        Component(
-            "summarization",
-            create="zeus_plugins.middlewares.summarization.middleware:Summarization",
-            options="zeus_plugins.middlewares.summarization.options:Options",
-            summary="Compaction: a summary replaces old messages when the window fills; originals stay.",
-        )
-    ]
+"""The middleware component `summarization`."""

@@ -1,4 +1,4 @@
-"""write_file and edit_file: how the model changes the workspace."""
+"""The tools write_file and edit_file, with which the model changes the workspace."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
 
     @tool(category="filesystem", access="write", replayable_arguments=("content",), preview=preview)
     def write_file(path: str, content: str, run: ToolRun) -> str:
-        """Write a whole file; an old one is replaced.
+        """Write a whole file; an existing file is replaced.
 
-        Folders are made as needed. To change a part of a file, use edit_file.
+        Missing folders are created. To change a part of a file, use edit_file.
 
         Args:
             path: File, such as /notes/todo.md.
@@ -43,7 +43,7 @@ def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
             data = content.encode()
         except UnicodeEncodeError:
             raise WorkspaceError(
-                "content holds characters that UTF-8 cannot write (lone surrogates)."
+                "content contains characters that UTF-8 cannot encode (lone surrogates)."
             ) from None
         if len(data) > options.max_write_bytes:
             raise WorkspaceError(
@@ -72,7 +72,7 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
     def edit_file(path: str, old: str, new: str, run: ToolRun, replace_all: bool = False) -> str:
         """Replace an exact piece of text in a file.
 
-        Read the file first. The piece must be there exactly once, spaces and line breaks included, unless
+        Read the file first. The text must occur exactly once, with the same spaces and line breaks, unless
         replace_all is set.
 
         Args:
@@ -111,7 +111,7 @@ def _change(files: WorkspaceFiles, path: str, before: str | None, after: str) ->
 
 
 def _held(files: WorkspaceFiles, path: str, options: Options) -> bytes:
-    """What the file holds now; nothing where it is not there or cannot be read."""
+    """The file's present bytes; empty if it does not exist or cannot be read."""
     try:
         return files.read(path, max_bytes=options.max_write_bytes)
     except WorkspaceError:
@@ -119,10 +119,10 @@ def _held(files: WorkspaceFiles, path: str, options: Options) -> bytes:
 
 
 def _text_of(files: WorkspaceFiles, path: str, options: Options, secrets: Redactor) -> str | None:
-    """The text of a file with known secrets masked; None where there is none.
+    """The text of a file with known secrets masked; None if the file does not exist.
 
     Raises:
-        WorkspaceError: it is no text, or cannot be read.
+        WorkspaceError: the file is not text, or cannot be read.
     """
     try:
         data = files.read(path, max_bytes=options.max_write_bytes)

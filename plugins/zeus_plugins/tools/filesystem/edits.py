@@ -1,4 +1,4 @@
-"""The exact replacement that edit_file makes, and what it says when the text is not there. Pure."""
+"""The exact replacement that edit_file makes, and its errors where the text is not found. Pure."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ _MAX_LINE_NUMBERS = 10
 
 
 class Edited(NamedTuple):
-    """A file's new bytes, and the line of each replacement (as they were before)."""
+    """A file's new bytes, and the line number of each replacement in the old text."""
 
     data: bytes
     lines: tuple[int, ...]
 
 
 def replace_text(data: bytes, old: str, new: str, *, replace_all: bool) -> Edited:
-    """``data`` with ``old`` replaced by ``new``; BOM, line ends and undecodable bytes stay as they are.
+    """``data`` with ``old`` replaced by ``new``; the BOM, other line ends and bytes that are not UTF-8 do not change.
 
-    A line end in ``old`` matches LF and CRLF; those in ``new`` become the file's own.
+    A line end in ``old`` matches LF and CRLF. Line ends in ``new`` become those of the file.
 
     Raises:
-        WorkspaceError: nothing to do, not text, not found (with the nearest lines) or found more than once.
+        WorkspaceError: there is nothing to change, the file is not text, or ``old`` is not found (the error shows the
+            nearest lines) or found more than once.
     """
     if not old:
         raise WorkspaceError(
@@ -54,7 +55,7 @@ def replace_text(data: bytes, old: str, new: str, *, replace_all: bool) -> Edite
             encode(decoded._replace(text=_spliced(decoded.text, places, wanted, replacement))), lines
         )
     except UnicodeEncodeError:
-        raise WorkspaceError("new holds characters that UTF-8 cannot write (lone surrogates).") from None
+        raise WorkspaceError("new contains characters that UTF-8 cannot encode (lone surrogates).") from None
 
 
 def _plain(text: str) -> str:
@@ -71,7 +72,7 @@ def _places(plain: str, wanted: str) -> list[int]:
 
 
 def _spliced(text: str, places: list[int], wanted: str, replacement: str) -> str:
-    """``text`` with the pieces replaced that start at ``places`` of its plain form, where CRLF counts as one."""
+    """``text`` with the replacement at each place; ``places`` count a CRLF as one character."""
     returns: list[int] = []
     place = text.find("\r\n")
     while place >= 0:
@@ -100,8 +101,8 @@ def _ambiguous(lines: tuple[int, ...]) -> WorkspaceError:
     listed = ", ".join(str(line) for line in lines[:_MAX_LINE_NUMBERS])
     more = f" and {len(lines) - _MAX_LINE_NUMBERS} more" if len(lines) > _MAX_LINE_NUMBERS else ""
     return WorkspaceError(
-        f"old is there {plural(len(lines), 'time')} (lines {listed}{more}); nothing was changed.",
-        remedy="Add lines around it until it is the only one, or set replace_all.",
+        f"old occurs {plural(len(lines), 'time')} (lines {listed}{more}); nothing was changed.",
+        remedy="Add surrounding lines until it occurs only once, or set replace_all.",
     )
 
 
@@ -110,18 +111,20 @@ def _not_found(text: str, old: str, new: str) -> WorkspaceError:
     wanted = old.split("\n")
     if all(re.match(r"\s*\d+\t", line) for line in wanted if line.strip()):
         return WorkspaceError(
-            message, remedy="It holds read_file's line numbers: leave them and the tab out."
+            message, remedy="old contains read_file's line numbers: leave out the number and the tab."
         )
     if new and new in text:
-        return WorkspaceError(message, remedy="new is already there: the edit may have been made before.")
+        return WorkspaceError(
+            message, remedy="The file already contains new: the edit may have been made before."
+        )
     lines = text.split("\n")
     start = _same_but_for_spaces(lines, wanted)
     if start is not None:
-        difference = "It differs only in spaces at line starts or ends"
+        difference = "Text that differs only in spaces at line starts or ends"
     else:
         start, difference = _nearest(lines, wanted), "The nearest text"
     if start is None:
-        return WorkspaceError(message, remedy="Nothing like it is in the file: read the file again.")
+        return WorkspaceError(message, remedy="The file contains nothing similar: read the file again.")
     end = min(start + min(len(wanted), _MAX_SHOWN_LINES), len(lines))
     shown = "\n".join(f"{number + 1}\t{lines[number][:300]}" for number in range(start, end))
     shown = shown.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""glob and grep: what the model finds in the workspace, by name and by what stands in it."""
+"""The tools glob and grep, with which the model finds files by name and by content."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _glob(files: WorkspaceFiles, options: Options) -> Tool:
     def glob(pattern: str, path: str = "/") -> str:
         """Find files by name, sorted by path.
 
-        ** stands for any folders, * for anything within a name, {a,b} for either; a pattern that ends in / finds
-        folders.
+        ** matches any number of folders, * any characters within a name, {a,b} either one; a pattern that ends
+        in / finds folders.
 
         Args:
             pattern: Such as **/*.py or src/**/test_*.{py,js}.
@@ -36,7 +36,8 @@ def _glob(files: WorkspaceFiles, options: Options) -> Tool:
         wanted = parts_of(pattern)
         if not wanted or ".." in wanted:
             raise WorkspaceError(
-                f"{pattern!r} is no pattern for glob.", remedy="Give one such as **/*.py, without '..'."
+                f"{pattern!r} is not a valid pattern for glob.",
+                remedy="Give one such as **/*.py, without '..'.",
             )
         matches = _glob_test(pattern)
         base = "/" if pattern.startswith("/") else files.normalize(path)
@@ -79,10 +80,10 @@ def _grep(files: WorkspaceFiles, options: Options) -> Tool:
             pattern: Regular expression, or plain text with literal.
             path: Folder or file to search.
             include: Only files that match this glob, such as *.py or src/**/*.{js,ts}.
-            ignore_case: Upper and lower case are the same.
+            ignore_case: Treat upper and lower case as the same.
             literal: The pattern is plain text.
             context: Lines to show before and after a match.
-            files_only: Give only the paths of files with a match.
+            files_only: Show only the paths of files with a match.
         """
         from zeus_plugins.tools.filesystem.search import Query, search
 
@@ -92,7 +93,7 @@ def _grep(files: WorkspaceFiles, options: Options) -> Tool:
         where = files.normalize(path)
         single = files.entry(path).kind == "file"
         if single:
-            # Whether it may be read is found out here: a search passes over what needs an approval.
+            # Opening the file asks for an approval if one is needed; a search would skip the file.
             files.open(where).close()
         unread: list[str] = []
         paths = (
@@ -110,7 +111,7 @@ def _grep(files: WorkspaceFiles, options: Options) -> Tool:
 
 
 def _walk(files: WorkspaceFiles, start: str, ignored: PathFilter, unread: list[str]) -> Iterator[FileEntry]:
-    # What the caller names itself is searched, even inside an ignored folder.
+    # A path that the caller names is searched, even inside an ignored folder.
     depth = len(parts_of(start))
     return files.walk(
         start,

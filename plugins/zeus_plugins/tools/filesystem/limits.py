@@ -1,4 +1,4 @@
-"""How long one call may take, and how much of what it found is shown."""
+"""Limits of one call: its time and the size of its result."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from zeus_plugins.tools.filesystem.options import Options
 
 
 def countdown(options: Options) -> Callable[[], float]:
-    """The seconds left of a call that begins now."""
+    """Start a call's time limit now; the function returned gives the seconds that are left."""
     from time import monotonic
 
     end = monotonic() + options.timeout_seconds
@@ -16,7 +16,7 @@ def countdown(options: Options) -> Callable[[], float]:
 
 
 def within(lines: list[str], options: Options) -> list[str]:
-    """As many of the lines as the model may be shown at once."""
+    """The first lines that fit into ``max_result_chars`` together."""
     size = 0
     for number, line in enumerate(lines):
         size += len(line) + 1

@@ -1,4 +1,4 @@
-"""A page of a text file of any size, in bounded memory."""
+"""Pages of a text file of any size, read in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MASKED_BYTES = 8 << 20
 
 
 class PageLine(NamedTuple):
-    """A line: its number from 1, its bytes (at most the first ``keep``) and how many bytes it has in all."""
+    """A line: its number (from 1), its bytes (at most the first ``keep``) and its full length in bytes."""
 
     number: int
     kept: bytes
@@ -29,8 +29,8 @@ class LinePage(NamedTuple):
 
     Args:
         text: numbered lines.
-        total: lines of the file, None where it was not counted to the end.
-        windows: the file's lines end with CRLF, judged by the page.
+        total: number of lines of the file; None if they were not counted to the end.
+        windows: whether a line of the page ends with CRLF.
     """
 
     text: str
@@ -41,7 +41,7 @@ class LinePage(NamedTuple):
 
 
 class PageLimits(NamedTuple):
-    """What a page may hold."""
+    """The most lines of a page, characters of a line and characters of a page."""
 
     lines: int
     line_chars: int
@@ -55,13 +55,13 @@ def read_page(
     expired: Callable[[], bool],
     secrets: Redactor | None = None,
 ) -> LinePage:
-    """The page that starts at line ``first``, with the count of all lines unless time runs out before.
+    """The page that starts at line ``first``, with the number of all lines unless the time runs out first.
 
     Args:
         file: a regular file, at its start.
         first: counted from 1.
-        expired: asked between chunks whether to stop counting.
-        secrets: masked before the file is cut into lines, in a large file before a line is cut.
+        expired: whether to stop counting; called between chunks.
+        secrets: masked before the file is cut into lines; in a large file, before a line is cut.
     """
     file, secrets = masked_whole(file, secrets)
     skipped = _skip(file, first - 1, expired)
@@ -84,9 +84,9 @@ def read_page(
 
 
 def bounded_lines(file: BinaryIO, keep: int, first: int = 1) -> Iterator[PageLine]:
-    """The lines from the file's position on; of a longer line than ``keep`` bytes only the start is held.
+    """The lines from the file's position to its end; of each line, at most the first ``keep`` bytes are kept in memory.
 
-    After each line the file stands just behind it, or further on where the caller does not read it again itself.
+    After each line is yielded, the file's position is just behind that line, so the caller may read on from there.
     """
     number = first
     while start := file.readline(keep):
@@ -130,9 +130,10 @@ def _count(file: BinaryIO, line: PageLine, expired: Callable[[], bool]) -> int |
 
 
 def masked_whole(file: BinaryIO, secrets: Redactor | None) -> tuple[BinaryIO, Redactor | None]:
-    """The file with its secrets masked before it is cut into lines, as one may be wrapped, and nothing left to mask.
+    """A masked copy of the file in memory, and the secrets that the caller still has to mask in each line.
 
-    A large file stays as it is, and what to mask in its lines.
+    The whole file is masked before it is cut into lines, because a secret may be wrapped over several lines; then
+    nothing is left to mask. A file of more than 8 MiB is returned unchanged, with ``secrets``.
     """
     if secrets is None or not secrets.forms:
         return file, None
@@ -145,7 +146,7 @@ def masked_whole(file: BinaryIO, secrets: Redactor | None) -> tuple[BinaryIO, Re
 
 
 def masked_line(text: str, secrets: Redactor | None, *, is_cut: bool) -> str:
-    """A line with its secrets masked; one that was cut ends before what may be the beginning of a secret."""
+    """A line with its secrets masked; a cut line also loses an end that may be the beginning of a secret."""
     if secrets is None:
         return text
     return secrets.settled(text)[0] if is_cut else secrets.text(text)

@@ -1,4 +1,4 @@
-"""ls and read_file: what the model sees of the workspace."""
+"""The tools ls and read_file, which show the workspace to the model."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def _read_file(files: WorkspaceFiles, options: Options, *, sees: bool) -> Tool:
     ) -> ToolResult:
         """Read a text file, whole or by pages.
 
-        Each line comes as number, tab, text; a note at the end says what is left.
+        Each line is shown as number, tab, text; a note at the end says what is left.
 
         Args:
             path: File, such as /src/main.py.
-            offset: First line to read, from 1.
+            offset: First line to read, counted from 1.
             limit: Most lines to read.
         """
         from zeus_plugins.tools.filesystem.pages import PageLimits, read_page
@@ -89,7 +89,7 @@ def _read_file(files: WorkspaceFiles, options: Options, *, sees: bool) -> Tool:
 
 
 def _picture(file: BinaryIO, where: str, files: WorkspaceFiles) -> Picture | None:
-    """The picture that the file is, kept as it is now; None for another file or one that is too large."""
+    """A stored copy of the picture in the file; None if the file is not a picture or is too large."""
     file.seek(0)
     most = most_picture_bytes()
     data = file.read(most + 1)

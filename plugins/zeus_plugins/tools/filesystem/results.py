@@ -1,4 +1,4 @@
-"""What the tools answer, as text that fits: listings, pages, findings."""
+"""The results of the tools as text of bounded length: listings, pages, search results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def line(entry: FileEntry) -> str:
-    """An entry of a folder as ``ls`` lists it."""
+    """The line that ``ls`` shows for an entry of a folder."""
     if entry.kind == "directory":
         return f"{printable(entry.name)}/"
     note = {"link": "link", "other": "not a file"}.get(entry.kind)
@@ -26,12 +26,12 @@ def line(entry: FileEntry) -> str:
 
 
 def shown_path(entry: FileEntry) -> str:
-    """An entry's path; a folder's ends in /."""
+    """An entry's path; the path of a folder ends in /."""
     return printable(entry.path) + ("/" if entry.kind == "directory" else "")
 
 
 def listed(lines: list[str], options: Options) -> str:
-    """The answer of ``ls``."""
+    """The result of ``ls``."""
     cut = within(lines[: options.max_results], options)
     note = (
         [f"[{len(cut)} of {len(lines)} entries; glob finds files by name]"] if len(cut) < len(lines) else []
@@ -40,7 +40,7 @@ def listed(lines: list[str], options: Options) -> str:
 
 
 def page_result(page: LinePage, where: str, size: int) -> ToolResult:
-    """The answer of ``read_file``: the text, and a note that says what is left.
+    """The result of ``read_file``: the text, and a note that says what is left.
 
     Args:
         size: of the file, in bytes.
@@ -60,17 +60,17 @@ def page_result(page: LinePage, where: str, size: int) -> ToolResult:
     notes = []
     if page.total is None:
         notes.append(
-            f"lines {page.first}-{page.last} of a file of {size:,} bytes; go on with offset={page.last + 1}"
+            f"lines {page.first}-{page.last} of a file of {size:,} bytes; continue with offset={page.last + 1}"
         )
     elif page.last < page.total:
-        notes.append(f"lines {page.first}-{page.last} of {page.total}; go on with offset={page.last + 1}")
+        notes.append(f"lines {page.first}-{page.last} of {page.total}; continue with offset={page.last + 1}")
     if page.windows:
         notes.append("lines end with CRLF, which edit_file keeps")
     return ToolResult("\n".join([page.text, *(f"[{note}]" for note in notes)]))
 
 
 def glob_result(found: list[str], pattern: str, where: str, unread: list[str], options: Options) -> str:
-    """The answer of ``glob``; ``unread`` says what could not be searched."""
+    """The result of ``glob``; ``unread`` has a note for each part that was not searched."""
     if found:
         lines = found[: options.max_results]
     else:
@@ -86,7 +86,7 @@ def glob_result(found: list[str], pattern: str, where: str, unread: list[str], o
 def grep_result(
     findings: Findings, pattern: str, where: str, files_only: bool, unread: list[str], options: Options
 ) -> str:
-    """The answer of ``grep``; ``unread`` says what could not be searched."""
+    """The result of ``grep``; ``unread`` has a note for each part that was not searched."""
     notes = _shortened(unread)
     if findings.stopped == "time":
         notes.append(
@@ -102,7 +102,7 @@ def grep_result(
         count = plural(findings.unapproved, "file")
         notes.append(f"{count} not searched: reading needs an approval; name one file as path to ask for it")
     if findings.long_lines:
-        notes.append("of lines longer than 1 MiB only the start was searched")
+        notes.append("in lines longer than 1 MiB, only the start was searched")
     if findings.files:
         lines = [printable(path) for path in findings.files] if files_only else list(_found_lines(findings))
     else:

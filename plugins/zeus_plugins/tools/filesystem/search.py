@@ -22,11 +22,11 @@ _CONTINUATIONS = (
     f"x{string.digits}{string.ascii_letters}{string.punctuation} \n\n",
     "\n\n",
 )
-"""What a line that is cut may go on with: a letter and any other character, or none. The newlines keep ``$`` away."""
+"""Two continuations that a cut line may have: characters of many kinds, or none. Newlines keep ``$`` from matching."""
 
 
 class Query(NamedTuple):
-    """What to look for, how many lines around a match, and whether one match per file is enough."""
+    """A search: its pattern, the lines of context around a match, and whether it stops at a file's first match."""
 
     pattern: str
     literal: bool = False
@@ -36,7 +36,7 @@ class Query(NamedTuple):
 
 
 class FoundLine(NamedTuple):
-    """A line to show: a match, or context around one."""
+    """A line to show: a match, or a line of context around one."""
 
     number: int
     text: str
@@ -45,16 +45,16 @@ class FoundLine(NamedTuple):
 
 @dataclass
 class Findings:
-    """What a search found so far, in the order of the files.
+    """The results of a search so far, in the order of the files.
 
     Args:
         files: path to lines.
-        matches: matching lines in all.
-        searched: files looked into.
-        skipped: files passed over as binary or unreadable.
-        unapproved: files passed over because reading them needs an approval.
-        long_lines: a line was longer than the megabyte of it that is searched.
-        stopped: why the search ended before its end.
+        matches: number of matching lines.
+        searched: number of files searched.
+        skipped: number of files skipped as binary or unreadable.
+        unapproved: number of files skipped because reading them needs an approval.
+        long_lines: whether a line is longer than 1 MiB, so that only its start was searched.
+        stopped: why the search ended early: ``time`` or ``matches``.
     """
 
     files: dict[str, list[FoundLine]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ def compiled(query: Query) -> Any:
     """The query's pattern.
 
     Raises:
-        WorkspaceError: it is no regular expression; says where and what to do.
+        WorkspaceError: it is not a regular expression; the error says where and what to do.
     """
     import regex
 
@@ -100,13 +100,13 @@ def search(
 
     Args:
         paths: regular files, in the order to report.
-        max_matches: the search stops there.
-        remaining: seconds left; the search stops at 0, also within one line.
-        secrets: masked before a file is cut into lines. The expression is tried on what is left, so that no secret is
-            found by guessing at it.
+        max_matches: the search stops after this many.
+        remaining: seconds left; the search stops at 0, even within a line.
+        secrets: masked before a file is cut into lines. The pattern is tried on the masked text only, so that a model
+            cannot find a secret by guessing patterns.
 
     Raises:
-        WorkspaceError: the pattern is no regular expression.
+        WorkspaceError: the pattern is not a regular expression.
     """
     pattern = compiled(query)
     findings = Findings()
@@ -174,13 +174,13 @@ def _search_file(
 def _match(
     pattern: Any, text: str, remaining: Callable[[], float], *, is_cut: bool
 ) -> tuple[int, int] | None:
-    """Where a line matches: its start and end.
+    """The start and end of a line's match; None without one.
 
-    Nothing is known of a cut line's end. So a match counts only if the line matches however it goes on: ``$`` is not at
-    the cut, and ``[^z]*$`` may meet a z.
+    The end of a cut line is unknown. So a match counts only if it is one with each continuation: ``$`` does not match
+    at the cut, and ``[^z]*$`` does not match because a z may follow.
     """
     for further in _CONTINUATIONS if is_cut else ("",):
-        # concurrent lets the event loop's thread run while the expression is tried; timeout ends a runaway one.
+        # concurrent releases the GIL, so that the event loop's thread can run; timeout ends a runaway pattern.
         match = pattern.search(text + further, timeout=max(remaining(), 0.001), concurrent=True)
         if match is None or (is_cut and match.start() >= len(text)):
             return None

@@ -1,4 +1,4 @@
-"""Bytes as text and back without loss: UTF-8 with its BOM and line ends, other bytes escaped. Pure."""
+"""Lossless conversion between bytes and text: UTF-8 with its BOM and line ends, other bytes escaped. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAGIC = (
 
 
 class Decoded(NamedTuple):
-    """A text with what its file had around it."""
+    """A file's text without its BOM, whether the file has a BOM, and its more frequent line end."""
 
     text: str
     has_bom: bool
@@ -31,7 +31,7 @@ class Decoded(NamedTuple):
 
 
 def binary_kind(start: bytes) -> str | None:
-    """What a file that is no text is, judged by its first 8 KiB; None for text."""
+    """The kind of a binary file, judged by its first 8 KiB, such as ``a PNG image``; None for text."""
     for magic, kind in _MAGIC:
         if start.startswith(magic):
             return kind
@@ -39,7 +39,7 @@ def binary_kind(start: bytes) -> str | None:
 
 
 def decode(data: bytes) -> Decoded:
-    """A file's text; bytes that are not UTF-8 survive the way back through ``encode``."""
+    """A file's text. Bytes that are not UTF-8 become surrogates, which ``encode`` turns back into the same bytes."""
     has_bom = data.startswith(BOM)
     text = data[len(BOM) if has_bom else 0 :].decode("utf-8", "surrogateescape")
     windows = text.count("\r\n")
@@ -47,17 +47,17 @@ def decode(data: bytes) -> Decoded:
 
 
 def whole_text(data: bytes) -> str:
-    """A file's text with its BOM and line ends: another text for other bytes."""
+    """A file's text with its BOM and line ends; different bytes always give different texts."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def encode(decoded: Decoded) -> bytes:
-    """The bytes that ``decode`` came from, if the text was not changed."""
+    """The file's bytes; the inverse of ``decode``."""
     return (BOM if decoded.has_bom else b"") + decoded.text.encode("utf-8", "surrogateescape")
 
 
 def line_text(line: bytes) -> str:
-    """One line without its end, as valid text: undecodable bytes become ``\\xNN``."""
+    """One line without its line end, as valid text: bytes that are not UTF-8 become ``\\xNN``."""
     return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace")
 
 

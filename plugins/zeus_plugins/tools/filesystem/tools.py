@@ -1,4 +1,4 @@
-"""Which of the six filesystem tools an agent gets."""
+"""The filesystem tools that an agent gets."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class PatternError(ZeusError):
 
 
 def create(options: Options, context: PlanContext) -> Sequence[Tool]:
-    """``ls read_file write_file edit_file glob grep`` over the agent's workspace; without the writers if read-only.
+    """``ls read_file write_file edit_file glob grep`` for the agent's workspace; ``read_only`` omits the two writers.
 
     Raises:
-        PatternError: a pattern of the options stands for too many.
+        PatternError: a pattern of the options expands to too many patterns.
     """
     for pattern in (*options.ignore, *options.protected):
         try:

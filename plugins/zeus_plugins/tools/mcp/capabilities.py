@@ -1,4 +1,4 @@
-"""What a server has: its tools after the config's choice, the prompts that were selected, whether it has resources."""
+"""A server's capabilities: the tools that the config allows, the selected prompts, and whether it has resources."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MAX_PAGES: Final = 100
 _MAX_RESOURCES: Final = 200
 _MAX_TEXT: Final = 20_000
-"""Characters of a description or a prompt template: the longest of public servers have some 8,000."""
+"""Most characters of a description or a prompt template. The longest ones of public servers have about 8,000."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Offered:
     """One tool of a server.
 
     Args:
-        name: the server's own name of it.
-        description: what the model reads.
+        name: the server's own name for the tool.
+        description: the text for the model.
         parameters: JSON Schema of the arguments.
-        access: ``read`` where the config or the server's annotations say so.
-        repeatable: whether a second call with the same arguments does nothing more than the first.
+        access: ``read`` if the config or the server's annotations say so, else ``write``.
+        repeatable: whether a second call with the same arguments has no further effect.
     """
 
     name: str
@@ -44,13 +44,13 @@ class Offered:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a server has.
+    """A server's tools, prompts and resources.
 
     Args:
-        tools: those that the config lets through.
+        tools: the tools that the config allows.
         prompts: name to text of the selected prompt templates.
-        resources: whether it has any.
-        problems: what the config says of tools and prompts that are not there.
+        resources: whether the server has resources.
+        problems: for the user: broken tools, cut texts, and tools or prompts in the config that the server lacks.
     """
 
     tools: tuple[Offered, ...] = ()
@@ -60,10 +60,10 @@ class Offer:
 
 
 async def read_offer(client: Client, server: PlannedServer, sieve: Sieve) -> Offer:
-    """Ask a server what it has.
+    """Ask a server for its tools, prompts and resources.
 
     Args:
-        sieve: what the connection's messages come through.
+        sieve: the filter that the connection's messages pass through.
     """
     has = client.server_capabilities
     sieve.refused.clear()
@@ -106,7 +106,7 @@ async def read_offer(client: Client, server: PlannedServer, sieve: Sieve) -> Off
         ("access", spec.access),
     ]
     problems += [
-        f"{key} names {name!r}, which is no tool of this server (its tools: {', '.join(sorted(names)) or 'none'})"
+        f"{key} names {name!r}, but this server has no such tool (its tools: {', '.join(sorted(names)) or 'none'})"
         for key, given in mentioned
         for name in given
         if name not in names
@@ -115,7 +115,7 @@ async def read_offer(client: Client, server: PlannedServer, sieve: Sieve) -> Off
 
 
 async def list_resources(client: Client) -> str:
-    """A server's resources and templates, one a line."""
+    """A server's resources and resource templates, one on each line."""
     resources = await _pages(lambda cursor: client.list_resources(cursor=cursor), "resources")
     templates = await _pages(
         lambda cursor: client.list_resource_templates(cursor=cursor), "resource_templates"
@@ -168,7 +168,7 @@ async def _prompts(client: Client, server: PlannedServer) -> tuple[dict[str, str
         try:
             answer = await client.get_prompt(name, dict(arguments))
         except (MCPError, ValidationError) as error:
-            problems.append(f"prompts: {name!r} cannot be had: {explained(error).message}")
+            problems.append(f"prompts: cannot get {name!r}: {explained(error).message}")
             continue
         text = "\n\n".join(
             (f"{message.role}: " if len(answer.messages) > 1 else "") + _text(message.content)
@@ -179,7 +179,7 @@ async def _prompts(client: Client, server: PlannedServer) -> tuple[dict[str, str
 
 
 def _cut(text: str, what: str, problems: list[str]) -> str:
-    """What a model is shown of a text that a server may make as long as it likes; in every request."""
+    """A text cut to ``_MAX_TEXT`` characters: it is in every request, and a server may send one of any length."""
     if len(text) <= _MAX_TEXT:
         return text
     problems.append(f"{what} has {len(text):,} characters; the first {_MAX_TEXT:,} are shown")

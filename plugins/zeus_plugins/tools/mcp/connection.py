@@ -1,4 +1,4 @@
-"""The connection to one server: begun, kept while the agent lives, and begun again when the server dies."""
+"""The connection to one server: opened, kept while the agent lives, and opened again when the server dies."""
 
 from __future__ import annotations
 
@@ -35,21 +35,22 @@ if TYPE_CHECKING:
 
 _LONGEST_WAIT_SECONDS: Final = 60.0
 _STEADY_SECONDS: Final = 300.0
-"""A server that was up for so long has not been restarted in a row."""
+"""After a connection of this length, the count of restarts in a row starts at zero again."""
 _SURE_SECONDS: Final = 5.0
 _CLOSING_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True)
 class SharedParts:
-    """What all links of an agent share.
+    """The values that all links of an agent share.
 
     Args:
-        options: the component's.
-        place: where servers are started from.
-        files: where bytes that servers send are saved.
-        auth: gives a server's OAuth, or None for a server without.
-        written: when a server's account was last written, in seconds; None if there is none.
+        options: the component's options.
+        place: the directory and environment in which servers are started.
+        files: the workspace, where binary data from servers is saved.
+        auth: returns a server's OAuth provider, or None for a server without OAuth.
+        written: returns the time at which a server's account was last written, in seconds since the epoch, or None if
+            the server has no account.
     """
 
     options: Options
@@ -59,27 +60,27 @@ class SharedParts:
     written: Callable[[PlannedServer], float | None] = field(repr=False)
 
     def authorised_since(self, server: PlannedServer, moment: float | None) -> bool:
-        """Whether a server's account was authorised after the one that was kept at ``moment``."""
+        """Whether a server's account has been authorised since the account written at ``moment``."""
         now = self.written(server)
         return now is not None and now != moment
 
 
 class Link:
-    """The way to one server, for as long as the agent lives.
+    """The link to one server for the lifetime of the agent; it reconnects when the connection is lost.
 
-    One task holds the connection from its beginning to its end, since the SDK's task groups belong to the task that
-    opened them; calls come from the tasks of the runs.
+    One task opens and closes the connection, because the SDK's task groups belong to the task that opened them. Calls
+    come from the tasks of the runs.
 
     Args:
-        server: which.
-        ground: what it shares with the others.
-        changed: called when what the server offers has changed.
+        server: the server to connect to.
+        ground: the values that all links of the agent share.
+        changed: called when the server's tools or prompts have changed.
 
     Attributes:
-        calls: what runs ask of the server.
-        state, why: how it is, and why it is not connected.
-        offer: what the server has; what it had while it is being started again, so that the model's list of tools does
-            not change with every restart.
+        calls: the calls that runs make to the server.
+        state, why: the connection's state, and the reason if it is not connected.
+        offer: the server's tools, prompts and resources. During a restart it keeps its old value, so that the model's
+            list of tools does not change with every restart.
     """
 
     def __init__(self, server: PlannedServer, ground: SharedParts, changed: Callable[[], None]) -> None:
@@ -112,17 +113,18 @@ class Link:
         self._refused_at: float | None = None
         self.calls = Calls(self, ground.files)
         self._looks = RefreshLimit(self._woken.set)
-        # Many servers never answer the newest protocol's first question, and the SDK would wait ten seconds for it.
+        # Many servers never answer the first request of the newest protocol; the SDK would wait ten seconds for it.
         self._mode = "auto" if server.remote and server.spec.type != "sse" else "legacy"
 
     async def start(self, tell: Tell) -> None:
-        """Begin to connect; return when it is connected or has failed, or when a run waits no longer.
+        """Begin to connect; return when it is connected, when it has failed, or when the time limit has passed.
 
-        A run waits as long as the config says, else as long as the last start lets expect (``patience``): a server that
-        hangs must not hold up the others' tools, and one that joins later costs the run its cached prefix.
+        The config sets the time limit; without one, it follows from the duration of the last start (``patience``). A
+        server that hangs must not delay the tools of the others, but a server that joins later costs the run its cached
+        prefix.
 
         Args:
-            tell: for what the user should know.
+            tell: reports to the user.
         """
         self._tell = tell
         self._settled.clear()
@@ -137,12 +139,12 @@ class Link:
             self._tell(
                 "mcp_late",
                 f"The MCP server {self.server.name!r} has not started within {seconds:g} seconds, so the run begins"
-                " without its tools; they join when it has started. Set"
+                " without its tools; they are added when it has started. Set"
                 f" mcpServers.{self.server.name}.start_timeout_seconds to wait longer.",
             )
 
     async def resume(self) -> None:
-        """Connect again where the account's right was missing and a person has given it since."""
+        """Connect again if the server's account was not authorised and has been authorised since."""
         task = self._task
         if self.state != "unauthorized" or task is None or not task.done():
             return
@@ -166,18 +168,18 @@ class Link:
 
     @property
     def _refusal(self) -> UnauthorizedError | None:
-        """The right that the server's account lacks, if that is what went wrong."""
+        """The error that says that the server's account is not authorised, if that was the failure."""
         return None if self._auth is None else self._auth.refusal
 
     def why_of(self, failure: Failure) -> str:
-        """What went wrong, in words; the SDK does not say that a right reaches less far than needed."""
+        """The failure in words; the SDK does not report that the account lacks a scope, so this does."""
         lacks = "" if self._auth is None else self._auth.lacks
         if not lacks or failure.message != REFUSED_BY_HTTP:
             return failure.message
         name = self.server.name
         return (
-            f"its account lacks the right {lacks!r}. Write what it needs under mcpServers.{name}.oauth.scopes and"
-            f" authorise it anew: zeus auth login {name}"
+            f"its account lacks the scope {lacks!r}. List the needed scopes under mcpServers.{name}.oauth.scopes and"
+            f" authorise the account again: zeus auth login {name}"
         )
 
     def _why_not_started(self, failure: Failure) -> str:
@@ -188,19 +190,23 @@ class Link:
         self._status = status
 
     async def connected(self) -> Client | None:
-        """The client, if there is one; while the server is being started, wait for it: a call needs it."""
+        """The client if the server is connected; first waits while the server is being started."""
         if self.state == "connecting":
             given = self.server.spec.start_timeout_seconds
             await quiet(LONGEST_SECONDS if given is None else given, self._up)
         return self._client
 
     def absent(self, more: str = "") -> str:
-        """That it is not connected and why, for the model."""
+        """A text for the model that says that the server is not connected, and why."""
         why = f": {self.why}" if self.why else ""
         return f"The MCP server {self.server.name!r} is not connected{why}. {more}".strip()
 
     def noticed(self, failure: Failure) -> UnauthorizedError | None:
-        """Take note of how a call failed: of a lost connection, or of a right that has ended, which is given back."""
+        """Record how a call failed: the connection was lost, or the account is no longer authorised.
+
+        Returns:
+            the error, if the account is no longer authorised.
+        """
         unauthorized = failure.unauthorized or self._refusal
         if unauthorized is not None:
             self._lost(unauthorized)
@@ -209,26 +215,26 @@ class Link:
         return unauthorized
 
     def answered(self) -> None:
-        """Take note that a call was answered: a restart after it is the first in a row."""
+        """Record that a call was answered: the next restart is the first in a row again."""
         self._failures = 0
 
     def doubt(self) -> None:
-        """Take note that a call did not end."""
+        """Record that a call was cancelled before it was answered."""
         self._wake(doubted=True)
 
     def tell(self, code: str, message: str) -> None:
-        """Tell the user."""
+        """Report something to the user."""
         self._tell(code, message)
 
     def _lost(self, error: UnauthorizedError) -> None:
-        """The account's right has ended: the tools go, the run goes on."""
+        """Remove the tools because the account is no longer authorised; the run continues."""
         self._set("unauthorized", str(error))
         self._tell("mcp_unauthorized", str(error))
         self._wake(gone=True)
 
     def _wake(self, *, gone: bool = False, stale: bool = False, doubted: bool = False) -> None:
         if gone and self.state == "connected":
-            # Calls from now on wait for what comes, not for this connection's slow end.
+            # New calls wait for the next connection, not for the slow end of this one.
             self._client = None
             self._set("connecting", "its process ended")
         self._gone = self._gone or gone
@@ -263,7 +269,7 @@ class Link:
             with anyio.CancelScope() as self._scope:
                 try:
                     await self._hold()
-                except Exception as error:  # noqa: BLE001 - a server may fail in any way; it takes nothing along
+                except Exception as error:  # noqa: BLE001 - a server may fail in any way; nothing else may fail with it
                     failure = error
             self._client = None
             if asyncio.get_running_loop().time() - begun > _STEADY_SECONDS:
@@ -276,7 +282,7 @@ class Link:
             self._set("closed")
 
     async def _hold(self) -> None:
-        """Connect, and stay until the server is gone or the link is closed."""
+        """Connect, and stay connected until the server ends or the link is closed."""
         from mcp import Client
 
         spec = self.server.spec
@@ -300,11 +306,11 @@ class Link:
                 self._was_connected, self._is_late = True, False
                 self._set("connected", offer=offer)
                 if was_lost:
-                    self._tell("mcp_restarted", f"The MCP server {self.server.name!r} is there again.")
+                    self._tell("mcp_restarted", f"The MCP server {self.server.name!r} is connected again.")
                 elif was_late:
                     self._tell(
                         "mcp_joined",
-                        f"The MCP server {self.server.name!r} has started; its tools are there from now on.",
+                        f"The MCP server {self.server.name!r} has started; its tools are available from now on.",
                     )
                 self._tell_problems(offer.problems)
                 await self._stay(client)
@@ -324,13 +330,13 @@ class Link:
                     await self._refresh(client)
 
     async def _make_sure(self, client: Client) -> None:
-        """Whether the one stream of SSE still comes, after a call that did not end: nothing else tells of its loss."""
+        """Check the one stream of SSE after a call that did not end: nothing else reports that the stream is lost."""
         if self.server.spec.type != "sse":
             return
         try:
             async with asyncio.timeout(_SURE_SECONDS):
                 await client.list_tools()
-        except Exception:  # noqa: BLE001 - no answer in whatever way
+        except Exception:  # noqa: BLE001 - any error means that there is no answer
             self._wake(gone=True)
 
     @property
@@ -362,7 +368,7 @@ class Link:
             self._tell("mcp_setting", f"mcpServers.{self.server.name}: {problem}.")
 
     async def _again(self, failure: BaseException | None) -> bool:
-        """Whether to connect once more, after a wait; else the state says why not."""
+        """Whether to connect once more; waits first. If not, the state has the reason."""
         name, options = self.server.name, self._ground.options
         if self._mode == "legacy" and failure is not None and is_too_new(failure):
             self._mode = "auto"
@@ -376,13 +382,13 @@ class Link:
         if self._log is not None and self._log.last_words:
             why = f"{why}; it wrote: {self._log.last_words}"
         self._failures += 1
-        # One that was there may be on its way back: an update replaces its command, a proxy answers in its place.
+        # A server that was connected before may come back: an update may be replacing its command, or a proxy answers.
         is_over = failure is not None and not self._was_connected and is_permanent(failure, self._status)
         if self._failures > options.max_restarts or is_over:
             self._set("failed", why)
             self._tell(
                 "mcp_failed",
-                f"The MCP server {name!r} is not there: {why}. The run goes on without its tools.",
+                f"The MCP server {name!r} is not available: {why}. The run continues without its tools.",
             )
             return False
         wait = min(_LONGEST_WAIT_SECONDS, options.restart_seconds * 2 ** (self._failures - 1))
@@ -390,7 +396,7 @@ class Link:
         self._settled.set()
         self._tell(
             "mcp_lost",
-            f"The MCP server {name!r} is not there: {why}. It is started again in {wait:g} seconds"
+            f"The MCP server {name!r} is not available: {why}. It is restarted in {wait:g} seconds"
             f" (restart {self._failures} of {options.max_restarts}).",
         )
         self._woken.clear()

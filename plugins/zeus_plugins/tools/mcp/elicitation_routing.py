@@ -1,7 +1,7 @@
-"""Which of the calls that run at one server a question of its belongs to.
+"""The assignment of a server's questions to the calls that run on that server.
 
-Over HTTP, and in the newest protocol, the question comes with the call. Over pipes nothing tells: where several calls
-run, the one that asks waits for the answer and the others end, so what is left is who asked.
+Over HTTP, and in the newest protocol, a question names its call. Over pipes it does not. If several calls run
+concurrently, the call that asks waits for its answer while the others end, so the call that is left has asked.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.tool import ToolRun
 
 _PATIENCE_SECONDS: Final = 10.0
-"""How long the other calls may take to end. A server that does one thing after another never ends them before."""
+"""How long to wait for the other calls to end. A server that runs one call after the other never ends them earlier."""
 _ATTENDED_SECONDS: Final = 2.0
-"""The same where somebody is there: what they answer reaches the server whichever call it is asked for, and only what
-they leave for later waits at that call."""
+"""The same if a user is present. The user's answer reaches the server whichever call the question is assigned to; the
+call matters only if the user answers later."""
 
 _CALL: Final[ContextVar[ToolRun | None]] = ContextVar("the call that is being made", default=None)
-"""The SDK answers a question in the context of the call that it came with, where the transport knows it."""
+"""The SDK answers a question in the context of the call that it came with, if the transport knows the call."""
 
 
 @dataclass(eq=False)
 class _Question:
-    """What a server asks.
+    """A question of a server.
 
     Attributes:
-        calls: those that may have asked it: they ran when it came, and were not answered since.
-        run: the call that it belongs to, once that is clear; None where none can be meant.
+        calls: the calls that may have asked it: they ran when it came, and have not been answered since.
+        run: the call that it belongs to, once that is clear; None if it cannot be assigned to any call.
     """
 
     calls: Sequence[ToolRun]
@@ -47,7 +47,7 @@ class _Question:
 
 
 class Askers:
-    """The calls that run at a server, and which of them wait for an answer."""
+    """The calls that run on a server, and those among them that wait for a user's answer."""
 
     def __init__(self) -> None:
         self._running: Sequence[ToolRun] = ()
@@ -55,17 +55,17 @@ class Askers:
 
     @property
     def all(self) -> Sequence[ToolRun]:
-        """The calls that run."""
+        """The calls that are running."""
         return self._running
 
     @contextmanager
     def running(self, run: ToolRun) -> Iterator[None]:
-        """While inside, the call runs, and what comes with it is its own."""
+        """Mark a call as running while the context is open; questions that name this call belong to it."""
         self._running = (*self._running, run)
         before = _CALL.set(run)
         try:
             yield
-            # One that is cut off instead may be the one that asked.
+            # Only if the call ended normally: a cancelled call may still be the one that asked.
             for question in self._questions:
                 question.calls = _without(question.calls, run)
         finally:
@@ -75,7 +75,10 @@ class Askers:
 
     @asynccontextmanager
     async def asker(self) -> AsyncIterator[ToolRun | None]:
-        """The call that a question belongs to, which asks while inside; None where none can be meant."""
+        """The call that a new question belongs to; None if no call can be assigned.
+
+        While the context is open, that call counts as waiting for an answer.
+        """
         question = _Question(self._running)
         self._questions.append(question)
         try:
@@ -97,7 +100,7 @@ class Askers:
             question.belongs_to(self._meant(question))
 
     def _settle(self) -> None:
-        """Say whose the open questions are, if the calls that may be meant are no more than they."""
+        """Assign the open questions if there are at most as many possible calls as questions."""
         unclear = [question for question in self._questions if not question.is_clear.is_set()]
         free = {id(run) for each in unclear for run in each.calls if self._is_there(run)}
         free -= {id(run) for run in self._asking}
@@ -106,17 +109,20 @@ class Askers:
                 question.belongs_to(self._meant(question))
 
     def _meant(self, question: _Question) -> ToolRun | None:
-        """Questions come in the order of their calls, and so does what a server does one after another."""
+        """The first call that may have asked; None if it cannot be assigned.
+
+        Questions come in the order of their calls, and a server that runs one call after the other keeps that order.
+        """
         possible = self._possible(question)
         there = [run for run in possible if self._is_there(run)]
         if not there or not _is_one_person(possible):
-            # Nobody is asked what another one's call wants to know.
+            # Never ask one user a question that belongs to another user's call.
             return None
-        # One that was told that its answer waits has little left to ask.
+        # Prefer a call without a pending or cancelled question: the others will hardly ask again.
         return next((run for run in there if run.waits is None and not run.unanswered), there[0])
 
     def _possible(self, question: _Question) -> Sequence[ToolRun]:
-        """The calls that may have asked: those that do not wait for an answer, unless all do."""
+        """The calls that may have asked: those that do not wait for an answer yet, or all calls if all of them wait."""
         asking = self._asking
         return [run for run in question.calls if not _has(asking, run)] or question.calls
 

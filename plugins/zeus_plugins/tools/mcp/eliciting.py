@@ -1,4 +1,4 @@
-"""What a server asks the user in the middle of a call."""
+"""Elicitation: questions that a server asks the user during a call."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _OPENED = {
 
 
 async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell, *, may_wait: bool) -> Any:
-    """The answer to an elicitation: the user's, or a refusal where nobody can be asked.
+    """The answer to an elicitation: the user's, or a refusal if no user can be asked.
 
     Args:
-        params: the question, with the form of the answer or the address of a page.
-        run: the call that it belongs to.
-        may_wait: whether the call may be made again with a later answer.
+        params: the question, with the schema of the answer or the address of a page.
+        run: the call that the question belongs to; None if that is unknown.
+        may_wait: whether the call may be repeated once the user has answered later.
     """
     from mcp.types import ElicitResult
 
     if run is None:
-        # Whoever hears this may not be who it is for.
+        # The notice leaves the question out: its reader may not be the user that it is meant for.
         tell(
             "mcp_declined",
-            f"The MCP server {server!r} asked the user something, and nothing says for whose call; it was declined.",
+            f"The MCP server {server!r} asked the user a question, but not for which call, so it was declined.",
         )
         return ElicitResult(action="decline")
     page = getattr(params, "url", None)
@@ -37,9 +37,9 @@ async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell, *,
     answer = await run.ask(question, schema, may_wait=may_wait)
     if answer is None or (page and not answer.get("done")):
         if question in run.unanswered:
-            tell("mcp_unanswered", f"{question} Nobody was there to answer, so the question was cancelled.")
+            tell("mcp_unanswered", f"{question} No user was there to answer, so the question was cancelled.")
             return ElicitResult(action="cancel")
-        if run.waits is not None:  # nobody has decided: the call is made again when somebody has
+        if run.waits is not None:  # not answered yet: the call is repeated once the user has answered
             return ElicitResult(action="cancel")
         tell("mcp_declined", f"{question} It was declined.")
         return ElicitResult(action="decline")

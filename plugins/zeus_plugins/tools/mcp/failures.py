@@ -1,4 +1,4 @@
-"""What goes wrong with a server, in words: the SDK's exceptions come in groups and name no cause a user knows."""
+"""Failures of servers in words. The SDK's exceptions come in groups and do not name a cause that a user understands."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ if TYPE_CHECKING:
 
 _LONGEST = 500
 _SESSION_LOST = ("Session terminated", "Session not found")
-"""What a remote server that was started anew says of a session it does not know; it has no code of its own."""
+"""Messages of a restarted remote server about a session that it does not know; the protocol has no code for this."""
 
 
 REFUSED_BY_HTTP = "Server returned an error response"
-"""What the SDK says whichever status a call was answered with."""
+"""The SDK's message for a call that was answered with any HTTP error status."""
 _SDK_UNREADABLE = ("Failed to parse JSON response: ", "Failed to parse SSE message: ")
 _NO_JSON = re.compile(r"Invalid JSON: ([^\[\n]+)")
 
 
 _SDK_VERSION = "Unsupported protocol version from the server"
 _PASSING_STATUS = frozenset({408, 409, 421, 423, 425, 429})
-"""Of 3xx and 4xx those that a later try may not get."""
+"""The 3xx and 4xx statuses after which a later attempt may succeed."""
 _REFUSALS = frozenset({-32600, -32601, -32602, -32020, -32021, -32022})
-"""JSON-RPC's codes for what was asked and not for what happened, and the protocol's own."""
+"""JSON-RPC codes that blame the request itself, and the protocol's own codes of that kind."""
 
 
 class UnauthorizedError(Exception):
-    """A server's account is not authorised, or no longer."""
+    """A server's account is not authorised, or is no longer authorised."""
 
 
 class TalkError(Exception):
-    """A server writes what no client can read."""
+    """A server sends data that no client can read."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure as it is told.
+    """A failure as it is reported.
 
     Args:
-        message: what went wrong.
-        connection_lost: whether the server may be gone, so that nothing more can be asked of this connection.
-        unauthorized: set when the account's right is missing.
+        message: the failure in words.
+        connection_lost: whether the server may be gone, so that this connection cannot be used any more.
+        unauthorized: the error, if the account is not authorised.
     """
 
     message: str
@@ -56,7 +56,7 @@ class Failure:
 
 
 def explained(error: BaseException) -> Failure:
-    """The failure behind an exception."""
+    """The failure that caused an exception."""
     import anyio
     import httpx2
     from mcp.client.auth import OAuthFlowError
@@ -76,26 +76,26 @@ def explained(error: BaseException) -> Failure:
         if isinstance(cause, ZeusError):
             return Failure(cause.message)
         if isinstance(cause, OAuthFlowError):
-            # The SDK's own words have what was answered in them, tokens too.
+            # The SDK's message quotes the server's answer, which may contain tokens.
             misfit = next(
                 (each for each in (cause.__cause__, cause.__context__) if isinstance(each, ValidationError)),
                 None,
             )
-            said = "its authorisation server answered what OAuth has no meaning for"
+            said = "its authorisation server sent an answer that is not valid in OAuth"
             return Failure(_short(str(cause)) if misfit is None else f"{said} ({unfit(misfit)})")
         if isinstance(cause, ValidationError):
-            return Failure(f"what it answered is not what the protocol says ({unfit(cause)})")
+            return Failure(f"its answer does not follow the protocol ({unfit(cause)})")
         if isinstance(cause, MCPError):
             if cause.message.startswith(_SDK_UNREADABLE):
                 return Failure(why_unreadable(cause.message))
             lost = cause.code == CONNECTION_CLOSED or cause.message in _SESSION_LOST
             return Failure(_short(cause.message), connection_lost=lost)
         if isinstance(cause, FileNotFoundError | NotADirectoryError) and isinstance(cause.filename, Path):
-            return Failure(f"its folder (cwd) {str(cause.filename)!r} is not there", connection_lost=True)
+            return Failure(f"its folder (cwd) {str(cause.filename)!r} does not exist", connection_lost=True)
         if isinstance(cause, PermissionError) and cause.filename:
-            return Failure(f"{str(cause.filename)!r} may not be run", connection_lost=True)
+            return Failure(f"no permission to run {str(cause.filename)!r}", connection_lost=True)
         if isinstance(cause, FileNotFoundError):
-            return Failure(f"the command {cause.filename or ''!r} is not there", connection_lost=True)
+            return Failure(f"the command {cause.filename or ''!r} was not found", connection_lost=True)
         if isinstance(cause, httpx2.HTTPStatusError):
             return Failure(f"it answered HTTP {cause.response.status_code}", connection_lost=True)
         if isinstance(cause, TimeoutError):
@@ -109,21 +109,21 @@ def explained(error: BaseException) -> Failure:
 
 
 def why_unreadable(words: str) -> str:
-    """That an answer cannot be read and why, from the words of the SDK's parser."""
+    """A message that an answer cannot be read, with the reason taken from the error of the SDK's parser."""
     found = _NO_JSON.search(words)
-    why = found[1].strip() if found else "it is no message of the protocol"
+    why = found[1].strip() if found else "it is not a message of the protocol"
     return f"its answer cannot be read: {why}"
 
 
 def is_permanent(error: BaseException, status: int | None = None) -> bool:
-    """Whether another start of the server would fail in the same way, so that none is tried.
+    """Whether a restart of the server would fail in the same way, so that Zeus does not try it.
 
-    Permanent: a command that is not there, a wrong address, setting or certificate, a refusal by HTTP or by the
-    protocol, an answer that the protocol does not know, a program that is not trusted. Everything else may pass: a
+    Permanent failures: a missing command, a wrong address, setting or certificate, a refusal by HTTP or by the
+    protocol, an answer that the protocol does not allow, a program that is not trusted. All others may be temporary: a
     time limit, a lost connection, an overloaded server, a process that ends.
 
     Args:
-        status: the HTTP status of the last refused request; the SDK's exception does not name it.
+        status: the HTTP status of the last refused request; the SDK's exception does not have it.
     """
     return (status is not None and _is_refusal(status)) or any(map(_is_permanent, _causes(error)))
 
@@ -156,7 +156,7 @@ def _is_permanent(cause: BaseException) -> bool:
 
 
 def is_too_new(error: BaseException) -> bool:
-    """Whether the server speaks only protocols that begin without the older handshake."""
+    """Whether the server supports only protocol versions that start without the older handshake."""
     from mcp.shared.exceptions import MCPError
     from mcp.types import UNSUPPORTED_PROTOCOL_VERSION
 
@@ -166,7 +166,7 @@ def is_too_new(error: BaseException) -> bool:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The exceptions within groups and behind others, the outermost first."""
+    """The exception with all causes, and the members of exception groups, the outermost first."""
     seen: set[int] = set()
     todo = [error]
     while todo:
@@ -183,7 +183,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def unfit(error: ValidationError) -> str:
-    """The first of what does not fit, without the library's advice."""
+    """The first validation problem in words, without the library's advice."""
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(str(step) for step in problem["loc"])
     return _short(f"{place}: {problem['msg']}" if place else problem["msg"])

@@ -1,6 +1,6 @@
-"""Half an emoji in JSON, which no parser takes: a question mark.
+"""Repair of JSON with lone surrogates, which parsers refuse: each one is replaced by a question mark.
 
-JavaScript servers send it when they cut a text in the middle of a surrogate pair.
+JavaScript servers send lone surrogates if they cut a text in the middle of an emoji, which is a surrogate pair.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HEX: Final = rb"[0-9a-fA-F]"
 _HIGH: Final = rb"[dD][89abAB]" + _HEX + rb"{2}"
 _LOW: Final = rb"[dD][c-fC-F]" + _HEX + rb"{2}"
 _ESCAPE: Final = re.compile(rb"\\(?:u" + _HIGH + rb"(?:\\u" + _LOW + rb")?|u" + _LOW + rb"|.)", re.DOTALL)
-"""An escape as it must be read: what follows a backslash that is escaped itself is text."""
+"""One whole escape, so that text after an escaped backslash is not taken for an escape."""
 _LONE_BYTES: Final = len(rb"\ud83d")
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _UNFINISHED: Final = re.compile(
@@ -33,21 +33,21 @@ _UNFINISHED: Final = re.compile(
     + _HEX
     + rb"?)?)?)?)?)?)?)\Z"
 )
-"""An escape at the end that the next piece may belong to."""
+"""An escape at the end of a piece that the next piece may continue."""
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 
 
 def mended(text: bytes) -> bytes:
-    """JSON with a question mark in place of each half of a surrogate pair that stands alone."""
+    """JSON with each lone surrogate replaced by a question mark."""
     return _ESCAPE.sub(_whole, text) if _SURROGATE.search(text) else text
 
 
 async def mend(response: httpx2.Response) -> None:
-    """Let an answer's body be mended as it is read, piece by piece; a hook of an ``httpx2`` client.
+    """Repair an answer's body while it is read, piece by piece; a response hook for an ``httpx2`` client.
 
-    Who reads a body that is one message of more than ``MAX_MESSAGE_BYTES`` gets a TalkError; of events, which may go on
-    for ever, the SDK looks at each.
+    Reading a JSON body of more than ``MAX_MESSAGE_BYTES`` raises a TalkError. A stream of events may be endless; there
+    the SDK limits the size of each event.
     """
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in (_JSON, _EVENTS):
@@ -61,10 +61,10 @@ async def mend(response: httpx2.Response) -> None:
 
 
 class _Mended(httpx2.AsyncByteStream):
-    """The decoded bytes of an answer, mended.
+    """The decoded bytes of an answer, repaired.
 
     Args:
-        most: bytes, before they are mended.
+        most: most bytes, counted before the repair; None for no limit.
     """
 
     def __init__(self, source: httpx2.Response, most: int | None) -> None:

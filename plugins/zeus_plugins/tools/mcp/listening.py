@@ -1,4 +1,4 @@
-"""News of what a server offers, where the protocol has a stream for it; older servers send plain notifications."""
+"""The protocol's stream of changes to a server's tools and prompts; older servers send plain notifications instead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def listening(client: Client, changed: Callable[[], None]) -> AsyncIterator[None]:
-    """While inside, ``changed`` is called whenever the server says that its tools or prompts have changed."""
+    """Call ``changed`` whenever the server reports changed tools or prompts, while the context is open."""
     import anyio
 
     async with anyio.create_task_group() as tasks:
@@ -45,6 +45,6 @@ async def _listen(client: Client, changed: Callable[[], None]) -> None:
                     changed()
             return
         except SubscriptionLost:
-            changed()  # what was said meanwhile is lost: look again
+            changed()  # events may have been missed, so the list must be read again
         except MCPError:
-            return  # the server has no such stream after all; its tools stay as they are
+            return  # the server has no such stream after all; later changes are not noticed

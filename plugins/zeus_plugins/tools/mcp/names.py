@@ -1,4 +1,4 @@
-"""What a server's tools are called: the server's prefix, two underscores, the tool's own name, within 64 characters."""
+"""Names of servers' tools: the server's prefix, two underscores and the tool's own name, at most 64 characters."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _DIGEST_CHARACTERS: Final = 8
 
 
 def tool_name(prefix: str, own: str) -> str:
-    """The name the model sees; the same at every start.
+    """The tool's name for the model; the same at every start.
 
-    What providers allow in no name becomes ``_``. A name that is too long, or whose characters had to be replaced, ends
-    in a digest of the whole, so that two tools never become one.
+    Characters that providers do not allow become ``_``. A name that is too long, or in which characters were replaced,
+    ends in a digest of the whole name, so that two tools never get the same name.
 
     Args:
-        prefix: the server's; empty for none.
+        prefix: the server's prefix; empty for none.
         own: the tool's own name.
     """
     whole = f"{prefix}__{own}" if prefix else own
@@ -31,7 +31,7 @@ def tool_name(prefix: str, own: str) -> str:
 
 
 def prefix_of(server: str) -> str:
-    """A server's name as a prefix: the last part of one with slashes (`owner/repository`), cut to 40 characters."""
+    """A server's name as a prefix: the part after the last slash (`owner/repository`), at most 40 characters."""
     clean = _FOREIGN.sub("_", server.rpartition("/")[2]).strip("_")
     if 0 < len(clean) <= MAX_PREFIX_CHARACTERS:
         return clean
@@ -40,7 +40,8 @@ def prefix_of(server: str) -> str:
 
 
 def log_name(server: str) -> str:
-    """The file that a server's standard error goes to; what a file's name may not have is `_`, and a digest follows."""
+    """The name of the log for a server's standard error. Characters that file names must not have become `_`, and then
+    a digest is added."""
     clean = _NO_FILE.sub("_", server)
     return f"{clean}.log" if clean == server.replace(" ", "_") else f"{clean}_{_digest(server)}.log"
 

@@ -1,4 +1,4 @@
-"""How long a run waits for a server: learned from how long its last start took."""
+"""The time that a run waits for a server, learned from the duration of the server's last start."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from zeus_plugins.tools.mcp.names import log_name
 from zeus_runtime.plugin.files import own_path
 
 SHORTEST_SECONDS: Final = 2.0
-"""The wait for a server that has not started here yet; most of those on the machine take one second."""
+"""The wait for a server that has not started here yet; most local servers start within one second."""
 LONGEST_SECONDS: Final = 10.0
-"""The longest wait that is learned, and how long a call of its own tools waits for a server."""
+"""The longest wait that is learned; also the time that a call to a server's own tool waits for the server."""
 _ROOM: Final = 2
-"""A start takes at most so many times as long as the last one did; else the server counts as hung."""
+"""A server that takes longer than its last start times this factor counts as hung."""
 
 
 def patience(seconds: float | None) -> float:
-    """How long a run waits for a server whose last start took ``seconds``; None: it has not started yet. Pure."""
+    """The seconds that a run waits for a server whose last start took ``seconds``; None for no start yet. Pure."""
     if seconds is None:
         return SHORTEST_SECONDS
     return min(LONGEST_SECONDS, max(SHORTEST_SECONDS, _ROOM * seconds))
 
 
 class Starts:
-    """The last start of one server, kept in `.zeus/mcp` for the next process.
+    """The duration of one server's last start, stored in `.zeus/mcp` for the next process.
 
-    It is a hint: where it cannot be read or written, the server counts as one that has not started yet.
+    It is only a hint: if it cannot be read or written, the server counts as one that has not started yet.
 
     Args:
-        directory: the agent's.
-        server: its name.
+        directory: the agent's directory.
+        server: the server's name.
 
     Raises:
-        LinkedFolderError: a link leads there.
+        LinkedFolderError: the path contains a symbolic link.
     """
 
     def __init__(self, directory: Path, server: str) -> None:
         self._file = own_path(directory / ".zeus" / "mcp" / Path(log_name(server)).with_suffix(".start"))
 
     def last_seconds(self) -> float | None:
-        """How long the last start took; None if that is unknown, or if the server did not come."""
+        """The duration of the last start; None if it is unknown, or if the server did not start in time."""
         try:
             seconds = float(self._file.read_text(encoding="ascii"))
         except (OSError, ValueError):
@@ -50,12 +50,12 @@ class Starts:
         return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
     def took(self, seconds: float) -> None:
-        """Note a start."""
+        """Store the duration of a start."""
         with suppress(OSError):
             self._file.parent.mkdir(parents=True, exist_ok=True)
             self._file.write_text(f"{seconds:.2f}\n", encoding="ascii")
 
     def missed(self) -> None:
-        """Note that the server did not come in time: the next run waits for it no longer than for a new one."""
+        """Record that the server did not start in time: the next run waits for it only as long as for a new server."""
         with suppress(OSError):
             self._file.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """A server's process and the messages on its pipes, on POSIX systems.
 
-The SDK's own transport copies what it has of a line with each piece that comes, holds lines of any length, and drops a
-message that it cannot read.
+It replaces the SDK's own transport, which copies the line so far for each piece that arrives, keeps lines of any length
+in memory, and drops messages that it cannot read.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from mcp.client.stdio import StdioServerParameters
 
 _MAX_NOISE: Final = 100_000
-"""Lines in a row that are no message; a server that logs to its output has fewer between two answers."""
+"""Most lines in a row that are not messages; a server that logs to its output has fewer between two answers."""
 _LEAVE_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.01
 
 
 @asynccontextmanager
 async def piped(server: StdioServerParameters, errlog: Any) -> AsyncIterator[Any]:
-    """A server in a process and a session of its own.
+    """Run a server in a new process, which leads a new session.
 
     Args:
-        errlog: the file that its standard error is written to.
+        errlog: the file for its standard error.
 
     Yields:
-        its read and write streams, as the SDK's transports have them.
+        its read and write streams, like those of the SDK's transports.
 
     Raises:
-        OSError: it cannot be started.
-        TalkError: it wrote a message without an end, or nothing but noise.
+        OSError: the process cannot be started.
+        TalkError: it wrote a message without an end, or nothing but lines that are not messages.
     """
     import anyio
 
@@ -66,12 +66,12 @@ async def piped(server: StdioServerParameters, errlog: Any) -> AsyncIterator[Any
 
 @dataclass(frozen=True)
 class _Pipes:
-    """What goes between a process and the streams of the SDK.
+    """The transfer of messages between a process and the SDK's streams.
 
     Args:
-        heard: gets what the server says.
-        said: has what is said to it.
-        written: set when nothing more will be.
+        heard: the stream that gets the server's messages.
+        said: the stream of messages to the server.
+        written: set when no more messages will be written to the server.
     """
 
     process: asyncio.subprocess.Process
@@ -80,7 +80,7 @@ class _Pipes:
     written: Any
 
     async def read(self) -> None:
-        """Pass on what the server says, until it ends or nobody listens."""
+        """Forward the server's messages until it ends or the receiving stream is closed."""
         import anyio
 
         assert self.process.stdout is not None
@@ -93,7 +93,7 @@ class _Pipes:
                         return
 
     async def write(self) -> None:
-        """Pass on what is said to the server, until there is no more or it takes no more."""
+        """Forward messages to the server until there are no more or it closes its input."""
         assert self.process.stdin is not None
         try:
             async with self.said:
@@ -123,10 +123,10 @@ async def _started(server: StdioServerParameters, errlog: Any) -> asyncio.subpro
 
 
 async def lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """What may be messages; whoever waits beside this gets their turn however much comes.
+    """The lines that may be messages. Other tasks get to run between two lines, however much the server writes.
 
     Raises:
-        TalkError: a line does not end, or none is a message.
+        TalkError: a line does not end, or too many lines in a row are not messages.
     """
     noise = 0
     while True:
@@ -144,12 +144,12 @@ async def lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
             noise = 0
             yield line
         elif (noise := noise + 1) > _MAX_NOISE:
-            raise TalkError("it writes what are no messages to its standard output")
+            raise TalkError("it writes text that is not a message to its standard output")
         await asyncio.sleep(0)
 
 
 def _line(message: Any) -> bytes:
-    """A message as it is sent; of half an emoji a question mark is."""
+    """A message as a line of JSON; a lone surrogate becomes a question mark."""
     try:
         text: str = message.model_dump_json(by_alias=True, exclude_unset=True)
     except ValueError:
@@ -159,7 +159,7 @@ def _line(message: Any) -> bytes:
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
-    """Let a server end when its input does, else end it with all that it started."""
+    """Close the server's input and wait for it to end; if it does not, kill it and all processes that it started."""
     assert process.stdin is not None
     process.stdin.close()
     if not await _gone(process):
@@ -168,13 +168,13 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
                 os.killpg(process.pid, deed)
             if await _gone(process):
                 break
-    # A grandchild may hold the pipes open: they are ours no more. Nothing public closes them.
+    # A grandchild may keep the pipes open, but Zeus needs them no longer. No public method closes them.
     with suppress(PermissionError):
         process._transport.close()  # type: ignore[attr-defined]
 
 
 async def _gone(process: asyncio.subprocess.Process) -> bool:
-    """Whether it ends soon; ``wait`` would also wait for grandchildren that have its pipes."""
+    """Whether the process ends soon. ``wait`` would also wait for grandchildren that keep its pipes open."""
     deadline = asyncio.get_running_loop().time() + _LEAVE_SECONDS
     while process.returncode is None:
         if asyncio.get_running_loop().time() >= deadline:

@@ -1,4 +1,4 @@
-"""How often something may happen: some at once, then one in so many seconds."""
+"""Rate limits: a burst at once, then one more after each interval."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import Final
 
 _LOOKS: Final = (5, 30.0)
-"""Changes of an offer that are looked at at once, and seconds until one more: each changes the prefix."""
+"""How many changes of a server's tools are read at once, and the seconds until one more: each changes the prefix."""
 
 
 class Pace:
-    """Grants. Pure: the time is passed in.
+    """A token bucket. Pure: the time is passed in.
 
     Args:
-        burst: how many at once.
-        seconds: until one more is granted.
+        burst: how many tokens may be taken at once.
+        seconds: the time until one more token is available.
     """
 
     def __init__(self, burst: int, seconds: float) -> None:
@@ -25,10 +25,10 @@ class Pace:
         self._looked_at: float | None = None
 
     def wait_seconds(self, now: float) -> float:
-        """Take one and return 0, or how long it is until there is one.
+        """Take a token and return 0; if there is none, return the seconds until one is available.
 
         Args:
-            now: seconds of a clock that never goes back.
+            now: seconds of a monotonic clock.
         """
         if self._looked_at is not None:
             self._left = min(self._burst, self._left + (now - self._looked_at) / self._seconds)
@@ -40,10 +40,10 @@ class Pace:
 
 
 class RefreshLimit:
-    """When to look again at what a server offers: one that says at every look that it has changed has no end.
+    """Limits how often a server's tools are read again: a server that reports a change after each reading never stops.
 
     Args:
-        wake: called when a look that was put off may be made.
+        wake: called when a delayed reading may be made.
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
@@ -52,13 +52,13 @@ class RefreshLimit:
         self._later: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """A connection begins: nothing is put off."""
+        """Start a connection: cancel a delayed reading."""
         if self._later is not None:
             self._later.cancel()
         self._later = None
 
     def now(self) -> bool:
-        """Whether to look now; if not, ``wake`` says when."""
+        """Whether to read now; if not, ``wake`` is called later."""
         if self._later is not None:
             return False
         loop = asyncio.get_running_loop()

@@ -1,6 +1,6 @@
-"""What a server says, also where it does not hold to the protocol's text.
+"""Parsing of a server's messages, including those that break the protocol's rules for text.
 
-The SDK drops a message that it cannot read, so that a call waits for its answer until its time is over.
+The SDK drops a message that it cannot read, and then the call waits for its answer until its time limit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PARSE_ERROR: Final = -32700
 _OUTCOMES: Final = ("result", "error")
 _VERSION: Final = r'"jsonrpc"\s*:\s*"2.0"'
 _TEXT: Final = r'"(?:[^"\\]++|\\.)*+"'
-"""Possessive: what is tried again takes memory for each character of a long one."""
+"""The quantifiers are possessive, because backtracking takes memory for each character of a long string."""
 _ID: Final = rf'"id"\s*:\s*({_TEXT}|\d+)'
 _OUTCOME: Final = r'"(?:result|error)"\s*:'
 _ID_FIRST: Final = re.compile(
@@ -32,10 +32,10 @@ _STRING: Final = re.compile(_TEXT.encode())
 
 
 def messages(line: bytes) -> list[SessionMessage]:
-    """What a line says: a message, or several of an older protocol; an error of the call whose answer it is, if that
-    cannot be read; or nothing.
+    """The messages in a line: one, several in an older protocol, or none.
 
-    A line is no answer's if that is not sure: an error for another call would end one that is still being done.
+    If the line is an answer that cannot be read, the message is an error for the call that it answers. If it is not
+    certain which call that is, there is no message: an error for the wrong call would end a call that is still running.
     """
     from mcp.shared.message import SessionMessage
     from mcp.types import jsonrpc_message_adapter
@@ -58,7 +58,7 @@ def messages(line: bytes) -> list[SessionMessage]:
 
 
 def read_again(heard: SessionMessage | Exception) -> list[SessionMessage]:
-    """A message as it is; of an error of the SDK's parser, what the message says that it refused."""
+    """A message unchanged; an error of the SDK's parser becomes the messages of the text that the parser refused."""
     from pydantic import ValidationError
 
     if not isinstance(heard, Exception):
@@ -75,7 +75,8 @@ def read_again(heard: SessionMessage | Exception) -> list[SessionMessage]:
 
 
 def _answered_by(read: Any) -> int | str | None:
-    """The id of the call whose answer this is, if it is one; a line of a log may have an id and an error too."""
+    """The id of the call that this JSON answers; None if it is not an answer. A log line may also have an id and an
+    error."""
     if not isinstance(read, dict) or not any(key in read for key in _OUTCOMES):
         return None
     if "jsonrpc" not in read and read.keys() - {"id", *_OUTCOMES}:
@@ -85,9 +86,9 @@ def _answered_by(read: Any) -> int | str | None:
 
 
 def _answered(line: bytes) -> int | str | None:
-    """The id of the call whose answer this seems to be, of a text that is no JSON.
+    """The id of the call that a line of invalid JSON seems to answer; None if it does not seem to be an answer.
 
-    Only the answer's own id counts, not one in what it says, which may stand at the end of a line that was cut.
+    Only the answer's own id counts. An id inside the answer's content, such as at the end of a cut line, does not.
     """
     found = _ID_FIRST.match(line)
     if found is None and _OUTCOME_FIRST.match(line):

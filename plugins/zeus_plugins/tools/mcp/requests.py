@@ -1,4 +1,4 @@
-"""What runs ask of one server, and what it asks of their user meanwhile; whatever goes wrong is the answer."""
+"""The requests of runs to one server, and the server's questions to their users; a failure becomes the result."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.tool import ToolRun
 
 _PROGRESS: Final = (20, 0.1)
-"""Of one call's progress: pieces that are told at once, and seconds until one more."""
+"""Progress messages of one call that are reported at once, and the seconds until one more."""
 
 
 class Calls:
     """The calls of one server.
 
     Args:
-        link: the connection to it.
-        files: where bytes that it sends are saved.
+        link: the connection to the server.
+        files: the workspace, where binary data from the server is saved.
     """
 
     def __init__(self, link: Link, files: WorkspaceFiles) -> None:
@@ -41,11 +41,12 @@ class Calls:
     async def call(
         self, name: str, arguments: Mapping[str, Any], run: ToolRun, *, repeatable: bool
     ) -> ToolResult:
-        """Call one of its tools; what goes wrong is the result.
+        """Call one of the server's tools; a failure becomes the result.
 
         Args:
-            name: the server's own name of the tool.
-            repeatable: whether a second call does nothing more, so that a question may wait for its answer.
+            name: the server's own name for the tool.
+            repeatable: whether a second call has no further effect, so that the call may be repeated once the user has
+                answered a question.
         """
         pace = Pace(*_PROGRESS)
 
@@ -61,7 +62,7 @@ class Calls:
         try:
             with self._askers.running(run):
                 answer = await client.call_tool(name, dict(arguments), progress_callback=tell_progress)
-        except Exception as error:  # noqa: BLE001 - whatever a server does is its tool's result
+        except Exception as error:  # noqa: BLE001 - any failure of a server is its tool's result
             return self._failed(error, "Whether the call took effect is unknown.")
         except asyncio.CancelledError:
             self._link.doubt()
@@ -73,7 +74,7 @@ class Calls:
         return _with_questions(tool_result(answer, self._files), run.unanswered)
 
     async def read_resource(self, uri: str) -> ToolResult:
-        """The contents of one of its resources."""
+        """The contents of one of the server's resources."""
         client = await self._link.connected()
         if client is None:
             return ToolResult(self._link.absent(), is_error=True)
@@ -84,7 +85,7 @@ class Calls:
         return resource_result(answer.contents, self._files)
 
     async def resources(self) -> str:
-        """A list of its resources and resource templates."""
+        """A list of the server's resources and resource templates."""
         client = await self._link.connected()
         if client is None:
             return self._link.absent()
@@ -96,10 +97,10 @@ class Calls:
             return self._failed(error).content
 
     async def elicit(self, context: Any, params: Any) -> Any:
-        """The user's answer to what the server asks, in the SDK's form."""
+        """The user's answer to the server's question, as the SDK's type."""
         from zeus_plugins.tools.mcp.eliciting import elicited
 
-        # Whoever the others ask next may have to wait for this answer: none of them may run out of time meanwhile.
+        # The questions of other calls may have to wait for this answer, so the time limits of all calls are paused.
         with ExitStack() as waits:
             for each in self._askers.all:
                 waits.enter_context(each.waiting())
@@ -120,12 +121,12 @@ class Calls:
 
 
 def _with_questions(result: ToolResult, unanswered: Sequence[str]) -> ToolResult:
-    """A result that also says what the server could not learn: the call was made, and is not made again by itself."""
+    """A result with a note for each unanswered question: the call was made, and is not repeated automatically."""
     if not unanswered:
         return result
     notes = "\n".join(
-        f"[{question} Nobody was there to answer, so the question was cancelled. The call was made once and stands as"
-        " it is; call the tool again only if the user wants it.]"
+        f"[{question} No user was there to answer, so the question was cancelled. The call was made once and is not"
+        " repeated; call the tool again only if the user wants it.]"
         for question in unanswered
     )
     return replace(result, content=f"{result.content}\n\n{notes}")

@@ -1,4 +1,4 @@
-"""Two tools for the resources of servers: what there is, and what one holds."""
+"""Two tools for the resources of servers: one lists them, the other reads one."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def resource_tools(links: Sequence[Link]) -> Sequence[Tool]:
         chosen = [link for name, link in by_name.items() if server in (None, "", name)]
         there = [link for link in chosen if _is_there(link, run)]
         if not there:
-            return ToolResult(f"{run.mode} mode has no server with resources.", is_error=True)
+            return ToolResult(f"In {run.mode} mode no server with resources is available.", is_error=True)
         return ToolResult(
             "\n\n".join([f"{link.server.name}:\n{await link.calls.resources()}" for link in there])
         )
 
     async def read(run: ToolRun, server: str, uri: str) -> ToolResult:
         if not _is_there(by_name[server], run):
-            return ToolResult(f"The server {server!r} is not there in {run.mode} mode.", is_error=True)
+            return ToolResult(f"The server {server!r} is not available in {run.mode} mode.", is_error=True)
         return await by_name[server].calls.read_resource(uri)
 
     return (
         Tool(
             name=RESOURCE_TOOLS[0],
-            description="List the resources (documents, records, files) that MCP servers have, with their addresses.",
+            description="List the resources (documents, records, files) of MCP servers with their addresses.",
             parameters={"type": "object", "properties": {"server": server}, "additionalProperties": False},
             function=list_them,
             category="mcp",
@@ -59,7 +59,7 @@ def resource_tools(links: Sequence[Link]) -> Sequence[Tool]:
                     "server": server,
                     "uri": {
                         "type": "string",
-                        "description": "Its address as listed; a template's {placeholders} filled in.",
+                        "description": "The resource's address as listed, with a template's {placeholders} filled in.",
                     },
                 },
                 "required": ["server", "uri"],

@@ -1,4 +1,4 @@
-"""What a server answers, as the model reads it."""
+"""Conversion of a server's answers to results for the model."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ FOLDER = "/large_tool_results"
 def tool_result(answer: Any, files: WorkspaceFiles) -> ToolResult:
     """A ``CallToolResult`` as a ToolResult.
 
-    Text is given as it is. What is no text (images, audio, other bytes) is saved in the workspace and named by its
-    path, and a model that sees is shown the pictures; structured content is added as JSON unless the text says the
-    same.
+    Text is not changed. Images, audio and other binary data are saved in the workspace, and the result has their
+    paths; a model with vision also gets the pictures. Structured content is added as JSON unless the text has the same
+    content.
 
     Args:
-        files: where bytes are saved.
+        files: the workspace, where binary data is saved.
     """
     pictures: list[Picture] = []
     parts = [_block(block, files, pictures) for block in answer.content]
@@ -90,7 +90,7 @@ def _saved(data: str, mime_type: str, kind: str, files: WorkspaceFiles, pictures
 
 
 def _says(parts: list[str], structured: Any) -> bool:
-    """Whether a text block is the structured content: the protocol wants servers to send both."""
+    """Whether a text block has the structured content already: the protocol asks servers to send both."""
     for part in parts:
         try:
             said = json.loads(part)

@@ -1,4 +1,4 @@
-"""Whether a tool's parameters are a JSON Schema that a provider and a call can use."""
+"""Validation of a tool's parameters: they must be a JSON Schema that providers and calls can use."""
 
 from __future__ import annotations
 
@@ -10,37 +10,41 @@ from urllib.parse import unquote
 from zeus_runtime.plugin import cut_text
 
 MAX_CHARACTERS: Final = 200_000
-"""Of a tool's parameters as JSON."""
+"""Most characters of a tool's parameters as JSON."""
 _LONGEST: Final = 200
 
 
 def schema_problem(schema: Mapping[str, Any]) -> str | None:
-    """Why no model may see this schema; None if it may. A provider refuses the whole request for one broken schema."""
+    """The reason why a schema cannot be sent to a model; None if it can.
+
+    A provider refuses the whole request because of one broken schema.
+    """
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import validator_for
 
     try:
         if len(json.dumps(schema)) > MAX_CHARACTERS:
-            return f"its parameters are more than {MAX_CHARACTERS:,} characters"
+            return f"its parameters have more than {MAX_CHARACTERS:,} characters"
         validator_for(dict(schema), default=Draft202012Validator).check_schema(dict(schema))
         missing = next((name for name in _references(schema) if not _leads(name, schema)), None)
     except SchemaError as error:
         place = ".".join(str(step) for step in error.absolute_path)
-        return f"its parameters are no JSON Schema: {f'{place}: ' if place else ''}{cut_text(error.message, _LONGEST)}"
+        where = f"{place}: " if place else ""
+        return f"its parameters are not a JSON Schema: {where}{cut_text(error.message, _LONGEST)}"
     except RecursionError:
         return "its parameters are nested too deeply"
     return (
         None
         if missing is None
-        else f"its parameters refer to {cut_text(missing, _LONGEST)!r}, which is not there"
+        else f"its parameters refer to {cut_text(missing, _LONGEST)!r}, which does not exist"
     )
 
 
 def _references(value: Any) -> Iterator[str]:
-    """What ``$ref`` names, at any depth but within a schema that has an address of its own (``$id``).
+    """The values of ``$ref`` at any depth, except inside a schema with its own address (``$id``).
 
-    Data under ``default``, ``enum`` and the like is no schema.
+    Values of ``default``, ``enum`` and the like are data, not schemas.
     """
     if isinstance(value, list):
         for each in value:
@@ -56,7 +60,7 @@ def _references(value: Any) -> Iterator[str]:
 
 
 def _leads(name: str, schema: Mapping[str, Any]) -> bool:
-    """Whether a reference leads anywhere; another one than by a path is left to the call."""
+    """Whether the target of a reference exists. Only references by path are checked; the call resolves the others."""
     if name != "#" and not name.startswith("#/"):
         return not name.startswith(("http://", "https://"))
     place: Any = schema

@@ -1,4 +1,4 @@
-"""How the MCP SDK is used: who we say that we are, and that it does not log what we tell."""
+"""Settings for the MCP SDK: the client's name, its logging, and the largest message."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import logging
 from typing import Any, Final
 
 MAX_MESSAGE_BYTES: Final = 64_000_000
-"""Of one message of a server, over whatever way it comes; the SDK has other limits, or none."""
+"""Size of the largest message from a server, with every transport; the SDK has other limits, or none."""
 
 
 def quieten() -> None:
-    """What goes wrong is told in our words; the SDK would write tracebacks too. Who sets a level gets them."""
+    """Turn the SDK's logging off: Zeus reports failures itself, and the SDK would also log tracebacks.
+
+    A logger whose level is set keeps it, so a user can turn the tracebacks on.
+    """
     for name in ("mcp", "client"):
         logger = logging.getLogger(name)
         if logger.level == logging.NOTSET:
@@ -18,7 +21,7 @@ def quieten() -> None:
 
 
 def client_info() -> Any:
-    """What servers are told of their client."""
+    """The name and version of the client, which servers get."""
     from mcp.types import Implementation
 
     from zeus_runtime import __version__

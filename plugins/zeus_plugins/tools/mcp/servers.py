@@ -1,4 +1,4 @@
-"""The servers an agent has: from ``mcpServers``, from the files the YAML names, and the connectors'."""
+"""The servers of an agent: from ``mcpServers``, from the files that the YAML names, and from the connectors."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _ORDER = ("mcp", "oauth", "browser", "desktop")
 
 @dataclass(frozen=True)
 class PlannedServer:
-    """One server as it will be connected to.
+    """One server, as Zeus will connect to it.
 
     Args:
-        name: as the config names it.
-        spec: its entry.
+        name: its name in the config.
+        spec: its entry in the config.
         category: the row of the mode table for its tools.
-        prefix: what its tools' names begin with; empty for nothing.
-        instructions: what section 9 says while it is connected; a connector's only.
+        prefix: the beginning of its tools' names; empty for none.
+        instructions: the text of section 9 while it is connected; only for a connector.
     """
 
     name: str
@@ -39,7 +39,7 @@ class PlannedServer:
 
     @property
     def drives(self) -> bool:
-        """Whether it is a connector's."""
+        """Whether it is the server of a connector."""
         return self.category in ("browser", "desktop")
 
     @property
@@ -50,10 +50,10 @@ class PlannedServer:
 def servers_of(
     options: Options, context: PlanContext
 ) -> tuple[Sequence[PlannedServer], Sequence[PlannedServer]]:
-    """The servers, those with OAuth after the others, connectors last; and those that are disabled.
+    """The enabled servers and the disabled ones. Servers with OAuth come after the others, connectors last.
 
     Raises:
-        OptionsError: a file or an entry in it is wrong, or names a server that the YAML has too.
+        OptionsError: a file or an entry in it is wrong, or has a server that the YAML or an earlier file has too.
     """
     specs = dict(context.config.mcp_servers)
     for index, file in enumerate(options.files):
@@ -61,7 +61,7 @@ def servers_of(
         for name, spec in servers_in_file(Path(file), context.environ, where=where).items():
             if name in specs:
                 raise OptionsError(
-                    f"{Path(file).name} has a server {name!r}, and so has the YAML or an earlier file",
+                    f"{Path(file).name} has a server {name!r}, which the YAML or an earlier file has too",
                     remedy="Rename one of them, or remove it.",
                     where=where,
                 )
@@ -118,5 +118,5 @@ def _instructions(kind: _Kind, connector: Connector, context: PlanContext) -> st
             ) from None
     raise OptionsError(
         f"connectors.{kind}.prompt: there is no file {candidates[-1].name if candidates else kind.upper() + '.md'}",
-        remedy=f"Write it, or remove the key to use the bundled prompts/{kind.upper()}.md.",
+        remedy=f"Create it, or remove the key to use the bundled prompts/{kind.upper()}.md.",
     )

@@ -1,4 +1,4 @@
-"""Remove broken tools from a server's list: the SDK refuses the whole list for one of them."""
+"""A filter that removes broken tools from a server's list; the SDK would refuse the whole list because of one."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 _LIST: Final = "tools/list"
 _OLDEST: Final = "2025-11-25"
-"""The version by which a list is judged before the server has named one."""
+"""The protocol version by which a list is validated until the server has named its own."""
 _MODERN: Final[Mapping[str, Any]] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-"""What a list must have besides in the newest protocol; the older ones ignore it."""
+"""Further fields that the newest protocol requires in a list; the older versions ignore them."""
 
 
 class Sieve:
-    """Looks at the messages of one connection.
+    """A filter for the messages of one connection.
 
     Attributes:
-        refused: the tools that were taken out of the last list, by name, each with the reason.
+        refused: the tools that were removed from the last list: name to reason.
     """
 
     def __init__(self) -> None:
@@ -31,12 +31,12 @@ class Sieve:
 
     @asynccontextmanager
     async def over(self, transport: AbstractAsyncContextManager[Any]) -> AsyncIterator[Any]:
-        """The transport's streams, without broken tools."""
+        """The transport's streams, with broken tools removed from lists."""
         async with transport as (read, write):
             yield _Sieved(read, self.look), write
 
     def look(self, heard: SessionMessage | Exception) -> None:
-        """Take the tools that cannot be read out of a message, if it is a list of tools."""
+        """Remove unreadable tools from a message, if it is a list of tools."""
         result = getattr(getattr(heard, "message", None), "result", None)
         if isinstance(result, dict):
             version = result.get("protocolVersion")
@@ -59,7 +59,7 @@ class Sieve:
         return kept
 
     def _why(self, tools: list[Any]) -> str | None:
-        """What is wrong with a list of tools."""
+        """The problem of a list of tools; None if it is valid."""
         from mcp_types.methods import validate_server_result
         from pydantic import ValidationError
 
@@ -68,19 +68,23 @@ class Sieve:
                 validate_server_result(_LIST, version, {**_MODERN, "tools": tools})
             except ValidationError as error:
                 return unfit(error).removeprefix("tools.0.")
-            except (KeyError, ValueError):  # a version that the SDK does not know: it says so itself
+            except (
+                KeyError,
+                ValueError,
+            ):  # a version that the SDK does not know, which the SDK reports itself
                 continue
             return None
         return None
 
 
 class _Sieved:
-    """A stream of messages that are looked at as they are received.
+    """A wrapper of a stream that passes each message to ``look`` as it is received.
 
-    Not a stream between two others: the SDK asks the stream itself which call a message came with (``last_context``).
+    It wraps the transport's stream instead of copying messages into a new one, because the SDK reads from the stream
+    itself which call a message came with (``last_context``).
 
     Args:
-        inner: the transport's.
+        inner: the transport's stream.
         look: called with each message.
     """
 

@@ -1,4 +1,4 @@
-"""What a server writes to its standard error: a log file that begins anew when it is full, and its last words."""
+"""A server's standard error: a log file that is emptied when it is full, and the last lines for messages."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LAST_WORDS_BYTES = 400
 
 
 class ErrorLog(asyncio.Protocol):
-    """A pipe's reading end that fills a file.
+    """The reading end of a pipe, which writes to a file.
 
     Args:
-        path: the file; its folder is made.
-        max_bytes: beyond that the file begins anew.
+        path: the file; its folder is created if needed.
+        max_bytes: the size beyond which the file is emptied.
     """
 
     def __init__(self, path: Path, max_bytes: int) -> None:
@@ -34,7 +34,7 @@ class ErrorLog(asyncio.Protocol):
 
     @property
     def last_words(self) -> str:
-        """The end of what it wrote, for a message."""
+        """The last lines that the server wrote, for a message."""
         lines = last_words(self._last, _LAST_BYTES).splitlines()
         return last_words(" / ".join(line.strip() for line in lines[-3:]).encode(), _LAST_WORDS_BYTES)
 
@@ -67,16 +67,16 @@ class ErrorLog(asyncio.Protocol):
         self._size = self._file.tell()
 
     async def ended(self, seconds: float) -> None:
-        """Wait until the writing end is closed, at most so long."""
+        """Wait until the writing end is closed, for at most ``seconds``."""
         await asyncio.wait([self._ended], timeout=seconds)
 
 
 @asynccontextmanager
 async def error_log(path: Path, max_bytes: int) -> AsyncIterator[tuple[ErrorLog, IO[str]]]:
-    """A log, and the file to give a server as its standard error.
+    """A log, and the file to pass to a server as its standard error.
 
     Raises:
-        LinkedFolderError: the log is in ``.zeus``, and a link leads there.
+        LinkedFolderError: the log is in ``.zeus``, and its path contains a symbolic link.
     """
     own_path(path)
     loop = asyncio.get_running_loop()

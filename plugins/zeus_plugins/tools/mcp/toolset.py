@@ -1,4 +1,4 @@
-"""The tools of all MCP servers of an agent, as they are at a moment."""
+"""The toolset of all MCP servers of an agent; its tools change while servers connect and disconnect."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 def create(options: Options | None, context: PlanContext) -> McpToolset:
-    """The servers' tools; nothing is started before the toolset is opened.
+    """The toolset of the servers; no server is started before the toolset is opened.
 
     Raises:
         MissingError: the SDK is not installed.
-        OptionsError: a file of servers is wrong.
+        OptionsError: a file that lists servers is wrong.
     """
     from importlib.util import find_spec
 
@@ -42,13 +42,13 @@ def create(options: Options | None, context: PlanContext) -> McpToolset:
 
 
 class McpToolset(Toolset):
-    """The tools of some servers.
+    """The tools of the given servers.
 
     Args:
-        servers: which, in the order of their tools.
-        disabled: those that are only listed.
-        options: the component's.
-        context: what the agent is made with.
+        servers: the servers, in the order of their tools.
+        disabled: servers that are only listed in the status.
+        options: the component's options.
+        context: the agent's context.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class McpToolset(Toolset):
         return any(_may_have(server, name) for server in self._servers)
 
     def may_have_like(self, pattern: str) -> bool:
-        # What stands before the first wildcard and what the names begin with must agree as far as both go.
+        # The text before the first wildcard and the prefix of the names must agree as far as both are given.
         head = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
         begins = [f"{server.prefix}__" if server.prefix else "" for server in self._servers]
         return any(each.startswith(head) or head.startswith(each) for each in (*begins, *RESOURCE_TOOLS))
@@ -194,8 +194,8 @@ class McpToolset(Toolset):
         return (*tools, *(resource_tools(with_resources) if with_resources else ()))
 
     def _deferred(self) -> frozenset[str]:
-        """The servers whose tools are listed by name: those that say so, and all that may be if together they are too
-        large."""
+        """The servers whose tools are listed by name: those that are discoverable, and all undecided ones if their
+        schemas together are too large."""
         asked = [link for link in self._links if link.server.spec.discoverable]
         undecided = [link for link in self._links if link.server.spec.discoverable is None]
         texts = [

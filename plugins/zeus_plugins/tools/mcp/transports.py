@@ -1,4 +1,4 @@
-"""The ways to a server: a process of ours, or an address."""
+"""The transports to a server: a local process, or a remote address."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _HTTP_SECONDS: Final = 30
 
 @dataclass
 class StartPlace:
-    """Where servers are started from.
+    """The directory and environment in which servers are started, and the check for the user's permission.
 
     Args:
         directory: the working directory.
-        environ: the environment that PATH and HOME are taken from.
-        log_bytes: how long a server's log may get.
-        permit: raises unless the user allowed a process that is about to be started, or an address.
+        environ: the environment that PATH, HOME, LANG and TMPDIR are taken from.
+        log_bytes: size at which a server's log is emptied.
+        permit: raises unless the user allowed the process or the address.
     """
 
     directory: Path
@@ -46,18 +46,18 @@ class StartPlace:
 async def process(
     server: PlannedServer, place: StartPlace, gone: Callable[[], None], heard: Callable[[ErrorLog], None]
 ) -> AsyncIterator[Any]:
-    """A server in a process of its own.
+    """Run a server in a new process.
 
     Args:
         gone: called when the process has closed its output.
-        heard: is given what the server writes to its standard error.
+        heard: called with the log of the server's standard error.
 
     Yields:
         its read and write streams.
 
     Raises:
-        OSError: it cannot be started.
-        UntrustedError: the user did not allow it, or its files changed since.
+        OSError: the process cannot be started.
+        UntrustedError: the user did not allow the process, or its files have changed since.
     """
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
@@ -78,7 +78,7 @@ async def process(
     path = place.directory / ".zeus" / "mcp" / log_name(server.name)
     async with error_log(path, place.log_bytes) as (log, writer):
         heard(log)
-        # The SDK's knows how Windows starts and ends processes.
+        # On Windows the SDK's transport starts and ends the process correctly.
         talk = stdio_client if sys.platform == "win32" else piped
         async with talk(parameters, writer) as (read, write):  # type: ignore[arg-type]
             writer.close()
@@ -93,17 +93,17 @@ async def address(
     auth: httpx2.Auth | None,
     refused: Callable[[int], None] = lambda _status: None,
 ) -> AsyncIterator[Any]:
-    """A remote server: streamable HTTP, or the older SSE where the config says so.
+    """Connect to a remote server by streamable HTTP, or by the older SSE if the config says so.
 
     Args:
         permit: raises unless the user allowed the address.
-        refused: receives the HTTP status of each request that the server refuses.
+        refused: called with the HTTP status of each request that the server refuses.
 
     Yields:
         its read and write streams.
 
     Raises:
-        UntrustedError: the user did not allow it.
+        UntrustedError: the user did not allow the address.
     """
     import httpx2
 
@@ -117,7 +117,7 @@ async def address(
     timeout = httpx2.Timeout(_HTTP_SECONDS, read=spec.timeout_seconds)
 
     async def unhurried(request: httpx2.Request) -> None:
-        # A server that asks the user is silent meanwhile; the call has a time limit of its own, which knows it.
+        # A server sends nothing while it waits for a user's answer. The call's own time limit is paused meanwhile.
         given = request.extensions.get("timeout")
         if request.method == "POST" and given is not None:
             request.extensions["timeout"] = {**given, "read": None}
@@ -130,7 +130,7 @@ async def address(
     if spec.type == "sse":
         from mcp.client.sse import sse_client
 
-        # Its one stream is silent while nobody calls; a call has a time limit of its own.
+        # Its one stream is silent between calls, and each call has its own time limit.
         async with (
             sse_client(url, headers, _HTTP_SECONDS, sse_read_timeout=math.inf, auth=auth) as (read, write),
             _passed_on(read, read_again) as received,
@@ -151,11 +151,12 @@ async def address(
 async def _passed_on(
     source: Any, each: Callable[[Any], Iterable[Any]], ended: Callable[[], None] = lambda: None
 ) -> AsyncIterator[Any]:
-    """A stream of what another one has.
+    """A stream of the converted messages of another stream.
 
     Args:
-        each: what is passed on for what came.
-        ended: called when no more will come.
+        source: the stream to read.
+        each: converts an item of ``source`` to messages.
+        ended: called when ``source`` has ended.
     """
     import anyio
 
@@ -168,7 +169,7 @@ async def _passed_on(
                     try:
                         await forward.send(message)
                     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                        return  # nobody listens any more: the connection is being closed
+                        return  # the receiving stream is closed: the connection is being closed
         ended()
 
     async with anyio.create_task_group() as tasks:
@@ -181,7 +182,7 @@ async def _passed_on(
 
 
 async def quiet(seconds: float, woken: asyncio.Event) -> None:
-    """Wait so long, or until ``woken``."""
+    """Wait until ``woken`` is set, for at most ``seconds``."""
     try:
         async with asyncio.timeout(seconds):
             await woken.wait()

@@ -1,7 +1,7 @@
-"""Whether a user's message asks, in words, that something be remembered: English and Chinese.
+"""Requests to remember something, recognised in a user's English or Chinese message.
 
-The user's own words decide, never the model's: what is quoted or pasted as code or mail in the message does not count,
-nor does a question about remembering, nor a wish not to.
+Only the user's own words decide, never the model's. Quoted text, code and quoted mail in the message do not count.
+Neither does a question about remembering, or a request not to remember.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _REQUEST_ZH: Final = re.compile(r"能|可以|可否|好吗|好嗎|行吗|请|請
 
 
 def asks_to_remember(text: str) -> bool:
-    """Whether the user's message asks for something to be remembered.
+    """Whether the user's message asks to remember something.
 
     Args:
         text: the message as the user wrote it.

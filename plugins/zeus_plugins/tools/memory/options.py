@@ -1,4 +1,4 @@
-"""What the YAML can say of the memory tools."""
+"""The YAML options of the memory tools."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Options:
     confidence: Annotated[
         float,
         Doc(
-            "How sure a memory counts that the agent saves of its own accord; one the user asked for counts 1."
+            "Confidence of a memory that the agent saves on its own initiative; one that the user asked for has 1."
         ),
         Minimum(0),
         Maximum(1),
@@ -23,20 +23,24 @@ class Options:
     asked_per_message: Annotated[
         int,
         Doc(
-            "Memories that one message of the user which asks for saving may be kept as, without counting against "
+            "Most memories that one message may become if the user asks in it for saving; they do not count against "
             "memory.thresholds.max_extractions."
         ),
         Minimum(0),
     ] = 5
-    max_results: Annotated[int, Doc("Memories that one search gives at most."), Minimum(1)] = 20
+    max_results: Annotated[int, Doc("Most memories that one search returns."), Minimum(1)] = 20
     max_characters: Annotated[
-        int, Doc("Characters of one search's memories together; the rest is counted."), Minimum(200)
+        int,
+        Doc(
+            "Most characters of all memories of one search together; memories that do not fit are only counted."
+        ),
+        Minimum(200),
     ] = 8_000
 
     required: Annotated[
-        bool, Doc("An agent without `memory:` is an error; false: the tools are not there then.")
+        bool, Doc("A config without `memory:` is an error; false: the tools are omitted instead.")
     ] = True
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """Without ``memory:`` there is nothing to save to."""
+        """Report a config without ``memory:``, which has no place to save memories."""
         return around.without_memory() if self.required else iter(())

@@ -1,4 +1,4 @@
-"""What the YAML can say of the sandbox tools."""
+"""The YAML options of the sandbox tools."""
 
 from __future__ import annotations
 
@@ -14,44 +14,50 @@ _MEGABYTE: Final = 2**20
 
 @dataclass(frozen=True)
 class Options:
-    """Options of ``sandbox``. A limit that the backend cannot keep is an error."""
+    """Options of ``sandbox``. A limit that the backend cannot enforce is an error."""
 
     backend: Annotated[
-        Ref, RefTo("sandbox"), Doc("What contains the code; nothing runs where it is not there.")
+        Ref,
+        RefTo("sandbox"),
+        Doc("The backend that isolates the code; if it is not available, no code runs."),
     ] = field(default=_BUBBLEWRAP)
     require_isolation: Annotated[
         bool,
         Doc(
-            "A backend whose programs reach a network, or see other files than their own, is an error; false allows "
-            "it."
+            "A backend whose programs can reach a network, or see files other than their own, is an error; false "
+            "allows it."
         ),
     ] = True
-    timeout_seconds: Annotated[float, Doc("How long one program may take."), Minimum(0.1)] = 60.0
+    timeout_seconds: Annotated[float, Doc("Time limit of one program, in seconds."), Minimum(0.1)] = 60.0
     max_timeout_seconds: Annotated[
-        float, Doc("The longest that the model may ask for instead."), Minimum(0.1)
+        float, Doc("Longest time limit that the model may ask for instead, in seconds."), Minimum(0.1)
     ] = 600.0
-    memory_mb: Annotated[int, Doc("Memory of one program's processes together."), Minimum(16)] = 512
-    max_processes: Annotated[int, Doc("Processes and threads of one program."), Minimum(1)] = 64
-    max_file_mb: Annotated[int, Doc("One file."), Minimum(1)] = 64
-    disk_mb: Annotated[int, Doc("All files of a session, and temporary ones as much again."), Minimum(1)] = (
-        256
+    memory_mb: Annotated[int, Doc("Most memory for all processes of one program together."), Minimum(16)] = (
+        512
     )
-    max_files: Annotated[int, Doc("Files and folders of a session."), Minimum(10)] = 20_000
-    max_output_kb: Annotated[int, Doc("What a program may print before it is ended."), Minimum(1)] = 2_048
+    max_processes: Annotated[int, Doc("Most processes and threads of one program."), Minimum(1)] = 64
+    max_file_mb: Annotated[int, Doc("Size of the largest file."), Minimum(1)] = 64
+    disk_mb: Annotated[
+        int, Doc("Most disk space for a session's files; temporary files may take as much again."), Minimum(1)
+    ] = 256
+    max_files: Annotated[int, Doc("Most files and folders of a session."), Minimum(10)] = 20_000
+    max_output_kb: Annotated[
+        int, Doc("Most output of a program; a program that prints more is ended."), Minimum(1)
+    ] = 2_048
     max_result_chars: Annotated[
         int,
-        Doc("Characters of the output that the model gets, from its beginning and its end."),
+        Doc("Most characters of the output that the model gets, taken from its beginning and its end."),
         Minimum(200),
     ] = 20_000
-    max_copy_mb: Annotated[int, Doc("One file that is copied between workspace and sandbox."), Minimum(1)] = (
-        16
-    )
+    max_copy_mb: Annotated[
+        int, Doc("Size of the largest file that is copied between workspace and sandbox."), Minimum(1)
+    ] = 16
 
     def limits(self, seconds: float | None = None) -> SandboxLimits:
         """The limits of one program.
 
         Args:
-            seconds: what the model asked for.
+            seconds: the time limit that the model asked for; None for ``timeout_seconds``.
         """
         asked = self.timeout_seconds if seconds is None else min(seconds, self.max_timeout_seconds)
         return SandboxLimits(
@@ -75,4 +81,4 @@ KEEPS: Final[dict[str, SandboxLimit]] = {
     "max_files": "files",
     "max_output_kb": "output",
 }
-"""Which limit of a backend an option needs."""
+"""Each option with the backend's limit that enforces it."""

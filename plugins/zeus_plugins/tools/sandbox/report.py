@@ -1,4 +1,4 @@
-"""What the model reads of a program's end."""
+"""The text that the model gets when a program has ended, and the list of the sandbox's files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _MEGABYTE: Final = 2**20
 def report(
     outcome: Outcome, limits: SandboxLimits, *, max_characters: int, secrets: Redactor | None = None
 ) -> str:
-    """The output, its middle left out where it is long, and how the program ended.
+    """The output, without its middle if it is too long, and how the program ended.
 
     Args:
-        secrets: masked before anything is left out; output that was cut ends before the beginning of one.
+        secrets: masked before the middle is left out. Output that the backend cut also loses an end that may be the
+            beginning of a secret.
     """
     text = outcome.output.decode("utf-8", "replace")
     if secrets is not None:
@@ -28,7 +29,7 @@ def report(
 
 
 def cut(text: str, max_characters: int) -> str:
-    """``text``, or its beginning and end with the word that something is missing between them."""
+    """``text``; if it is too long, its beginning and end with a note between them that says how much is left out."""
     if len(text) <= max_characters:
         return text
     head = max_characters * 2 // 3
@@ -38,7 +39,7 @@ def cut(text: str, max_characters: int) -> str:
 
 
 def listed(files: Sequence[SandboxFile], *, most: int) -> Iterator[str]:
-    """A line for each of the first ``most`` files, and one if there are more."""
+    """A line for each of the first ``most`` files, and a last line if there are more."""
     if not files:
         yield "The sandbox is ready and has no files."
         return
@@ -49,7 +50,7 @@ def listed(files: Sequence[SandboxFile], *, most: int) -> Iterator[str]:
 
 
 def line(file: SandboxFile) -> str:
-    """One file."""
+    """The line that shows one file."""
     name = printable(file.path)
     if file.kind == "directory":
         return f"{name}/"
@@ -69,9 +70,9 @@ def _reasons(limits: SandboxLimits) -> Mapping[SandboxLimit, str]:
     return {
         "seconds": f"it took longer than {limits.seconds:g} seconds",
         "memory": f"it took more than {limits.memory_bytes // _MEGABYTE} MB of memory",
-        "processes": f"it had more than {limits.processes} processes",
+        "processes": f"it started more than {limits.processes} processes",
         "file_size": f"it wrote a file larger than {limits.file_bytes // _MEGABYTE} MB",
         "disk": f"its files took more than {limits.disk_bytes // _MEGABYTE} MB",
-        "files": f"it made more than {limits.files:,} files",
+        "files": f"it created more than {limits.files:,} files",
         "output": f"it printed more than {limits.output_bytes // 1024:,} KB",
     }

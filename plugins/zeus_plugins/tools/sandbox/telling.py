@@ -1,4 +1,4 @@
-"""What a program prints, told while it runs: at once, then in pieces a tenth of a second apart, secrets masked."""
+"""Progress of a running program: its masked output, reported at once and then at most every tenth of a second."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 
 INTERVAL_SECONDS: Final = 0.1
 MOST_CHARACTERS: Final = 4_000
-"""Of one piece: of what comes faster, its end."""
+"""Most characters of one report; if there is more output, only its end is reported."""
 
 
 @contextmanager
 def told(tell: Callable[[str], object], secrets: Redactor) -> Iterator[Callable[[bytes], None]]:
-    """While inside, what is given to the function that this gives is told as text, none of it twice.
+    """Report a program's output as text while the context is open.
 
-    The last piece may not be told: the program's end tells all.
+    The context's value is a function that takes the output's next bytes. No output is reported twice. The last piece
+    may be missing, because the tool's result contains the output anyway.
 
     Args:
-        secrets: masked before a piece is cut, also where one comes in two pieces.
+        tell: called with the next piece of text.
+        secrets: masked before a piece is cut, even if a secret arrives in two pieces.
     """
     import asyncio
 

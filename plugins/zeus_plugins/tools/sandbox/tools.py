@@ -1,4 +1,4 @@
-"""The sandbox tools: what the model can run, and how files get in and out."""
+"""The sandbox tools: running code, and copying files in and out."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def create(options: Options, context: PlanContext) -> Sequence[Tool]:
     """``create_sandbox execute_code copy_from_sandbox``.
 
     Raises:
-        OptionsError: the backend does not keep a limit that the YAML sets, or contains less than it demands.
-        SandboxUnavailableError: nothing can be contained here; the tools are off then.
+        OptionsError: the backend does not enforce a limit that the YAML sets, or isolates less than the YAML requires.
+        SandboxUnavailableError: the backend cannot run on this machine; the tools are off then.
     """
     backend = context.sandboxes.open(options.backend)
     _refuse_open(options, backend)
@@ -43,15 +43,15 @@ def create(options: Options, context: PlanContext) -> Sequence[Tool]:
 def _create_sandbox(options: Options, backend: SandboxBackend, workspace: WorkspaceFiles) -> Tool:
     @tool(category="sandbox", access="write")
     async def create_sandbox(run: ToolRun, files: list[str] | None = None, empty: bool = False) -> ToolResult:
-        """Prepare the sandbox: copy workspace files into it, or start over.
+        """Prepare the sandbox: copy workspace files into it, or empty it.
 
-        The sandbox is a place of its own: programs in it do not see the workspace's files, only the sandbox's under
-        /workspace, which stay from one program to the next. execute_code makes it by itself; this is
-        for files that a program needs.
+        The sandbox is separate from the workspace: programs in it see only the sandbox's files under /workspace, which
+        remain for later programs. execute_code creates the sandbox if needed; use this tool for files that a program
+        needs.
 
         Args:
             files: Workspace files to copy, such as /data/sales.csv; each gets the same path below /workspace.
-            empty: Remove what is in the sandbox first.
+            empty: First remove all files from the sandbox.
         """
         if empty:
             await backend.remove(run.session)
@@ -87,18 +87,20 @@ def _execute_code(options: Options, backend: SandboxBackend) -> Tool:
 
         Args:
             code: The whole program.
-            language: python, or shell for a script of sh.
-            timeout_seconds: How long it may take.
+            language: python, or shell for an sh script.
+            timeout_seconds: Time limit in seconds.
         """
         if language not in languages:
-            raise SandboxError(f"this sandbox has no {language}; it runs {' and '.join(languages)}")
+            raise SandboxError(f"this sandbox cannot run {language}; it runs {' and '.join(languages)}")
         box = await backend.create(run.session)
         command = _COMMANDS[language]
         limits = options.limits(timeout_seconds)
         try:
             source = code.encode()
         except UnicodeEncodeError:
-            raise SandboxError("code holds characters that UTF-8 cannot write (lone surrogates)") from None
+            raise SandboxError(
+                "code contains characters that UTF-8 cannot encode (lone surrogates)"
+            ) from None
         program = Program(command, {command[-1].rpartition("/")[2]: source})
         with told(run.progress, run.secrets) as hear:
             outcome = await box.exec(program, limits, hear)
@@ -118,7 +120,7 @@ def _execute_code(options: Options, backend: SandboxBackend) -> Tool:
 def _copy_from_sandbox(options: Options, backend: SandboxBackend, workspace: WorkspaceFiles) -> Tool:
     @tool(category="sandbox", access="write")
     async def copy_from_sandbox(run: ToolRun, path: str, to: str) -> str:
-        """Copy a file that a program made into the workspace; an old one there is replaced.
+        """Copy a file from the sandbox into the workspace; an existing file there is replaced.
 
         Args:
             path: File in the sandbox, such as /workspace/plot.png.
@@ -141,10 +143,10 @@ def _described(options: Options, capabilities: SandboxCapabilities) -> str:
     )
     memory = f" and {options.memory_mb} MB" if "memory" in capabilities.limits else ""
     return (
-        f"Run {' or '.join(capabilities.languages)} code in the sandbox and get what it prints.\n\n"
-        f"It starts in {place}, whose files stay for the next call; there is {network} network, and the workspace's "
-        f"files are not there until create_sandbox copies them. It may take {options.timeout_seconds:g} "
-        f"seconds{memory}; processes that it leaves are ended."
+        f"Run {' or '.join(capabilities.languages)} code in the sandbox and get its output.\n\n"
+        f"The code starts in {place}, whose files are kept for the next call. There is {network} network, and the "
+        f"workspace's files are not there until create_sandbox copies them. The code may take "
+        f"{options.timeout_seconds:g} seconds{memory}; processes that it leaves running are ended."
     )
 
 
@@ -154,7 +156,7 @@ def _refuse_open(options: Options, backend: SandboxBackend) -> None:
         what = "reach a network" if has.isolated else "see the files of the machine and reach its network"
         raise OptionsError(
             f"sandbox: programs in the backend {options.backend.name!r} {what}",
-            remedy="Choose another backend or its walls, or write `require_isolation: false` if that is what you want.",
+            remedy="Choose another backend or isolate this one, or set `require_isolation: false` to allow it.",
             where="require_isolation",
         )
 
@@ -168,7 +170,7 @@ def _refuse_unkept(options: Options, backend: SandboxBackend) -> None:
             continue
         if getattr(options, each.name) != getattr(defaults, each.name):
             raise OptionsError(
-                f"sandbox: {each.name} cannot be kept: the backend {options.backend.name!r} does not limit that",
+                f"sandbox: {each.name} cannot be enforced: the backend {options.backend.name!r} has no such limit",
                 remedy=f"Remove {each.name}, or choose another backend.",
                 where=each.name,
             )

@@ -12,7 +12,6 @@ class Options:
     general: Annotated[
         bool,
         Doc(
-            "Bring an agent `general` besides those under `agents`: this config without agents, which knows its prompt"
-            " alone."
+            "Add an agent `general` to those under `agents`: this config without agents; it knows only its prompt."
         ),
     ] = False

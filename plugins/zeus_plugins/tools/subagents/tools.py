@@ -1,4 +1,4 @@
-"""The tool `task`: work for one of the config's agents."""
+"""The tool `task`, which gives work to one of the config's agents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GENERAL: Final = "general"
 
 
 def create(options: Options, context: PlanContext) -> Sequence[Tool]:
-    """``task``, where there are agents: the config's, and the general one if it is wanted."""
+    """``task`` if there are agents: the config's, and the general one if ``general`` is set."""
     own = context.config.agents
     brought = {GENERAL: _general()} if options.general and GENERAL not in own else {}
     return [_task({**brought, **own}, brought)] if brought or own else []
@@ -33,8 +33,7 @@ def _general() -> SubAgent:
     from zeus_runtime.plugin import SubAgent
 
     return SubAgent(
-        "Any work of several steps that stands by itself: a search, many files to read, one part of the task. It has"
-        " your tools."
+        "Any independent work of several steps: a search, many files to read, one part of the task. It has your tools."
     )
 
 
@@ -60,9 +59,10 @@ def _description(agents: Mapping[str, SubAgent]) -> str:
         [
             "Give a piece of work to another agent and get its answer.",
             "",
-            "It works in a session of its own, cannot ask you anything, and gives back one message: say in the prompt"
-            " what is wanted, what it must know, and what the answer must hold. Several calls in one answer work at the"
-            " same time. Use it for work that would fill your own conversation with what only the result matters of.",
+            "The agent works in a separate session, cannot ask you anything, and returns one message. Say in the prompt"
+            " what you want, what the agent must know, and what its answer must contain. Several calls in one answer"
+            " run concurrently. Use it for work of which you need only the result, to keep the details out of your own"
+            " conversation.",
             "",
             "The agents:",
             *listed,
@@ -76,7 +76,7 @@ def _parameters(agents: Mapping[str, SubAgent]) -> Mapping[str, Any]:
         "handles": {
             "type": "array",
             "items": {"type": "string"},
-            "description": f"Paths of files or large results whose text {' or '.join(slices)} is given too.",
+            "description": f"Paths of files or large results whose text {' or '.join(slices)} gets too.",
         }
     }
     return {
@@ -84,14 +84,14 @@ def _parameters(agents: Mapping[str, SubAgent]) -> Mapping[str, Any]:
         "properties": {
             "description": {
                 "type": "string",
-                "description": "The work in a few words, for the user's lists.",
+                "description": "The work in a few words, shown to the user in lists.",
             },
             "prompt": {
                 "type": "string",
                 "minLength": 1,
-                "description": "The work: all that the agent is told.",
+                "description": "The work, with everything that the agent must know.",
             },
-            "agent": {"type": "string", "enum": list(agents), "description": "Who does it."},
+            "agent": {"type": "string", "enum": list(agents), "description": "The agent that does the work."},
             **(handles if slices else {}),
         },
         "required": ["description", "prompt", "agent"],

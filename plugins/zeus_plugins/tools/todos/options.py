@@ -1,4 +1,4 @@
-"""What the YAML can say of the task list."""
+"""The YAML options of the task list."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from zeus_runtime.plugin import Doc, Minimum, dataclass
 class Options:
     """Options of ``todos``."""
 
-    max_items: Annotated[int, Doc("Tasks a list may hold."), Minimum(1)] = 50
-    max_chars: Annotated[int, Doc("Characters one task may have."), Minimum(1)] = 500
+    max_items: Annotated[int, Doc("Most tasks in a list."), Minimum(1)] = 50
+    max_chars: Annotated[int, Doc("Most characters in one task."), Minimum(1)] = 500

@@ -1,4 +1,4 @@
-"""The agent's task list: written whole, kept with the thread, allowed in every mode."""
+"""The agent's task list: always written as a whole, stored with the thread, allowed in every mode."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin import PlanContext
 
 STATE = "todos"
-"""The name the list is kept under (``ToolResult.state``, ``ToolRun.state``): a list of Todo."""
+"""The name under which the list, a list of Todo, is stored (``ToolResult.state``, ``ToolRun.state``)."""
 
 _BOXES = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
@@ -33,7 +33,7 @@ def create(options: Options | None, context: PlanContext) -> Sequence[Tool]:
 def _write_todos(options: Options) -> Tool:
     @tool(category="todos", access="read")
     async def write_todos(todos: list[Todo]) -> ToolResult:
-        """Replace your task list by this one; for work of three or more steps.
+        """Replace your task list with this one; for work of three or more steps.
 
         Give all tasks, also unchanged ones. Mark a task in_progress when you start it, completed as soon as it is
         done.
@@ -67,7 +67,9 @@ def _read_todos() -> Tool:
 def _problems(todos: Sequence[Todo], options: Options) -> list[str]:
     problems = []
     if len(todos) > options.max_items:
-        problems.append(f"- {len(todos)} tasks are too many (at most {options.max_items}): join small ones.")
+        problems.append(
+            f"- {len(todos)} tasks are too many (at most {options.max_items}): combine small ones."
+        )
     for number, todo in enumerate(todos, 1):
         if not todo["content"].strip():
             problems.append(f"- Task {number} is empty.")

@@ -1,4 +1,4 @@
-"""Which addresses a page may be fetched from: public ones, and those that the YAML allows. Pure."""
+"""The addresses that pages may be fetched from: public ones, and those that the YAML allows. Pure."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from typing import Final, NamedTuple
 
 _TRANSLATED: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("::ffff:0:0:0/96"))
 _PUBLIC_IPV6: Final = IPv6Network("2000::/3")
-"""All that is given out for machines (RFC 4291, IANA's registry); what ``ipaddress`` says of the rest differs between
-versions of Python."""
+"""All IPv6 addresses that are assigned to machines (RFC 4291, IANA's registry). For other addresses, the answers of
+``ipaddress`` differ between versions of Python."""
 _NOT_PUBLIC: Final = (
     IPv4Network("192.0.0.0/24"),
     IPv4Network("168.63.129.16/32"),
     IPv6Network("3fff::/20"),
 )
-"""What ``ipaddress`` does not know everywhere: addresses for protocols (one cloud's metadata among them), another
-cloud's own service, which is in a public range, and examples."""
+"""Networks that ``ipaddress`` calls public in some or all versions of Python: addresses for protocols (among them one
+cloud's metadata), another cloud's internal service, which is in a public range, and addresses for documentation."""
 _COMPATIBLE: Final = IPv6Network("::/96")
 _WITH_PORT: Final = re.compile(r"\[?(?P<host>[0-9A-Fa-f.:]+?)\]?:(?P<port>\d{1,5})")
 
 
 class Allowed(NamedTuple):
-    """Addresses that may be connected to though they are not public; no port means any."""
+    """Addresses that Zeus may connect to although they are not public; ``port`` None means any port."""
 
     network: IPv4Network | IPv6Network
     port: int | None = None
 
 
 def parse_allowed(text: str) -> Allowed:
-    """``10.1.0.0/16``, ``192.168.1.5`` or ``127.0.0.1:8080``.
+    """Parse an allowed address: ``10.1.0.0/16``, ``192.168.1.5`` or ``127.0.0.1:8080``.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: ``text`` has none of these forms.
     """
     bracketed = text.startswith("[") or text.count(":") == 1
     found = _WITH_PORT.fullmatch(text) if bracketed else None
@@ -50,14 +50,14 @@ def parse_allowed(text: str) -> Allowed:
 
 
 def refusal(address: str, port: int, allowed: Sequence[Allowed]) -> str | None:
-    """Why ``address`` is not connected to; None when it may be.
+    """The reason why Zeus must not connect to ``address``; None if it may.
 
-    An address that carries another (IPv4 in IPv6, however it is wrapped) is as public as the one it carries.
+    If an IPv6 address contains an IPv4 address, in whatever form, the rules apply to the IPv4 address.
     """
     try:
         ip = ip_address(address.partition("%")[0])
     except ValueError:
-        return f"{address} is no address"
+        return f"{address} is not an IP address"
     for each in _carried(ip):
         if any(
             each in one.network and one.port in (None, port)
@@ -72,7 +72,7 @@ def refusal(address: str, port: int, allowed: Sequence[Allowed]) -> str | None:
 
 
 def _carried(ip: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:
-    """What decides: the IPv4 addresses that an IPv6 one stands for, else the address itself."""
+    """The addresses to judge: the IPv4 addresses contained in an IPv6 address, else the address itself."""
     if isinstance(ip, IPv4Address):
         yield ip
         return
@@ -95,7 +95,7 @@ def _kind(ip: IPv4Address | IPv6Address) -> str | None:
     if ip.is_multicast:
         return "a multicast address"
     if ip.is_unspecified:
-        return "no address of a machine"
+        return "the unspecified address"
     if any(ip in network for network in _NOT_PUBLIC if network.version == ip.version):
         return "not a public address"
     if isinstance(ip, IPv6Address) and ip not in _PUBLIC_IPV6:

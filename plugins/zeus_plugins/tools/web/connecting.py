@@ -1,7 +1,7 @@
-"""Connecting only to addresses that were looked at: the name is resolved once, and what was checked is what is dialled.
+"""Connections to checked addresses only: a name is resolved once, and the checked address is the one that is dialled.
 
-A check of the URL alone would not do. Who owns a name can let it point to a public address when it is checked and to
-the metadata service when it is connected to; here there is one answer for both.
+Checking the URL alone is not enough. The owner of a name can let it resolve to a public address for the check, and to
+the metadata service for the connection. Here, one answer of the resolver serves both.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from httpcore import AsyncNetworkStream
 
 _SILENCE_SECONDS: Final = 3.0
-"""How long one address is dialled while there is another."""
+"""Time limit for connecting to an address if another one is left to try."""
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Host and port to addresses."""
+"""An asynchronous function from host and port to addresses."""
 
 
 async def system_addresses(host: str, port: int) -> Sequence[str]:
-    """What the system's resolver says."""
+    """The host's addresses, from the system's resolver."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 class CheckedNetwork(httpcore.AsyncNetworkBackend):
-    """Dials a host only when every address it has may be connected to.
+    """Connects to a host only if connections to all of its addresses are permitted.
 
     Args:
-        allowed: addresses that may be though they are not public.
-        resolve: who knows addresses.
+        allowed: addresses that are permitted although they are not public.
+        resolve: the resolver for host names.
     """
 
     def __init__(self, allowed: Sequence[Allowed], resolve: Resolve) -> None:
@@ -64,12 +64,12 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
             why = refusal(address, port, self._allowed)
             if why is not None:
                 raise WebError(
-                    f"{host} is not fetched from: {why}" if address != host else f"not fetched: {why}",
-                    remedy="Only public addresses are; the user can allow others under allow_private.",
+                    f"cannot fetch from {host}: {why}" if address != host else f"cannot fetch: {why}",
+                    remedy="Only public addresses are allowed; the user can allow others under allow_private.",
                 )
         failure: Exception = WebError(f"there is no host {host}")
         for address in addresses:
-            # Where IPv6 leads nowhere, its silence must not take the time of the address that answers.
+            # If IPv6 leads nowhere, waiting for it must not use up the time of the address that answers.
             seconds = timeout if address == addresses[-1] else _SILENCE_SECONDS
             try:
                 return await self._dial.connect_tcp(address, port, seconds, local_address, socket_options)
@@ -83,7 +83,7 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
         socket_options: Iterable[Any] | None = None,
     ) -> AsyncNetworkStream:
-        raise WebError("a socket of this machine is not fetched from")
+        raise WebError("cannot fetch from a Unix socket of this machine")
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Fetching one page: redirects looked at one by one, limits on time and on bytes, unpacked no further than wanted."""
+"""Fetching of one page: each redirect is checked, and time, bytes and decompressed size are limited."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _WINDOW: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "d
 
 @dataclass(frozen=True)
 class Fetched:
-    """A page as it came.
+    """A fetched page.
 
     Args:
-        url: where it was in the end.
+        url: the page's address after all redirects.
         status: the HTTP status.
-        content_type: as the server says, parameters included.
-        data: the body, unpacked.
-        whole: whether that is all of it.
+        content_type: the server's header, parameters included.
+        data: the decompressed body, or its beginning.
+        whole: whether ``data`` is the whole body.
     """
 
     url: str
@@ -47,7 +47,7 @@ async def fetch(url: str, options: Options, *, resolve: Resolve = system_address
     """The page at ``url``.
 
     Raises:
-        WebError: it must not or cannot be fetched, with the reason.
+        WebError: the page must not or cannot be fetched, with the reason.
     """
     network = CheckedNetwork([parse_allowed(each) for each in options.allow_private], resolve)
     headers = [
@@ -82,16 +82,16 @@ async def fetch(url: str, options: Options, *, resolve: Resolve = system_address
         OSError,
     ) as error:
         raise WebError(f"{place} cannot be fetched: {str(error) or type(error).__name__}") from None
-    raise WebError(f"{url} leads on and on: more than {options.max_redirects} redirects")
+    raise WebError(f"{url} redirects too often: more than {options.max_redirects} redirects")
 
 
 async def _body(
     stream: AsyncIterator[bytes], headers: Mapping[str, str], max_bytes: int
 ) -> tuple[bytes, bool]:
-    """At most ``max_bytes`` of the unpacked body, and whether that is all."""
+    """At most ``max_bytes`` of the decompressed body, and whether that is all of it."""
     encoding = headers.get("content-encoding", "identity").strip().lower() or "identity"
     if encoding != "identity" and encoding not in _WINDOW:
-        raise WebError(f"the server packs its answer as {encoding}, which it was not asked for")
+        raise WebError(f"the server sent the content encoding {encoding}, which Zeus did not offer")
     unpack = None if encoding == "identity" else _Unpack(encoding)
     data = bytearray()
     async for piece in stream:
@@ -101,16 +101,16 @@ async def _body(
         if len(more) > room:
             return bytes(data), False
     if unpack is not None and not unpack.is_whole:
-        raise WebError("the server's answer breaks off in the middle")
+        raise WebError("the server's answer is incomplete: it ends too early")
     return bytes(data), True
 
 
 _MEMBER: Final = b"\x1f"
-"""How a packed file begins."""
+"""The first byte of a gzip file."""
 
 
 class _Unpack:
-    """Unpacks a body piece by piece.
+    """Decompresses a body piece by piece.
 
     Args:
         encoding: one of ``_WINDOW``.
@@ -123,28 +123,28 @@ class _Unpack:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it ended where such a body ends."""
+        """Whether the compressed data ended correctly."""
         return self._member.eof or not self._begun
 
     def __call__(self, piece: bytes, most: int) -> bytes:
-        """What ``piece`` holds, of that at most ``most`` bytes.
+        """At most ``most`` decompressed bytes of ``piece``.
 
         Raises:
-            WebError: it is not packed so.
+            WebError: ``piece`` does not have the encoding.
         """
         given = bytearray()
         while piece and len(given) < most:
             if self._member.eof:
                 if "gzip" not in self._encoding or not piece.startswith(_MEMBER):
-                    break  # padding, or what a program added to what was packed: browsers leave it out
-                # Several packed files after one another are one (RFC 1952, 2.2).
+                    break  # padding or other data after the end, which browsers ignore too
+                # Several gzip files in a row are one (RFC 1952, 2.2).
                 self._member = zlib.decompressobj(_WINDOW[self._encoding])
             try:
                 given += self._member.decompress(piece, most - len(given))
             except zlib.error:
                 if self._begun or self._encoding != "deflate":
-                    raise WebError("the server's answer cannot be unpacked") from None
-                # Some servers mean the bare format without its header.
+                    raise WebError("the server's answer cannot be decompressed") from None
+                # Some servers send raw deflate data, without the zlib header.
                 self._member = zlib.decompressobj(-zlib.MAX_WBITS)
                 given += self._decompressed(piece, most)
             self._begun = True
@@ -155,11 +155,11 @@ class _Unpack:
         try:
             return self._member.decompress(piece, most)
         except zlib.error:
-            raise WebError("the server's answer cannot be unpacked") from None
+            raise WebError("the server's answer cannot be decompressed") from None
 
 
 def _header(value: bytes) -> str:
-    """A header's text: servers write addresses with letters of their language as UTF-8."""
+    """A header's text. It may be UTF-8: some servers put non-ASCII letters into addresses."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -168,5 +168,5 @@ def _header(value: bytes) -> str:
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """The certificates that the system trusts."""
+    """A TLS context with the certificates that the system trusts."""
     return ssl.create_default_context()

@@ -1,4 +1,4 @@
-"""What the YAML can say of the web tools."""
+"""The YAML options of the web tools."""
 
 from __future__ import annotations
 
@@ -10,41 +10,45 @@ from zeus_runtime.plugin import Doc, Maximum, Minimum, Misfit, Ref, RefTo, Surro
 
 @dataclass(frozen=True)
 class Options:
-    """Options of ``web``. A host is a name (``docs.python.org``), or ``*.python.org`` for all below one."""
+    """Options of ``web``. A host is a name (``docs.python.org``), or ``*.python.org`` for all names below it."""
 
     search: Annotated[
         Ref | None,
         RefTo("search"),
-        Doc("Who searches; null: tavily where TAVILY_API_KEY is set, else duckduckgo."),
+        Doc("The search component; null: tavily if TAVILY_API_KEY is set, else duckduckgo."),
     ] = None
-    max_results: Annotated[int, Doc("Results of one search."), Minimum(1), Maximum(50)] = 5
+    max_results: Annotated[int, Doc("Most results of one search."), Minimum(1), Maximum(50)] = 5
     allow_hosts: Annotated[
-        tuple[str, ...] | None, Doc("Only these hosts are fetched from; null for all.")
+        tuple[str, ...] | None, Doc("The only hosts that pages are fetched from; null for all.")
     ] = None
-    deny_hosts: Annotated[tuple[str, ...], Doc("These hosts are never fetched from.")] = ()
+    deny_hosts: Annotated[tuple[str, ...], Doc("Hosts that pages are never fetched from.")] = ()
     allow_private: Annotated[
         tuple[str, ...],
         Doc(
-            "Addresses that are fetched from though they are not public: a network (10.1.0.0/16) or an address with a "
-            "port (127.0.0.1:8080)."
+            "Addresses that pages are fetched from although they are not public: a network (10.1.0.0/16) or an address "
+            "with a port (127.0.0.1:8080)."
         ),
     ] = ()
     timeout_seconds: Annotated[
         float,
-        Doc("How long one fetch may take, redirects included, and then as long reading the page."),
+        Doc(
+            "Time limit of one fetch, redirects included, in seconds; parsing the page may take as long again."
+        ),
         Minimum(0.01),
     ] = 30.0
-    max_bytes: Annotated[int, Doc("Bytes of one page, unpacked; the rest is not read."), Minimum(1_000)] = (
-        5_000_000
-    )
-    max_redirects: Annotated[int, Doc("Redirects that one fetch follows."), Minimum(0)] = 5
+    max_bytes: Annotated[
+        int, Doc("Most bytes of one page, decompressed; the rest is not read."), Minimum(1_000)
+    ] = 5_000_000
+    max_redirects: Annotated[int, Doc("Most redirects that one fetch follows."), Minimum(0)] = 5
     max_result_chars: Annotated[
-        int, Doc("Characters of a page that one call returns; the next call goes on."), Minimum(500)
+        int, Doc("Most characters of a page that one call returns; the next call can continue."), Minimum(500)
     ] = 30_000
-    user_agent: Annotated[str, Doc("What servers are told.")] = "Mozilla/5.0 (compatible; zeus-runtime)"
+    user_agent: Annotated[str, Doc("The User-Agent header that servers get.")] = (
+        "Mozilla/5.0 (compatible; zeus-runtime)"
+    )
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """What is allowed among private addresses can be read, a rule for hosts fits some host, a header is one."""
+        """Report private addresses that do not parse, host rules that match no host, and an invalid header."""
         from zeus_plugins.tools.web.addresses import parse_allowed
         from zeus_plugins.tools.web.urls import pattern_problem
 
@@ -54,14 +58,14 @@ class Options:
                 if problem is not None:
                     yield Misfit(
                         (key, index),
-                        f"{pattern!r}: {problem}; the rule would fit nothing",
-                        "write docs.python.org, or *.python.org for all below it",
+                        f"{pattern!r}: {problem}; the rule would match nothing",
+                        "write docs.python.org, or *.python.org for all names below it",
                         "wrong-host",
                     )
 
         if not (self.user_agent.isascii() and self.user_agent.isprintable()):
             yield Misfit(
-                ("user_agent",), "this cannot stand in a header", "write one line of ASCII", "wrong-header"
+                ("user_agent",), "this is not a valid header value", "write one line of ASCII", "wrong-header"
             )
 
         for index, text in enumerate(self.allow_private):

@@ -1,4 +1,4 @@
-"""A fetched page as text for a model: HTML as Markdown, what is text as it is, and nothing else."""
+"""Conversion of a fetched page to text for a model: HTML becomes Markdown, text stays as it is, the rest is refused."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _IN_PAGE: Final = re.compile(
     rb"""|<\?xml\b[^>]*?\bencoding\s*=\s*["']([A-Za-z0-9_.:-]{2,40})""",
     re.IGNORECASE,
 )
-"""Where a page itself says it; a script or a link that names a charset speaks of itself."""
+"""The page's own charset. A charset attribute of a script or a link describes that script or link, not the page."""
 _TEXTS: Final = re.compile(r"text/|application/(json|xml|javascript|x-yaml|yaml|toml|.*\+(json|xml))")
 _HTML: Final = ("text/html", "application/xhtml+xml")
 _LOOKED_AT: Final = 4_096
 _NOT_ON_THE_WEB: Final = ("idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape", "utf_7")
-"""Python's codecs that no browser has; some of them fail though they are asked to replace what they cannot read."""
+"""Python's codecs that no browser has. Some of them fail on invalid bytes even with ``errors="replace"``."""
 _ON_THE_WEB: Final = ("cp1252", "cp1251", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr")
-"""What pages are written in that are not UTF-8 and do not say so; among all encodings there is always a wrong one that
-fits too."""
+"""Encodings to guess among for a page that names none and is not UTF-8. The list is short because, among all encodings,
+some wrong one always fits too."""
 _LABELS: Final = {
     "x-sjis": "cp932",
     "x-gbk": "gbk",
@@ -54,7 +54,7 @@ _MEANT: Final = {
     "shift_jis": "cp932",
     "euc_kr": "cp949",
 }
-"""What pages are written in that say the first: browsers read the larger encoding (https://encoding.spec.whatwg.org)."""
+"""The named encoding and the larger one that browsers use in its place (https://encoding.spec.whatwg.org)."""
 _DROPPED: Final = (
     "script",
     "style",
@@ -71,14 +71,14 @@ _BLANK: Final = re.compile(r"\n\s*\n\s*\n+")
 
 
 def page_text(page: Fetched, *, apart: Apart | None = None, seconds: float = 30) -> str:
-    """The page's text; blocks.
+    """The page's text; blocks the calling thread.
 
     Args:
-        apart: the process that HTML is read in; None: one for this page alone.
-        seconds: how long reading HTML may take: there are pages that no parser comes to the end of.
+        apart: the process that parses HTML; None starts one for this page only.
+        seconds: time limit for parsing HTML; with some pages a parser never finishes.
 
     Raises:
-        WebError: it is no text, or cannot be read within that.
+        WebError: the page is not text, or cannot be parsed within the time limit.
     """
     kind = page.content_type.partition(";")[0].strip().lower()
     if not kind:
@@ -86,7 +86,7 @@ def page_text(page: Fetched, *, apart: Apart | None = None, seconds: float = 30)
     if kind not in _HTML and not _TEXTS.match(kind):
         raise WebError(
             f"{page.url} is {kind} ({len(page.data):,} bytes), not text",
-            remedy="Look for a page with its text.",
+            remedy="Look for another page with its text.",
         )
     text = decoded(page.data, page.content_type, html=kind in _HTML)
     if "\0" in text[:_LOOKED_AT]:
@@ -103,7 +103,7 @@ def page_text(page: Fetched, *, apart: Apart | None = None, seconds: float = 30)
 
 
 def decoded(data: bytes, content_type: str, *, html: bool) -> str:
-    """``data`` as text: by its byte order mark, by what the server says, by what the page says, else by its bytes."""
+    """``data`` as text. The first of these gives the encoding: byte order mark, server, page, a guess by the bytes."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data.decode(encoding, "replace")
@@ -112,7 +112,7 @@ def decoded(data: bytes, content_type: str, *, html: bool) -> str:
         return data.decode(name, "replace")
     inside = _IN_PAGE.search(data[:_LOOKED_AT]) if html else None
     if inside is not None and (name := _codec((inside[1] or inside[2]).decode("ascii"))) is not None:
-        # Whoever could read that it is UTF-16 has read something else.
+        # The page is not UTF-16 or UTF-32: its charset was readable as ASCII.
         return data.decode("utf-8" if name.startswith(("utf-16", "utf-32")) else name, "replace")
     try:
         return data.decode()
@@ -124,7 +124,7 @@ def decoded(data: bytes, content_type: str, *, html: bool) -> str:
 
 
 def as_markdown(page: bytes) -> str:
-    """HTML in UTF-8 as Markdown, without what only a browser needs."""
+    """HTML in UTF-8 as Markdown, without the elements that only a browser needs."""
     from bs4 import BeautifulSoup
     from markdownify import MarkdownConverter
 
@@ -135,7 +135,7 @@ def as_markdown(page: bytes) -> str:
     try:
         text = MarkdownConverter(heading_style="ATX", strip=["img"], bullets="-").convert_soup(soup)
     except RecursionError:
-        # Nested deeper than any page that somebody wrote.
+        # The elements are nested deeper than in any page written by hand.
         text = soup.get_text("\n")
     text = _BLANK.sub("\n\n", text).strip()
     return text if not title or text.startswith(f"# {title}") else f"# {title}\n\n{text}"
@@ -148,6 +148,6 @@ def _codec(name: str) -> str | None:
         return None
     if found.name in _MEANT:
         return _MEANT[found.name]
-    # A codec that makes no text of bytes is none.
+    # Codecs such as base64 turn bytes into bytes, not into text.
     known = found._is_text_encoding and found.name.replace("-", "_") not in _NOT_ON_THE_WEB
     return found.name if known else None

@@ -1,4 +1,4 @@
-"""Which URLs may be fetched, before anything is asked of the network. Pure."""
+"""The URLs that may be fetched, judged before any network access. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class WebError(ZeusError):
 
 
 class Target(NamedTuple):
-    """A URL that may be fetched, written as a server is sent it."""
+    """A URL that may be fetched, in the form that the server gets."""
 
     url: str
     host: str
@@ -28,10 +28,10 @@ class Target(NamedTuple):
 
 
 def target(url: str, *, allow: Sequence[str] | None, deny: Sequence[str]) -> Target:
-    """What ``url`` names.
+    """The target of ``url``, if it may be fetched.
 
     Raises:
-        WebError: it is no web address, or its host is not allowed.
+        WebError: ``url`` is not a web address, or its host is not allowed.
     """
     try:
         parts = urlsplit(urldefrag(url.strip()).url)
@@ -42,28 +42,30 @@ def target(url: str, *, allow: Sequence[str] | None, deny: Sequence[str]) -> Tar
         query = quote(parts.query, safe="/%:@!$&'()*+,;=~-._?")
     except ValueError:
         raise WebError(
-            "this is no web address", remedy="Write it whole, as in https://example.com/page."
+            "this is not a web address", remedy="Give the full address, such as https://example.com/page."
         ) from None
     if parts.scheme not in _PORTS:
         raise WebError(
             f"only http and https are fetched, not {parts.scheme or 'an address without https://'}",
-            remedy="Write it whole, as in https://example.com/page.",
+            remedy="Give the full address, such as https://example.com/page.",
         )
     if not ascii_host:
-        raise WebError("the address names no host", remedy="Write it whole, as in https://example.com/page.")
+        raise WebError(
+            "the address has no host", remedy="Give the full address, such as https://example.com/page."
+        )
     if parts.username is not None or parts.password is not None:
         raise WebError("an address with a user name or password is not fetched", remedy="Leave them out.")
     if any(matches(ascii_host, pattern) for pattern in deny):
-        raise WebError(f"{ascii_host} must not be fetched from (deny_hosts)")
+        raise WebError(f"fetching from {ascii_host} is forbidden (deny_hosts)")
     if allow is not None and not any(matches(ascii_host, pattern) for pattern in allow):
-        raise WebError(f"{ascii_host} is not among the hosts that may be fetched from (allow_hosts)")
+        raise WebError(f"fetching from {ascii_host} is not allowed (allow_hosts)")
     shown = f"[{ascii_host}]" if ":" in ascii_host else ascii_host
     place = shown if port == _PORTS[parts.scheme] else f"{shown}:{port}"
     return Target(urlunsplit((parts.scheme, place, path, query, "")), ascii_host, port)
 
 
 def matches(host: str, pattern: str) -> bool:
-    """Whether a host is the one that a pattern names, or below it where the pattern begins with ``*.``."""
+    """Whether a host is the one that a pattern names, or is below it if the pattern begins with ``*.``."""
     host, pattern = host.lower().rstrip("."), _ascii(pattern)
     if pattern == "*":
         return True
@@ -73,21 +75,21 @@ def matches(host: str, pattern: str) -> bool:
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """Why ``pattern`` fits no host at all; None if it may."""
+    """The reason why ``pattern`` can match no host at all; None if it can."""
     if not pattern.strip("*."):
-        return None if pattern == "*" else "this is no host"
+        return None if pattern == "*" else "this is not a host"
     if "/" in pattern or "@" in pattern:
         return "this is an address, not a host"
     name = pattern.removeprefix("*.")
     if "*" in name:
-        return "a * stands only at the beginning, for all hosts below a name"
+        return "a * is allowed only at the beginning, for all hosts below a name"
     if ":" in name:
-        return None if _is_ipv6(name) else "a host is named without its port"
+        return None if _is_ipv6(name) else "write a host without its port"
     try:
         _ascii(pattern)
     except UnicodeError:
-        return "this is no host"
-    return "this is no host" if any(letter.isspace() for letter in name) else None
+        return "this is not a host"
+    return "this is not a host" if any(letter.isspace() for letter in name) else None
 
 
 def _is_ipv6(text: str) -> bool:
@@ -99,7 +101,7 @@ def _is_ipv6(text: str) -> bool:
 
 
 def _ascii(pattern: str) -> str:
-    """A pattern as a host is compared with it: letters of other scripts as the network's names have them."""
+    """A pattern in the form that hosts are compared with: lower case, non-ASCII letters in the encoding of DNS."""
     star, _, name = pattern.lower().rstrip(".").rpartition("*.")
     if ":" not in name:
         name = _on_the_wire(name).lower()
@@ -107,26 +109,26 @@ def _ascii(pattern: str) -> str:
 
 
 def _on_the_wire(host: str) -> str:
-    """A host's name in ASCII, as browsers write it: Python's own codec takes faß.de for fass.de, which is another's.
+    """A host's name in ASCII, as browsers encode it. Python's codec turns faß.de into fass.de, a different host.
 
     Raises:
-        UnicodeError: it is no name.
+        UnicodeError: ``host`` is not a valid name.
     """
     if not host.isascii():
         from idna import IDNAError, encode
 
-        with suppress(IDNAError):  # such as emoji, which only the older rules have
+        with suppress(IDNAError):  # such as emoji, which only the older rules allow
             return encode(host, uts46=True).decode("ascii")
     return host.encode("idna").decode("ascii")
 
 
 def redirected(base: str, location: str) -> str:
-    """Where a redirect from ``base`` leads.
+    """The URL that a redirect from ``base`` leads to.
 
     Raises:
-        WebError: to no address.
+        WebError: ``location`` is not an address.
     """
     try:
         return urljoin(base, location)
     except ValueError:
-        raise WebError(f"{base} leads to what is no web address") from None
+        raise WebError(f"{base} redirects to an invalid web address") from None

@@ -1,18 +1,1 @@
-"""The vector store `chroma`, as Zeus finds it."""
-
-from __future__ import annotations
-
-from zeus_runtime.plugin import Component, hookimpl
-
-
-@hookimpl
-def register_vector_stores() -> list[Component]:
-    """Registers `chroma`."""
-    return [
-        Component(
-            "chroma",
-            create="zeus_plugins.vector_stores.chroma.store:create",
-            options="zeus_plugins.vector_stores.chroma.options:Options",
-            summary="Vectors in a ChromaDB folder, for one process at a time; made anew from the memories.",
-        )
-    ]
+"""The vector store component `chroma`."""

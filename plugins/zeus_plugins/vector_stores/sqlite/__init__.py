@@ -1,17 +1,1 @@
-"""The vector store `sqlite`, as Zeus finds it."""
-
-from __future__ import annotations
-
-from zeus_runtime.plugin import Component, hookimpl
-
-
-@hookimpl
-def register_vector_stores() -> list[Component]:
-    """Registers `sqlite`."""
-    return [
-        Component(
-            "sqlite",
-            create="zeus_plugins.vector_stores.sqlite.store:create",
-            summary="Vectors beside the memories in the same SQLite database; exact.",
-        )
-    ]
+"""The vector store component `sqlite`."""

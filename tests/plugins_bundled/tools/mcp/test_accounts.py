@@ -32,7 +32,7 @@ def test_a_key_that_others_can_read_is_refused_with_what_to_do(tmp_path: Path) -
     assert key.stat().st_mode & 0o777 == 0o600
     key.chmod(0o644)
     for use in (store(tmp_path).read, store(tmp_path).check, lambda: store(tmp_path).write({})):
-        with pytest.raises(OptionsError, match="can be read by others") as refused:
+        with pytest.raises(OptionsError, match="can be read by other users") as refused:
             use()
         assert f"chmod 600 {key}" in str(refused.value)
     key.chmod(0o600)

@@ -321,8 +321,8 @@ async def test_an_approved_call_whose_server_is_gone_says_so(tmp_path: Path) -> 
         await running.decide(session, {pending.id: Decision("approve")})
         told = await events_of(running.resume(session))
     assert results(told)["1"] == (
-        "small__write is not there now. The MCP server 'small' is not connected: the command 'no-such-command' is not"
-        " there. Nothing was done."
+        "small__write is not there now. The MCP server 'small' is not connected: the command 'no-such-command' was not"
+        " found. Nothing was done."
     )
 
 
@@ -368,7 +368,7 @@ async def test_a_call_whose_question_nobody_can_answer_is_made_once_and_its_outc
     assert deployed(tmp_path) == ["deployed"]
     outcome, _, note = results(events)["1"].partition("\n\n")
     assert json.loads(outcome) == {"action": "cancel"}
-    assert note.startswith("[The MCP server 'small' asks: Colour? Nobody was there to answer")
+    assert note.startswith("[The MCP server 'small' asks: Colour? No user was there to answer")
     assert "mcp_unanswered" in notices(events)
 
 

@@ -81,8 +81,8 @@ async def test_only_agent_mode_has_connectors(tmp_path: Path, mode: str) -> None
     assert not any(tool.name.startswith("screen__") for tool in model.requests[0].tools)
     assert f"cannot be called in {mode} mode" in told["1"]
     assert (told["2"], told["3"]) == (
-        f"{mode} mode has no server with resources.",
-        f"The server 'screen' is not there in {mode} mode.",
+        f"In {mode} mode no server with resources is available.",
+        f"The server 'screen' is not available in {mode} mode.",
     )
 
 

@@ -350,7 +350,7 @@ async def test_a_server_that_nobody_serves_is_told(tmp_path: Path) -> None:
     async with agent(tmp_path, script("done"), server) as running:
         events = await play(running, "go")
     told = [each.message for each in events if isinstance(each, Notice)]
-    assert "'far' is not there: All connection attempts failed. It is started again" in told[0]
+    assert "'far' is not available: All connection attempts failed. It is restarted" in told[0]
     assert events[-1].type == "complete"
 
 
@@ -424,7 +424,7 @@ async def test_a_key_that_others_can_read_ends_the_category_and_not_the_run(tmp_
             events = await play(running, "go")
             assert (await running.connections())[0].state == "unauthorized"
     (told,) = [each.message for each in events if isinstance(each, Notice) and each.code != "usage_unknown"]
-    assert "can be read by others" in told
+    assert "can be read by other users" in told
     assert "chmod 600" in told
 
 

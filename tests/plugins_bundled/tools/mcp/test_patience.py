@@ -180,7 +180,7 @@ async def test_a_server_that_is_late_joins_and_says_so_and_its_time_is_remembere
     codes = notices(events)
     assert codes.index("mcp_late") < codes.index("mcp_joined")
     assert told(events, "mcp_joined") == [
-        "The MCP server 'slow' has started; its tools are there from now on."
+        "The MCP server 'slow' has started; its tools are available from now on."
     ]
     took = Starts(tmp_path, "slow").last_seconds()
     assert took is not None
@@ -218,11 +218,11 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "number": ({"description": 3, "inputSchema": {"type": "object"}}, "description: "),
     "no_type": (
         {"inputSchema": {"type": "object", "properties": {"x": {"type": "strin"}}}},
-        "its parameters are no JSON Schema: properties.x.type: 'strin' is not valid",
+        "its parameters are not a JSON Schema: properties.x.type: 'strin' is not valid",
     ),
     "lost": (
         {"inputSchema": {"type": "object", "properties": {"x": {"$ref": "#/$defs/X"}}}},
-        "its parameters refer to '#/$defs/X', which is not there",
+        "its parameters refer to '#/$defs/X', which does not exist",
     ),
     "far": (
         {"inputSchema": {"type": "object", "properties": {"x": {"$ref": "https://example.com/x"}}}},

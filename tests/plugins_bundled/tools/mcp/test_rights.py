@@ -275,7 +275,7 @@ async def test_a_right_that_does_not_reach_far_enough_is_named_and_not_renewed(t
             later = await play(running, "go", first[-1].session)  # type: ignore[union-attr]
             assert (await running.connections())[0].state == "connected"
     (told,) = results(later)
-    assert "its account lacks the right 'notes write'" in told
+    assert "its account lacks the scope 'notes write'" in told
     assert "mcpServers.far.oauth.scopes" in told
     assert "zeus auth login far" in told
     assert authority.refreshes == 0
@@ -296,7 +296,7 @@ async def test_a_server_of_the_older_sse_is_authorised_and_used(tmp_path: Path) 
 async def test_a_server_that_asks_nobody_has_no_account_to_authorise(tmp_path: Path, sse: bool) -> None:
     async with serving(sse=sse) as served:
         running = agent(tmp_path, adding(), oauth(served, **({"type": "sse"} if sse else {})))
-        with pytest.raises(RunError, match="it asks for no account") as refused:
+        with pytest.raises(RunError, match="it requires no account") as refused:
             await log_in(running)
     assert "Remove auth from mcpServers.far" in str(refused.value)
     assert not [each.authorised for each in toolset_of(running).accounts() if each.authorised]
@@ -405,9 +405,9 @@ async def test_a_logout_that_its_server_does_not_learn_of_says_so(tmp_path: Path
             served.instead["/revoke"] = answering(503, b"")
         else:
             (tmp_path / "home/.config/zeus/accounts/key").unlink()
-        with pytest.raises(RunError, match="is forgotten here; its server could not be told") as told:
+        with pytest.raises(RunError, match="is deleted here, but was not revoked at its server") as told:
             await toolset_of(running).log_out("far")
-    assert "the provider's own page" in str(told.value)
+    assert "the provider's website" in str(told.value)
     assert store.read() is None
 
 

@@ -104,7 +104,7 @@ def test_accounts_come_after_the_other_servers(tmp_path: Path) -> None:
         ('{"mcpServers": {"a": {"args": "x"}}}', "mcpServers.a: args: expected a list"),
         ('{"mcpServers": {"a": {}}}', "has neither command nor url"),
         ('{"mcpServers": {"a": {"command": "${UNSET}"}}}', "the variable UNSET is not set"),
-        ('{"mcpServers": {"fs": {"command": "x"}}}', "has a server 'fs', and so has the YAML"),
+        ('{"mcpServers": {"fs": {"command": "x"}}}', "has a server 'fs', which the YAML"),
         ('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "the key 'a' is there twice"),
     ],
 )

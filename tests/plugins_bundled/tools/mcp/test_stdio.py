@@ -164,9 +164,9 @@ async def test_a_server_that_does_not_start_takes_nothing_along(tmp_path: Path) 
         by_name = {each.name: each for each in await running.connections()}
     assert results(events) == {"1": "said: a"}
     assert by_name["nowhere"].state == "failed"
-    assert "'no-such-command' is not there" in by_name["nowhere"].why
-    assert f"its folder (cwd) '{tmp_path / 'gone'}' is not there" in by_name["gone"].why
-    assert f"'{tmp_path}' may not be run" in by_name["folder"].why
+    assert "'no-such-command' was not found" in by_name["nowhere"].why
+    assert f"its folder (cwd) '{tmp_path / 'gone'}' does not exist" in by_name["gone"].why
+    assert f"no permission to run '{tmp_path}'" in by_name["folder"].why
     told = [each.message for each in events if isinstance(each, Notice) and each.code == "mcp_lost"]
     assert "the licence has expired" in told[0]
     assert "restart 1 of 2" in told[0]
@@ -359,7 +359,7 @@ async def test_a_long_answer_is_read_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("line", "times", "why"),
-    [("{" + "x" * 999, 65_000, "more than 64 MB"), ("what a day\n", 100_001, "no messages")],
+    [("{" + "x" * 999, 65_000, "more than 64 MB"), ("what a day\n", 100_001, "not a message")],
 )
 async def test_a_server_that_floods_is_left_and_started_again(
     tmp_path: Path, line: str, times: int, why: str
@@ -487,7 +487,11 @@ async def test_tools_are_chosen_by_allow_and_deny_and_a_wrong_name_is_told(tmp_p
         events = await play(running, "go")
         names = [tool.name for tool in await running.tools() if tool.category == "mcp"]
     assert names == ["say", "mcp_list_resources", "mcp_read_resource"]
-    assert any("'sya', which is no tool" in each.message for each in events if isinstance(each, Notice))
+    assert any(
+        "'sya', but this server has no such tool" in each.message
+        for each in events
+        if isinstance(each, Notice)
+    )
 
 
 async def test_a_name_that_is_taken_is_refused_and_both_are_named(tmp_path: Path) -> None:

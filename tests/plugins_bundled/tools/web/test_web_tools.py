@@ -52,7 +52,7 @@ async def test_a_page_is_read_part_by_part(tmp_path: Path, server: Server) -> No
     options = {"allow_private": [f"127.0.0.1:{server.port}"], "max_result_chars": 1_000, "max_bytes": 2_500}
     first = await called(tmp_path, options, "web_fetch", url=f"{server.url}/large")
     assert first.content.startswith(f"[{server.url}/large]\n\nxxx")
-    assert "[characters 0 to 1,000 of 2,500; go on with start=1000]" in first.content
+    assert "[characters 0 to 1,000 of 2,500; continue with start=1000]" in first.content
     assert "[only its first 2,500 bytes were read]" in first.content
     last = await called(tmp_path, options, "web_fetch", url=f"{server.url}/large", start=2_000)
     assert last.content.count("x") == 500

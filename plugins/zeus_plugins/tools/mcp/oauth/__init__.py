@@ -1,4 +1,4 @@
-"""OAuth 2.1 for remote servers: accounts kept encrypted, authorised once by a person, renewed by themselves."""
+"""OAuth 2.1 for remote servers: accounts are stored encrypted, authorised once by a user, and renewed automatically."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 def uses_oauth(server: PlannedServer) -> bool:
-    """Whether a server's requests are authorised by OAuth; a header of the user's own goes before."""
+    """Whether a server's requests are authorised by OAuth; an Authorization header in the config takes precedence."""
     return server.spec.authorised and not any(name.lower() == "authorization" for name in server.spec.headers)
 
 
 def written_at(server: PlannedServer, environ: Mapping[str, str]) -> float | None:
-    """When a server's account was last written, in seconds since the epoch; None if there is none."""
+    """The time at which a server's account was last written, in seconds since the epoch; None without an account."""
     if not uses_oauth(server):
         return None
     from zeus_plugins.tools.mcp.oauth.store import account_store
@@ -24,8 +24,11 @@ def written_at(server: PlannedServer, environ: Mapping[str, str]) -> float | Non
 
 
 def provider_of(server: PlannedServer, environ: Mapping[str, str], learn: Callable[[str, str], None]) -> Any:
-    """What authorises a run's requests to a server; None where it needs none. It asks nobody: a missing right is an
-    error that says how to get it."""
+    """The provider that authorises a run's requests to a server; None if the server needs none.
+
+    The provider never asks the user. If the account is not authorised, the request fails with an error that says how to
+    authorise it.
+    """
     if not uses_oauth(server):
         return None
     from zeus_plugins.tools.mcp.oauth.provider import AccountProvider

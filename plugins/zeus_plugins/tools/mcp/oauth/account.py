@@ -1,4 +1,4 @@
-"""What a person does with a server's account: authorise it, look at it, take it back."""
+"""The user's actions on a server's account: authorise it, show it, revoke it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin import PlanContext
 
 _SECONDS: Final = 120
-"""How long a login may take beside the time that a person has."""
+"""Time limit of a login, in seconds, without the time that the user takes to answer."""
 
 
 def account_of(server: PlannedServer, context: PlanContext) -> Account:
-    """How it is with a server's account."""
+    """The state of a server's account."""
     from zeus_plugins.tools.mcp.oauth.provider import scopes_of
 
     try:
@@ -45,25 +45,25 @@ def account_of(server: PlannedServer, context: PlanContext) -> Account:
 
 
 def _moment(seconds: float) -> str:
-    """When that is, in words; a server may give a right for longer than calendars go."""
+    """A time in words. A server may set an expiry that is too far in the future for a date."""
     try:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
     except (OverflowError, ValueError, OSError):
-        return "further than a calendar goes"
+        return "a time too far in the future for a date"
 
 
 async def log_in(server: PlannedServer, context: PlanContext, show: Callable[[str], None]) -> int:
-    """Let a person authorise a server's account.
+    """Let the user authorise a server's account.
 
     Args:
-        show: gives them the address to open.
+        show: shows the user the address to open.
 
     Returns:
-        how many tools the server has for this account.
+        the number of tools that the server offers to this account.
 
     Raises:
-        RunError: it was not authorised, or the server cannot be reached.
-        OptionsError: it could not be kept.
+        RunError: the account was not authorised, or the server cannot be reached.
+        OptionsError: the account could not be stored.
     """
     from mcp import Client
 
@@ -108,30 +108,30 @@ def _remedy(server: PlannedServer, error: Exception, why: str) -> str:
 
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return (
-            f"Another program has that port: end it, or change mcpServers.{server.name}.oauth.redirect_port."
+            f"Another program uses that port: end it, or change mcpServers.{server.name}.oauth.redirect_port."
         )
     if "egistration" in why and server.spec.oauth.client_id is None:
         return (
-            "This provider does not let Zeus register itself: make an OAuth client there and write its id under"
+            "This provider does not let Zeus register itself: create an OAuth client there and write its id under"
             f" mcpServers.{server.name}.oauth.client_id."
         )
     if why == NOBODY_ASKS:
-        return f"Remove auth from mcpServers.{server.name}, or name the address that asks for it."
+        return f"Remove auth from mcpServers.{server.name}, or give the address that requires an account."
     return "Try again; --no-browser only prints the address."
 
 
 async def log_out(server: PlannedServer, context: PlanContext) -> bool:
-    """Take an account's right back at its server, as far as it has a way for that, and forget it.
+    """Revoke an account's tokens at its server, if the server supports that, and delete the account here.
 
     Returns:
-        whether there was one.
+        whether there was an account.
 
     Raises:
-        RunError: it is forgotten, and its server still has it.
-        OptionsError: it cannot be forgotten.
+        RunError: the account is deleted here, but its tokens were not revoked at the server.
+        OptionsError: the account cannot be deleted here.
     """
     store = account_store(server, context.process_environ, context.learn)
-    # Whoever renews it at this moment would write it anew.
+    # Without the lock, a process that renews the account now would write it again.
     async with store.locked():
         try:
             kept = store.read()
@@ -143,7 +143,7 @@ async def log_out(server: PlannedServer, context: PlanContext) -> bool:
         return False
     endpoint = (kept.get("metadata") or {}).get("revocation_endpoint")
     if not endpoint:
-        raise _forgotten_only_here(server, "its provider has no address for that")
+        raise _forgotten_only_here(server, "its provider has no revocation endpoint")
     why = await _take_back(kept, endpoint, server.spec.address or "")
     if why:
         raise _forgotten_only_here(server, why)
@@ -151,14 +151,14 @@ async def log_out(server: PlannedServer, context: PlanContext) -> bool:
 
 
 async def _take_back(kept: Mapping[str, Any], endpoint: str, address: str) -> str:
-    """Tell a server that a right is not wanted any more; why that failed, empty if it did not."""
+    """Revoke the tokens at the server; returns the reason for a failure, empty for success."""
     import httpx2
     from mcp.client.auth import OAuthFlowError
 
     from zeus_plugins.tools.mcp.oauth.asking import asked
 
     client = kept.get("client") or {}
-    # An empty secret is as good as none (RFC 6749, 2.3.1), and some servers want the field.
+    # An empty secret is equivalent to none (RFC 6749, 2.3.1), and some servers require the field.
     form = {
         "token": kept["tokens"].get("refresh_token") or kept["tokens"]["access_token"],
         "client_id": client.get("client_id", ""),
@@ -178,6 +178,6 @@ async def _take_back(kept: Mapping[str, Any], endpoint: str, address: str) -> st
 
 def _forgotten_only_here(server: PlannedServer, why: str) -> RunError:
     return RunError(
-        f"the account of {server.name!r} is forgotten here; its server could not be told: {why}",
-        remedy="Take the right back on the provider's own page.",
+        f"the account of {server.name!r} is deleted here, but was not revoked at its server: {why}",
+        remedy="Revoke the access on the provider's website.",
     )

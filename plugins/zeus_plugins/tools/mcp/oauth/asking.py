@@ -1,4 +1,4 @@
-"""What an authorisation server is asked: over a way as safe as the one to its MCP server, within limits."""
+"""Requests to authorisation servers: within limits, and over a connection as safe as the one to the MCP server."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _MAX_BYTES: Final = 1_000_000
 
 
 async def asked(request: httpx2.Request, server: str) -> httpx2.Response:
-    """The answer to a request, read to its end; a redirect is not followed.
+    """The complete answer to a request; redirects are not followed.
 
     Args:
         server: the address of the MCP server that the request is made for.
 
     Raises:
-        OAuthFlowError: it came too late, is too long, or would have been asked for in clear text.
-        httpx2.HTTPError: nobody is there.
+        OAuthFlowError: the answer is too late or too long, or the request would have been sent in clear text.
+        httpx2.HTTPError: the authorisation server cannot be reached.
     """
     from zeus_runtime import __version__
 
     refuse_plain(str(request.url), server)
-    # Some token endpoints, GitHub's among them, answer in JSON only to those who ask for it.
+    # Some token endpoints, such as GitHub's, answer in JSON only if the request accepts JSON.
     request.headers.setdefault("Accept", "application/json")
     request.headers.setdefault("User-Agent", f"zeus-runtime/{__version__}")
     content = bytearray()
@@ -51,10 +51,10 @@ async def asked(request: httpx2.Request, server: str) -> httpx2.Response:
 
 
 def refuse_plain(url: str, server: str) -> None:
-    """Raise if ``url``, which a server spoken to over https has named, is not https itself.
+    """Raise if an MCP server that is reached over https names a ``url`` that is not https.
 
     Raises:
-        OAuthFlowError: codes and tokens would be readable on their way, or reach machines that only this one sees.
+        OAuthFlowError: codes and tokens would be sent in clear text, or to hosts that only this machine can reach.
     """
     if urlsplit(server).scheme == "https" and urlsplit(url).scheme != "https":
         raise OAuthFlowError(f"it names an address that is not https: {url.partition('?')[0]}")

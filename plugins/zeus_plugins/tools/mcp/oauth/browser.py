@@ -1,4 +1,4 @@
-"""A person at a browser: the address is printed and opened, the answer comes back to a port of ours."""
+"""Authorisation in the user's browser: the user opens an address, and the answer arrives at a local port."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _MAX_LINE_BYTES: Final = 16_384
 
 
 class Browser:
-    """A person whom an address is shown to, and the port on which their browser comes back.
+    """A user at a browser, and the local port that the browser is redirected to.
 
     Args:
-        port: of the loopback address.
-        show: gives them an address.
+        port: the port on the loopback address.
+        show: shows the user an address.
     """
 
     def __init__(self, port: int, show: Callable[[str], None]) -> None:
@@ -39,10 +39,10 @@ class Browser:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 return await self._answer
         except TimeoutError:
-            raise OAuthFlowError(f"nobody authorised it within {PATIENCE_SECONDS} seconds") from None
+            raise OAuthFlowError(f"it was not authorised within {PATIENCE_SECONDS} seconds") from None
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request of the browser, or a connection that it opened in case there will be one."""
+        """Serve one connection of the browser: a request, or a connection that it opened in advance."""
         waiting = asyncio.current_task()
         assert waiting is not None
         self._waiting.add(waiting)
@@ -50,9 +50,9 @@ class Browser:
             line = (await reader.readline()).decode("latin-1", "replace")
             target = line.split(" ")[1] if line.count(" ") >= 2 else ""
             is_answer = urlsplit(target).path == "/callback"
-        except ValueError:  # a line without end, or no address
+        except ValueError:  # a line that is too long, or an invalid address
             is_answer = False
-        except (OSError, asyncio.CancelledError):  # nothing came
+        except (OSError, asyncio.CancelledError):  # no request arrived
             writer.transport.abort()
             return
         finally:
@@ -74,16 +74,20 @@ class Browser:
         writer.close()
 
     def leave(self) -> None:
-        """Close the connections on which nothing has come: browsers open some in advance and keep them."""
+        """Close the connections without a request: browsers open some in advance and keep them open."""
         for each in self._waiting:
             each.cancel()
 
     def _take(self, query: dict[str, str]) -> tuple[str, str]:
-        """The answer, if it is one to what was asked: any page that the user has open can come to this port."""
+        """Accept the answer if its state is ours: any web page that the user has open can send requests to this port.
+
+        Returns:
+            the HTTP status and the text for the user.
+        """
         if self._state is None or query.get("state") != self._state:
-            return "400 Bad Request", "This is no answer to what Zeus asked. Go on in the other window."
+            return "400 Bad Request", "This is not an answer to Zeus. Continue in the other window."
         if self._answer.done():
-            return "200 OK", "This was answered already. You can close the window."
+            return "200 OK", "Zeus already has an answer. You can close the window."
         if "error" in query:
             self._answer.set_exception(
                 OAuthFlowError(f"the server refused: {query.get('error_description') or query['error']}")
@@ -94,7 +98,10 @@ class Browser:
                 code=query.get("code", ""), state=query.get("state"), iss=query.get("iss")
             )
         )
-        return "200 OK", "Zeus has your answer; its terminal says whether it worked. You can close this."
+        return (
+            "200 OK",
+            "Zeus has your answer; its terminal shows whether it worked. You can close the window.",
+        )
 
 
 def _query(url: str) -> dict[str, str]:
@@ -103,10 +110,10 @@ def _query(url: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def browser(port: int | None, show: Callable[[str], None]) -> AsyncIterator[Browser]:
-    """A browser that comes back to ``port``, or to any that is free.
+    """A browser whose redirects are received on ``port``, or on any free port.
 
     Raises:
-        OSError: the port is taken.
+        OSError: the port is in use.
     """
     made: list[Browser] = []
 

@@ -1,4 +1,4 @@
-"""The SDK's OAuth client with accounts that outlive the process, and one renewal at a time."""
+"""The SDK's OAuth client, extended: accounts are stored between processes, and only one renewal runs at a time."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.servers import PlannedServer
 
 _NOWHERE = "http://127.0.0.1:1/callback"
-"""The redirect address of a provider that asks nobody; it is never sent."""
+"""The redirect address of a provider that never asks the user; it is never sent."""
 
 
 _LONGEST: Final = 200
-"""Characters of what a server names, as it is told."""
-NOBODY_ASKS: Final = "it asks for no account and does not say who would give one"
+"""Most characters of a server's own text in a message."""
+NOBODY_ASKS: Final = "it requires no account and names no authorisation server"
 
 _FOR_NOW: Final = ("temporarily_unavailable", "server_error", "slow_down")
-"""Errors of a token endpoint that say nothing about the right."""
+"""Temporary errors of a token endpoint; they do not mean that the access is lost."""
 
 
 class Person(Protocol):
-    """Somebody at a browser."""
+    """A user at a browser."""
 
     redirect_uri: str
 
     async def show(self, url: str) -> None:
-        """Let them open an address."""
+        """Let the user open an address."""
         ...
 
     async def answer(self) -> AuthorizationCodeResult:
-        """What the browser came back with."""
+        """The authorisation code with which the browser was redirected."""
         ...
 
 
 class _WithScopes(OAuthClientMetadata):
-    """What a client asks for where the YAML says it: whatever a server names does not change it."""
+    """Client metadata with the scopes of the YAML, which the scopes that a server names do not replace."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name != "scope":
@@ -64,17 +64,17 @@ class _WithScopes(OAuthClientMetadata):
 
 
 class AccountProvider(OAuthClientProvider):
-    """Authorises requests with a kept account, and renews it.
+    """Authorises requests with a stored account, and renews its tokens.
 
     Args:
-        server: whose requests.
-        store: where the account is kept.
-        person: who may be asked for a right that is missing; None: nobody, and it is an ``UnauthorizedError``.
+        server: the server that the requests are sent to.
+        store: the store of the account.
+        person: the user who can authorise the account; if None, a missing authorisation is an ``UnauthorizedError``.
 
     Attributes:
-        refusal: the right that was missing, if one was: on its way through the transport an exception may be lost.
-        failure: what went wrong with the authorisation itself, for the same reason.
-        lacks: what the account's right does not reach to, as the server named it in its last answer; empty for nothing.
+        refusal: the error of a missing authorisation, kept because an exception may be lost in the transport.
+        failure: the error of the authorisation itself, kept for the same reason.
+        lacks: the missing scopes that the server named in its last answer; empty if none are missing.
     """
 
     def __init__(self, server: PlannedServer, store: AccountStore, person: Person | None = None) -> None:
@@ -105,7 +105,7 @@ class AccountProvider(OAuthClientProvider):
         self.lacks = ""
 
     def _kept(self) -> Mapping[str, Any]:
-        """What is kept of the account; what cannot be read is no right, and whoever authorises it begins anew."""
+        """The stored account. If it cannot be read, a login starts without it, and a run gets an error."""
         try:
             return self._store.read() or {}
         except OptionsError as error:
@@ -120,7 +120,7 @@ class AccountProvider(OAuthClientProvider):
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         context = self.context
-        # Who renews holds the account already.
+        # A renewal already holds the lock.
         async with nullcontext() if self._person is None else self._store.locked():
             self._store.write(
                 {
@@ -142,12 +142,12 @@ class AccountProvider(OAuthClientProvider):
                 redirect_uris=self.context.client_metadata.redirect_uris,
                 token_endpoint_auth_method=self.context.client_metadata.token_endpoint_auth_method,
             )
-        # A registration belongs to the port that it was made for: who authorises anew registers anew.
+        # A registration is valid only for the port that it was made for, so each login registers again.
         kept = self._account if self._person is None else {}
         return OAuthClientInformationFull.model_validate(kept["client"]) if kept.get("client") else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Kept together with the tokens, which come next."""
+        """Do nothing: ``set_tokens``, which is called next, stores the client too."""
 
     async def _initialize(self) -> None:
         # A keyring may ask its user before it answers.
@@ -162,7 +162,7 @@ class AccountProvider(OAuthClientProvider):
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Only the request itself goes over the client that it came from, with its headers and its patience."""
+        """Send OAuth's own requests through ``asked``: only ``request`` may use its client's headers and time limit."""
         flow = super().async_auth_flow(request)
         try:
             outgoing = await flow.__anext__()
@@ -170,7 +170,7 @@ class AccountProvider(OAuthClientProvider):
                 if outgoing is request:
                     response = yield outgoing
                 else:
-                    # Whoever goes away now would take a renewed right along that nobody has kept yet.
+                    # A cancellation during a renewal would lose the new tokens, which are not stored yet.
                     with CancelScope(shield=self._person is None):
                         response = await asked(outgoing, self._address)
                 outgoing = await flow.asend(response)
@@ -186,9 +186,9 @@ class AccountProvider(OAuthClientProvider):
         return self._renewing(request) if self._person is None else self._authorising(request)
 
     async def _renewing(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """A request with the kept right, which is renewed when it has run out or is no longer taken.
+        """Send a request with the stored tokens; renew them if they have expired or the server refuses them.
 
-        The SDK would let one request wait for another's answer, and look for somebody to ask.
+        The SDK's own flow would let one request wait for another's answer, and would try to ask a user.
         """
         if not self._initialized:
             await self._initialize()
@@ -207,15 +207,15 @@ class AccountProvider(OAuthClientProvider):
             self._add_auth_header(request)
             response = yield request
             if response.status_code == httpx2.codes.UNAUTHORIZED:
-                raise self._refused("is not taken by its server, though it was renewed")
+                raise self._refused("is refused by its server although it was renewed")
         self.lacks = _lacking(response)
 
     @asynccontextmanager
     async def _renewal(self, refused: OAuthToken | None = None) -> AsyncIterator[httpx2.Request | None]:
-        """The request that renews the right, while nobody else renews it; None if another process has done so.
+        """The request that renews the tokens, under the account's lock; None if another process has renewed them.
 
         Args:
-            refused: the tokens that the server did not take.
+            refused: the tokens that the server refused.
         """
         context = self.context
         if context.current_tokens is None:
@@ -235,10 +235,10 @@ class AccountProvider(OAuthClientProvider):
                 raise self._refused("is no longer authorised")
 
     async def _take(self, response: httpx2.Response) -> None:
-        """Keep what a renewal gave."""
+        """Store the tokens of a renewal, or raise."""
         if response.status_code == httpx2.codes.OK and await self._handle_refresh_response(response):
             return
-        # The SDK forgets a right that could not be renewed now.
+        # The SDK forgets tokens after a failed renewal, even if the failure is temporary.
         await self._initialize()
         error = _error_of(response)
         if error not in _FOR_NOW and (error or response.status_code in (400, 401)):
@@ -249,7 +249,7 @@ class AccountProvider(OAuthClientProvider):
         )
 
     async def _authorising(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """The SDK's flow, begun also where the server has answered: some tell everybody what tools they have."""
+        """The SDK's flow, started even after a successful answer: some servers list their tools without an account."""
         flow = super()._auth_flow(request)
         try:
             outgoing = await flow.__anext__()
@@ -267,11 +267,11 @@ class AccountProvider(OAuthClientProvider):
             await flow.aclose()
 
     def _may_be_asked(self, request: httpx2.Request) -> bool:
-        # The stream of the older SSE has no end, and would have to be read to it.
+        # The answer of the older SSE is an endless stream, which the flow would have to read to its end.
         return request.method == "POST" and self.context.current_tokens is None
 
     def _refuse_nobody(self) -> None:
-        """Raise where the server neither asked for an account nor says who gives one."""
+        """Raise if the server neither asked for an account nor named an authorisation server."""
         if self._unasked and self.context.oauth_metadata is None:
             raise OAuthFlowError(NOBODY_ASKS)
 
@@ -284,7 +284,7 @@ class AccountProvider(OAuthClientProvider):
         return await super()._perform_authorization()
 
     def _choose_client_auth(self) -> None:
-        """Show the secret of a client of the user's own in the header, where its server takes it only there."""
+        """Send the secret of the user's own client in the header if its server accepts it only there."""
         client, metadata = self.context.client_info, self.context.oauth_metadata
         ways = (metadata and metadata.token_endpoint_auth_methods_supported) or ()
         if (
@@ -305,12 +305,12 @@ class AccountProvider(OAuthClientProvider):
 
 
 def scopes_of(kept: Any) -> str:
-    """The rights that a kept account has, as its server named them."""
+    """The scopes of a stored account, as its server named them."""
     return str(kept.get("tokens", {}).get("scope") or "")
 
 
 def _lacking(response: httpx2.Response) -> str:
-    """The scopes that a server says are missing for what was asked; empty if it does not."""
+    """The scopes that the server reports as missing for the request; empty if it reports none."""
     if response.status_code != httpx2.codes.FORBIDDEN:
         return ""
     if extract_field_from_www_auth(response, "error") != "insufficient_scope":
@@ -319,7 +319,7 @@ def _lacking(response: httpx2.Response) -> str:
 
 
 def _error_of(response: httpx2.Response) -> str:
-    """The code of an error as OAuth has it; some send one with status 200."""
+    """The OAuth error code of an answer; some servers send one with status 200."""
     try:
         content = json.loads(response.content)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Accounts at rest: one encrypted file each, the key in the system's keyring or in a file only the user can read."""
+"""Stored accounts: one encrypted file each; the key is in the keyring or in a file that only the user can read."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ _ENTRY: Final = "accounts"
 _SECRET_KEYS: Final = frozenset(
     {"access_token", "refresh_token", "id_token", "client_secret", "registration_access_token"}
 )
-"""Of RFC 6749, 7591 and OpenID Connect."""
+"""Keys whose values are secret in RFC 6749, RFC 7591 and OpenID Connect."""
 _LOCK_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.05
 _ROOM_BYTES: Final = 16_384
-"""More than an account takes on the disk."""
+"""More than the size of an account's file."""
 
 
 def account_store(
     server: PlannedServer, environ: Mapping[str, str], learn: Callable[[str, str], None] | None = None
 ) -> AccountStore:
-    """Where a server's account is kept: in the user's Home, not in the project, which may be shared.
+    """The store of a server's account: in the user's Home, because a project may be shared.
 
     Args:
         environ: the environment of the process itself.
 
     Raises:
-        OptionsError: the process has no home.
+        OptionsError: the process has no home folder.
     """
     folder = accounts_folder(environ)
     if folder is None:
-        raise OptionsError("there is no place for accounts: neither HOME nor XDG_CONFIG_HOME is set")
+        raise OptionsError("there is no folder for accounts: neither HOME nor XDG_CONFIG_HOME is set")
     return AccountStore(folder, server.name, server.spec.address or "", learn)
 
 
@@ -49,10 +49,10 @@ class AccountStore:
     """One server's account.
 
     Args:
-        folder: where accounts are.
+        folder: the folder of all accounts.
         name: the server's name.
-        address: its address: an account is not used for another server of the same name.
-        learn: masks its tokens, whenever they are read or written.
+        address: the server's address, so that an account is not used for another server with the same name.
+        learn: registers a token as a secret to mask, each time it is read or written.
     """
 
     def __init__(
@@ -67,14 +67,14 @@ class AccountStore:
 
     @property
     def written_at(self) -> float | None:
-        """When it was last written, in seconds since the epoch; None if there is none."""
+        """The time at which the account was last written, in seconds since the epoch; None without an account."""
         try:
             return self._path.stat().st_mtime
         except OSError:
             return None
 
     def read(self) -> Mapping[str, Any] | None:
-        """What is kept; None if there is nothing.
+        """The stored account; None if there is none.
 
         Raises:
             OptionsError: it cannot be decrypted or read.
@@ -93,15 +93,15 @@ class AccountStore:
                     return kept
         raise OptionsError(
             f"the account of {self.name!r} cannot be decrypted: it is damaged, its key has changed, or the keyring"
-            " that has it does not answer",
+            " with the key does not answer",
             remedy=f"Unlock the keyring, or authorise the account again: zeus auth login {self.name}.",
         )
 
     def check(self) -> None:
-        """That an account can be kept, before anybody is asked for one or a token that is good for one use is used.
+        """Check that an account can be stored, before the user is asked or a single-use token is used.
 
         Raises:
-            OptionsError: the key is damaged, or others can read it, or nothing can be written there.
+            OptionsError: the key is damaged, other users can read it, or the folder is not writable.
         """
         with self._readable():
             self._make_folder()
@@ -110,10 +110,10 @@ class AccountStore:
                 made.write_bytes(bytes(_ROOM_BYTES))
 
     def write(self, account: Mapping[str, Any]) -> None:
-        """Keep an account, in one step: a reader sees the former or this one.
+        """Store an account atomically: a reader gets the old account or the new one.
 
         Raises:
-            OptionsError: the key is damaged, or others can read it, or nothing can be written there.
+            OptionsError: the key is damaged, other users can read it, or the folder is not writable.
         """
         from cryptography.fernet import Fernet
 
@@ -137,7 +137,7 @@ class AccountStore:
                     self._learn(str(account[part][key]), f"accounts.{self.name}.{key}")
 
     def delete(self) -> bool:
-        """Forget the account; False if there was none."""
+        """Delete the account; False if there was none."""
         with self._readable():
             existed = self._path.exists()
             self._path.unlink(missing_ok=True)
@@ -145,10 +145,10 @@ class AccountStore:
 
     @asynccontextmanager
     async def locked(self) -> AsyncIterator[None]:
-        """While inside, no other process renews this account: a refresh token is good for one use only.
+        """Keep other processes from renewing this account while the context is open: a refresh token can be used once.
 
         Raises:
-            OptionsError: another process has held it too long.
+            OptionsError: another process has held the lock for too long.
         """
         from filelock import FileLock, Timeout
 
@@ -175,18 +175,19 @@ class AccountStore:
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """What the file system refuses, as an error with what to do."""
+        """Turn errors of the file system into an error with a remedy."""
         try:
             yield
         except OSError as error:
             raise OptionsError(
                 f"the accounts in {self._folder} cannot be read or written: {error.strerror or error}",
-                remedy="Make that folder yours and writable, or name another place with XDG_CONFIG_HOME.",
+                remedy="Make yourself the owner of that folder and make it writable, or set XDG_CONFIG_HOME to another"
+                " folder.",
             ) from None
 
     @contextmanager
     def _new(self) -> Iterator[Path]:
-        """An empty file beside the account that only the user can read, gone afterwards unless it was moved."""
+        """An empty file beside the account, readable for the user only; deleted at the end unless it was moved."""
         made = self._path.with_suffix(f".{os.getpid()}.{os.urandom(4).hex()}.new")
         os.close(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
@@ -198,7 +199,7 @@ class AccountStore:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def _keys(self) -> Iterator[bytes]:
-        """What an account may be encrypted with: the file's key, then the keyring's. Reading makes neither."""
+        """The keys that an account may be encrypted with: the file's, then the keyring's. Reading creates neither."""
         kept = self._key_of_file()
         if kept is not None:
             yield kept
@@ -207,7 +208,7 @@ class AccountStore:
             yield found
 
     def _key(self) -> bytes:
-        """What accounts are encrypted with from now on, made if there is none."""
+        """The key that encrypts accounts from now on; created if there is none."""
         found = self._key_of_file() or _from_keyring() or self._made_in_keyring()
         if found is None:
             self._make_key(self._key_file)
@@ -216,7 +217,10 @@ class AccountStore:
         return found
 
     def _made_in_keyring(self) -> bytes | None:
-        """A new key in the system's keyring; None where it keeps none. Of several processes one makes it."""
+        """A new key in the system's keyring; None if the keyring cannot store it.
+
+        If several processes try at once, only one creates the key.
+        """
         from cryptography.fernet import Fernet
         from filelock import FileLock
 
@@ -241,12 +245,12 @@ class AccountStore:
         if not _is_key(key):
             raise OptionsError(
                 f"the key of the accounts, {file}, is damaged",
-                remedy="Put it back from a backup, or remove it and authorise again: zeus auth login NAME.",
+                remedy="Restore it from a backup, or remove it and authorise again: zeus auth login NAME.",
             )
         return key
 
     def _make_key(self, file: Path) -> None:
-        """A new key, there at once and whole: another process may want it in the same moment."""
+        """Create a new key file atomically, because another process may create or read it at the same moment."""
         from cryptography.fernet import Fernet
 
         self._make_folder()
@@ -262,13 +266,13 @@ class AccountStore:
 
 
 def _refuse_open(file: Path) -> None:
-    """Raise if others may read the key: as good as the accounts themselves."""
+    """Raise if other users may read the key, since the key gives access to all accounts."""
     status = file.stat()
     if os.name == "posix" and status.st_mode & 0o077:
         raise OptionsError(
-            f"the key of the accounts, {file}, can be read by others (mode {status.st_mode & 0o777:03o})",
-            remedy=f"Make it yours alone (chmod 600 {file}); if others were on this machine, remove it and authorise"
-            " the accounts again: zeus auth login NAME.",
+            f"the key of the accounts, {file}, can be read by other users (mode {status.st_mode & 0o777:03o})",
+            remedy=f"Make it readable for you only (chmod 600 {file}). If this machine has other users, remove the key"
+            " and authorise the accounts again: zeus auth login NAME.",
         )
 
 
@@ -283,8 +287,8 @@ def _is_key(key: bytes) -> bool:
 
 
 def _from_keyring() -> bytes | None:
-    """The key in the system's keyring; None where no keyring works, or it has none."""
-    with suppress(Exception):  # a backend fails in whatever way its desktop does
+    """The key in the system's keyring; None if no keyring works, or if it has no key."""
+    with suppress(Exception):  # each keyring backend raises exceptions of its desktop
         import keyring
 
         if keyring.get_keyring().priority > 0:

@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from zeus_runtime.cli.diff import DiffLine, difference
-from zeus_runtime.cli.streams import Style
-from zeus_runtime.cli.table import one_line
-from zeus_runtime.cli.wording import tool_label
+from zeus_runtime.columns import Style, cut_line, one_line
 from zeus_runtime.escaping import exact, exact_blanks, exact_json, exact_line, json_shown, needs_quotes, word
+from zeus_runtime.tools.diff import DiffLine, difference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +22,9 @@ MOST_LINES: Final = 40
 """Of an argument or a diff, unless all of it is wanted; also so many arguments, changes and parts of an answer."""
 MOST_NAME: Final = 200
 """Characters of an argument's name, unless all of it is wanted."""
+
+_LONGEST_NAME: Final = 64
+"""As long as a tool's name may be; a model may call one that is longer."""
 
 _STYLES: Final[Mapping[str, Style]] = {"-": "red", "+": "green", "@": "dim", " ": "plain"}
 _OWN: Final = frozenset({"answer", "because", "until"})
@@ -38,6 +39,11 @@ class StyledLine(NamedTuple):
 
     text: str
     style: Style = "plain"
+
+
+def tool_label(name: str | None) -> str:
+    """A tool's name as a model wrote it, which may be anything, exactly, in one short line."""
+    return cut_line(exact_line(name), _LONGEST_NAME) if name else "(no name)"
 
 
 def question_lines(

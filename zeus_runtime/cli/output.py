@@ -1,0 +1,209 @@
+"""All that commands print as tables, facts or JSON: one layout, one conversion to JSON, one masking of secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from functools import cache
+from json import JSONEncoder
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from zeus_runtime.cli.streams import answer, complain, terminal_columns
+from zeus_runtime.columns import columns, cut_line, most_columns
+from zeus_runtime.escaping import json_text, terminal_line
+from zeus_runtime.frozen import dataclass
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.process import Process
+
+_Measure: TypeAlias = Callable[[str], int]
+Mask: TypeAlias = Callable[[Any], Any]
+"""Masks the secrets in a JSON value or a text."""
+
+_NARROWEST: Final = 12
+"""No column is made narrower than this; a terminal that is too small for all of them breaks the lines."""
+
+_GAP: Final = 2
+_BREAK: Final = re.compile("(?<=[^ ]) ")
+"""Where a cell may break. Further blanks begin the next line, where they can be seen."""
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Rows in aligned columns, two spaces apart; no line ends in a space.
+
+    Args:
+        rows: cells. Facts are rows of a name and a value.
+        header: column titles; none by default.
+        indent: the beginning of every line.
+        below: for each row, the rows under it: two spaces further in, with columns of their own.
+    """
+
+    rows: Sequence[Sequence[str]]
+    header: Sequence[str] = ()
+    indent: str = ""
+    below: Sequence[Sequence[Sequence[str]]] = ()
+
+    def text(self, *, width: int | None = None, mask: Mask | None = None) -> str:
+        """The lines; unseen characters show as escapes.
+
+        Where the lines are longer than ``width``, the widest columns become narrower: their cells break at spaces, and
+        a word that is too long ends in ``…``.
+
+        Args:
+            width: columns of a line; by default those of the terminal, unlimited where there is none.
+            mask: masks each cell before it can be cut, since half of a secret cannot be recognised.
+        """
+        most = terminal_columns() if width is None else width
+
+        def laid_out(rows: Sequence[Sequence[str]], indent: str) -> list[list[str]]:
+            return _fitted(
+                [[terminal_line(mask(cell) if mask else cell) for cell in row] for row in rows], indent, most
+            )
+
+        lines = laid_out([self.header, *self.rows] if self.header else self.rows, self.indent)
+        if self.below:
+            under = iter(laid_out([row for rows in self.below for row in rows], f"{self.indent}  "))
+            for own, rows in zip(lines[-len(self.rows) :], self.below, strict=True):
+                own += [line for _ in rows for line in next(under)]
+        return "\n".join(line for row in lines for line in row)
+
+
+Shown: TypeAlias = str | TextTable | Sequence[str | TextTable]
+"""An answer for people: texts and tables, each on lines of its own."""
+
+
+def tell(
+    process: Process,
+    value: Any,
+    shown: Callable[[], Shown],
+    *,
+    as_object: bool,
+    nothing: str = "",
+    mask: Mask | None = None,
+) -> None:
+    """Print an answer without the secrets that ``process`` knows.
+
+    Args:
+        value: the answer for programs, as ``as_json`` takes it.
+        shown: makes the answer for people.
+        as_object: whether programs read it.
+        nothing: the note to print instead of a table without rows.
+        mask: by default ``process.secrets.json``.
+    """
+    mask = mask or process.secrets.json
+    if as_object:
+        answer(as_json(value, mask=mask))
+        return
+    made = shown()
+    if nothing and isinstance(made, TextTable) and not made.rows:
+        complain(nothing)
+    else:
+        answer(rendered(made, mask=mask))
+
+
+def rendered(shown: Shown, *, mask: Mask | None = None) -> str:
+    """An answer for people as text."""
+    parts = [shown] if isinstance(shown, str | TextTable) else shown
+    return "\n".join(
+        part.text(mask=mask) if isinstance(part, TextTable) else mask(part) if mask else part
+        for part in parts
+    )
+
+
+def as_json(value: Any, *, indent: int | None = 2, mask: Mask | None = None) -> str:
+    """``value`` as JSON text: letters of all scripts as they are, unseen characters as ``\\uXXXX``.
+
+    Args:
+        value: JSON values, dataclasses (by their fields) and times (ISO 8601); anything else becomes its ``str``.
+        indent: spaces for each level; None: all in one line.
+        mask: masks the secrets in it.
+    """
+    return json_text(_encoder(indent).encode(value if mask is None else mask(_plain(value))))
+
+
+def local_time(at: datetime | int) -> str:
+    """A time, or milliseconds since 1970, as ``2026-01-02 03:04`` in local time."""
+    moment = datetime.fromtimestamp(at / 1000, UTC) if isinstance(at, int) else at
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+@cache
+def _encoder(indent: int | None) -> JSONEncoder:
+    return JSONEncoder(ensure_ascii=False, indent=indent, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as JSON values. A text stays the object it is, because its type may say that it is secret."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def padded(text: str, width: int, measure: _Measure = columns) -> str:
+    """``text`` with spaces up to ``width`` columns."""
+    return text + " " * (width - measure(text))
+
+
+def _fitted(cells: Sequence[Sequence[str]], indent: str, most: int | None) -> list[list[str]]:
+    """The lines of each row of a table."""
+    lines = _lines(cells, indent, most, columns)
+    if most is not None and any(most_columns(line) > most for row in lines for line in row):
+        lines = _lines(cells, indent, most, most_columns)
+    return lines
+
+
+def _lines(
+    cells: Sequence[Sequence[str]], indent: str, most: int | None, measure: _Measure
+) -> list[list[str]]:
+    """The lines of each row, its cells measured by ``measure``."""
+    widths = [max(map(measure, column)) for column in zip(*cells, strict=True)]
+    if most is not None:
+        widths = _narrowed(widths, most - len(indent) - _GAP * (len(widths) - 1))
+    return [
+        [
+            (
+                indent
+                + (" " * _GAP).join(
+                    padded(part, width, measure) for part, width in zip(parts, widths, strict=True)
+                )
+            ).rstrip()
+            for parts in _broken(row, widths, measure)
+        ]
+        for row in cells
+    ]
+
+
+def _narrowed(widths: Sequence[int], room: int) -> list[int]:
+    """The widths with the widest ones cut to one size, so that their sum is at most ``room``."""
+    for limit in range(max(widths, default=0), _NARROWEST, -1):
+        if sum(min(width, limit) for width in widths) <= room:
+            return [min(width, limit) for width in widths]
+    return [min(width, _NARROWEST) for width in widths] if sum(widths) > room else list(widths)
+
+
+def _broken(line: Sequence[str], widths: Sequence[int], measure: _Measure) -> list[list[str]]:
+    """The lines that one row takes."""
+    cells = [_wrapped(cell, width, measure) for cell, width in zip(line, widths, strict=True)]
+    height = max(map(len, cells), default=1)
+    return [[cell[place] if place < len(cell) else "" for cell in cells] for place in range(height)]
+
+
+def _wrapped(cell: str, width: int, measure: _Measure) -> list[str]:
+    if measure(cell) <= width:
+        return [cell]
+    lines: list[str] = []
+    for word in _BREAK.split(cell):
+        if lines and measure(lines[-1]) + 1 + measure(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word if measure(word) <= width else cut_line(word, width))
+    return lines

@@ -1,0 +1,53 @@
+"""Text in the columns of a terminal: how wide it is, and lines cut to fit. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, TypeAlias
+from unicodedata import category, east_asian_width
+
+from zeus_runtime.escaping import terminal_text
+
+Style: TypeAlias = Literal["plain", "dim", "bold", "red", "yellow", "green"]
+"""How a line looks where there are styles."""
+
+_BLANKS: Final = re.compile("(?: |\t|\r?\n)+")
+
+
+def columns(text: str) -> int:
+    """How many columns a terminal gives to ``text``."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if category(char) in ("Mn", "Me", "Cf") else 2 if east_asian_width(char) in "WF" else 1
+        for char in text
+    )
+
+
+def most_columns(text: str) -> int:
+    """At most how many columns: on symbols and numbers outside ASCII, terminals and versions of Unicode disagree."""
+    if text.isascii():
+        return len(text)
+    return columns(text) + sum(
+        char > "\x7f" and category(char)[0] in "SN" and east_asian_width(char) not in "WF" for char in text
+    )
+
+
+def shortened(text: str, most: int) -> str:
+    """``text`` in one line of at most ``most`` columns, ``…`` at a cut; unseen characters show as escapes."""
+    return cut_line(one_line(text), most)
+
+
+def one_line(text: str) -> str:
+    """``text`` with one space for each run of spaces, tabs and line ends; unseen characters show as escapes."""
+    return _BLANKS.sub(" ", terminal_text(text)).strip(" ")
+
+
+def cut_line(line: str, most: int) -> str:
+    """``line``, or as much of its beginning as fits into ``most`` columns with ``…``."""
+    if most_columns(line) <= most:
+        return line
+    line = line[: max(0, most - 1)]
+    while line and most_columns(line) > most - 1:
+        line = line[:-1]
+    return line + "…"
