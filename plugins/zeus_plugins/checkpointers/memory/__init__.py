@@ -1,4 +1,4 @@
-"""The checkpointer component `memory`, as Zeus finds it."""
+"""Registers the checkpointer component `memory`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ def register_checkpointers() -> list[Component]:
         Component(
             "memory",
             create="zeus_plugins.checkpointers.memory.saver:create",
-            summary="Checkpoints in memory; they end with the process.",
+            summary="Checkpoints in memory; they are lost when the process ends.",
         )
     ]

@@ -1,4 +1,4 @@
-"""The checkpointer component `postgres`, as Zeus finds it."""
+"""Registers the checkpointer component `postgres`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checkpointer component `sqlite`, as Zeus finds it."""
+"""Registers the checkpointer component `sqlite`."""
 
 from __future__ import annotations
 

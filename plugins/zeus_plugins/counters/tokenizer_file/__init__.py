@@ -1,4 +1,4 @@
-"""The counter component `tokenizer_file`, as Zeus finds it."""
+"""Registers the counter component `tokenizer_file`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_counters() -> list[Component]:
             "tokenizer_file",
             create="zeus_plugins.counters.tokenizer_file.counter:create",
             options="zeus_plugins.counters.tokenizer_file.options:Options",
-            summary="Counts by the model's own tokenizer.json, for models that you host.",
+            summary="Counts with the model's tokenizer.json, for models that you host.",
         )
     ]

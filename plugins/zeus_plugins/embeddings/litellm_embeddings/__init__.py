@@ -1,6 +1,6 @@
-"""The embedding component `litellm`, as Zeus finds it.
+"""Registers the embedding component `litellm`.
 
-The package has another name than the component: plugins have one namespace, and `litellm` is the models'.
+The package and the component have different names: plugin names are unique, and the plugin `litellm` has the models.
 """
 
 from __future__ import annotations
@@ -16,6 +16,6 @@ def register_embeddings() -> list[Component]:
             "litellm",
             create="zeus_plugins.embeddings.litellm_embeddings.embedder:create",
             options="zeus_plugins.embeddings.litellm_embeddings.options:Options",
-            summary="Any embedding model litellm can reach, by its name.",
+            summary="Any embedding model that litellm supports, by its name.",
         )
     ]

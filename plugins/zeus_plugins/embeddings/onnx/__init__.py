@@ -1,4 +1,4 @@
-"""The embedding component `onnx`, as Zeus finds it."""
+"""Registers the embedding component `onnx`."""
 
 from __future__ import annotations
 

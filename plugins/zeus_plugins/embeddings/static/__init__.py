@@ -1,4 +1,4 @@
-"""The embedding component `static`, as Zeus finds it."""
+"""Registers the embedding component `static`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_embeddings() -> list[Component]:
             "static",
             create="zeus_plugins.embeddings.static.embedder:create",
             options="zeus_plugins.embeddings.static.options:Options",
-            summary="A table of word vectors that comes with Zeus: offline, in a tenth of a millisecond, English.",
+            summary="A table of word vectors included in Zeus: offline, a tenth of a millisecond for a text, English.",
         )
     ]

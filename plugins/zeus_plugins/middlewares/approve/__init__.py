@@ -1,4 +1,4 @@
-"""The middleware component `approve`, as Zeus finds it."""
+"""Registers the middleware component `approve`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_middlewares() -> list[Component]:
             "approve",
             create="zeus_plugins.middlewares.approve.middleware:create",
             options="zeus_plugins.middlewares.approve.options:Options",
-            summary="Approvals (permissions): asks the user before tools run, as rules and the allowlist say.",
+            summary="Approvals (permissions): asks the user before tools run, by rules and the user's allowlist.",
         )
     ]

@@ -1,4 +1,4 @@
-"""The middleware component `caching`, as Zeus finds it."""
+"""Registers the middleware component `caching`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_middlewares() -> list[Component]:
             "caching",
             create="zeus_plugins.middlewares.caching.middleware:create",
             options="zeus_plugins.middlewares.caching.options:Options",
-            summary="Asks providers that cache only on demand (Anthropic) to cache the stable prefix.",
+            summary="Asks providers that cache only on request (Anthropic) to cache the stable prefix.",
         )
     ]

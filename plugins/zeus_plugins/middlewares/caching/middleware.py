@@ -1,4 +1,4 @@
-"""Asks for the stable prefix to be cached, where the provider wants to be asked."""
+"""Asks the provider to cache the stable prefix, if it caches only on request."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Caching(Middleware):
-    """Puts at most four cache points on each request: tools, sections 1-6, the last message, the last request's last.
+    """Sets at most four cache points per request: tools, sections 1-6, last message, end of the previous request.
 
     Args:
-        options: where, and for how long.
-        minimum: the shortest prefix worth a point, in tokens; None when the model wants none.
+        options: the places, and how long the cache is kept.
+        minimum: the shortest prefix that gets a cache point, in tokens; None if the model needs no cache points.
         counter: counts the stable part, once per text.
     """
 
@@ -53,19 +53,19 @@ class Caching(Middleware):
         )
 
     def _sizes(self, request: ModelRequest) -> tuple[int, int]:
-        """Tokens of the tools, and of the tools and sections 1-6; counted when they change."""
+        """Return the tokens of the tools, and of the tools with sections 1-6; counted only after a change."""
         text = request.system[: request.stable_system_length]
         if self._stable is None or self._stable[0] is not request.tools or self._stable[1] != text:
-            assert self._counter is not None, "models are called in runs only"
+            assert self._counter is not None, "a model is called only in a run"
             tools = self._counter.tools(request.tools) if request.tools else 0
             self._stable = request.tools, text, (tools, tools + self._counter.text(text))
         return self._stable[2]
 
 
 def stable_ends(messages: Sequence[BaseMessage] | View) -> tuple[int, ...]:
-    """The last message, and the last one before the last answer: where the request before this one ended.
+    """Return the places of the last message and of the last one before the last answer, where the last request ended.
 
-    The second keeps the cache within reach when many parallel calls lie between (the provider looks back 20 blocks).
+    The second keeps the cache within reach after many parallel calls, because the provider looks back 20 blocks.
     """
     last = len(messages) - 1
     before = last
@@ -77,7 +77,7 @@ def stable_ends(messages: Sequence[BaseMessage] | View) -> tuple[int, ...]:
 
 
 def create(options: Options, build: Build) -> Caching:
-    """The middleware; the model's cache rules say whether it has anything to do."""
+    """Create the middleware; it does nothing if the model's cache rules need no cache points."""
     if build.counter is None:
         return Caching(options, None, None)
     from zeus_plugins.middlewares.caching.providers import minimum_tokens

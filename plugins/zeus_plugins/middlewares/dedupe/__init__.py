@@ -1,4 +1,4 @@
-"""The middleware component `dedupe`, as Zeus finds it."""
+"""Registers the middleware component `dedupe`."""
 
 from __future__ import annotations
 

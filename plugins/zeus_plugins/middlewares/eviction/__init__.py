@@ -1,4 +1,4 @@
-"""The middleware component `eviction`, as Zeus finds it."""
+"""Registers the middleware component `eviction`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_middlewares() -> list[Component]:
             "eviction",
             create="zeus_plugins.middlewares.eviction.middleware:create",
             options="zeus_plugins.middlewares.eviction.options:Options",
-            summary="Large tool results go to a file; the model sees a preview and the path.",
+            summary="Moves large tool results to a file; the model sees a preview and the path.",
         )
     ]

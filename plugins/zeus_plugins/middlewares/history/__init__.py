@@ -1,4 +1,4 @@
-"""The middleware component `history`, as Zeus finds it."""
+"""Registers the middleware component `history`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_middlewares() -> list[Component]:
             "history",
             create="zeus_plugins.middlewares.history.middleware:create",
             options="zeus_plugins.middlewares.history.options:Options",
-            summary="Sends the last messages of earlier turns; the whole history stays stored.",
+            summary="Sends only the last messages of earlier turns; the whole history stays stored.",
         )
     ]

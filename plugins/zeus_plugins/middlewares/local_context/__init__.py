@@ -1,4 +1,4 @@
-"""The middleware component `local_context`, as Zeus finds it."""
+"""Registers the middleware component `local_context`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells the model where it is: git state and a short tree of the workspace, the same bytes between compactions."""
+"""Shows the model the git state and a short tree of the workspace; the text changes only after a compaction."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class LocalContext(Middleware):
-    """Looks when a run begins and after each compaction, when the cached prefix is broken anyway.
+    """Reads the workspace when a run begins and after each compaction, when the cached prefix is broken anyway.
 
     Args:
-        options: how much is said.
+        options: how much to show.
         build: the workspace and the counter.
     """
 
@@ -39,7 +39,7 @@ class LocalContext(Middleware):
         return {Section.SANDBOX: self._steady.text}
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
-        """Proposes nothing: it sees whether messages left since it looked."""
+        """Propose no edits; only note whether messages have left the view since the last reading."""
         self._steady.follow(view)
         return ()
 
@@ -78,10 +78,10 @@ class LocalContext(Middleware):
         return self._fitted([*_git_lines(git, options), *_tree_lines(found)])
 
     def _fitted(self, lines: Sequence[str]) -> str:
-        """As many lines as the limit takes, and the word that there were more."""
+        """Return as many lines as fit the limit, with a note if there were more."""
         if not lines:
             return ""
-        assert self._build.counter is not None, "sections are asked for in runs only"
+        assert self._build.counter is not None, "sections are built only in a run"
         count = self._build.counter.text
         kept = ["# The workspace"]
         left = self._options.max_tokens - count(kept[0]) - 8

@@ -1,4 +1,4 @@
-"""The middleware component `memory`, as Zeus finds it."""
+"""Registers the middleware component `memory`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_middlewares() -> list[Component]:
             "memory",
             create="zeus_plugins.middlewares.memory.middleware:create",
             options="zeus_plugins.middlewares.memory.options:Options",
-            summary="Puts the profile and the memories that fit the user's message into the prompt.",
+            summary="Puts the profile and memories relevant to the user's message into the prompt.",
         )
     ]

@@ -1,4 +1,4 @@
-"""The middleware component `pins`, as Zeus finds it."""
+"""Registers the middleware component `pins`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_middlewares() -> list[Component]:
             "pins",
             create="zeus_plugins.middlewares.pins.middleware:create",
             options="zeus_plugins.middlewares.pins.options:Options",
-            summary="Messages that stay in the model's view for ever, whatever other policies do.",
+            summary="Keeps messages in the model's view for ever, whatever other policies do.",
         )
     ]

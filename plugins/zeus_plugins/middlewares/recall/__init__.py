@@ -1,4 +1,4 @@
-"""The middleware component `recall`, as Zeus finds it."""
+"""Registers the middleware component `recall`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def register_middlewares() -> list[Component]:
             "recall",
             create="zeus_plugins.middlewares.recall.middleware:create",
             options="zeus_plugins.middlewares.recall.options:Options",
-            summary="A tool that searches and pages what left the model's view.",
+            summary="A tool that searches and reads messages that left the model's view.",
             gives={"builtin": ""},
         )
     ]

@@ -1,4 +1,4 @@
-"""The middleware component `resources`, as Zeus finds it."""
+"""Registers the middleware component `resources`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The middleware component `sandbox_files`, as Zeus finds it."""
+"""Registers the middleware component `sandbox_files`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_middlewares() -> list[Component]:
             "sandbox_files",
             create="zeus_plugins.middlewares.sandbox_files.middleware:create",
             options="zeus_plugins.middlewares.sandbox_files.middleware:Options",
-            summary="Tells the model which files are in the sandbox.",
+            summary="Lists the files in the sandbox for the model.",
         )
     ]

@@ -1,4 +1,4 @@
-"""The middleware component `skills`, as Zeus finds it."""
+"""Registers the middleware component `skills`."""
 
 from __future__ import annotations
 

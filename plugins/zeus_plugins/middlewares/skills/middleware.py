@@ -1,4 +1,4 @@
-"""Skills for the model: names and descriptions in section 8, instructions when they are asked for, pinned then."""
+"""Offers skills to the model: names and descriptions in section 8, instructions on request, which are then pinned."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _LOADED: Final = "<skill name="
 
 
 class SkillLibrary(Middleware):
-    """Looks for skills before each step, and reads only files that changed since; gives nothing where there are none.
+    """Looks for skills before each step and reads only changed files. Without skills it adds nothing.
 
     Args:
-        options: whom to trust, and how much is shown.
+        options: whether to trust the project, and how much to show.
         build: the folders and the counter.
     """
 
@@ -95,7 +95,8 @@ class SkillLibrary(Middleware):
         if taken + tokens > limit:
             yield Refusal(
                 pin,
-                f"{tokens:,} tokens of a loaded skill beside {taken:,} exceed max_pinned_tokens = {limit:,}",
+                f"{tokens:,} tokens of a loaded skill and {taken:,} already pinned ones exceed"
+                f" max_pinned_tokens = {limit:,}",
             )
             return
         self._pinned_tokens = taken + tokens
@@ -113,7 +114,7 @@ class SkillLibrary(Middleware):
         return self._build.workspace.refusal_of(file) is not None
 
     def _count(self, text: str) -> int:
-        assert self._build.counter is not None, "asked for in runs only"
+        assert self._build.counter is not None, "sections are built only in a run"
         return self._build.counter.text(text)
 
     def _shows(self, head: str) -> bool:

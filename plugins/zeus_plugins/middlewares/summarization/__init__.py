@@ -1,4 +1,4 @@
-"""The middleware component `summarization`, as Zeus finds it."""
+"""Registers the middleware component `summarization`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_middlewares() -> list[Component]:
             "summarization",
             create="zeus_plugins.middlewares.summarization.middleware:create",
             options="zeus_plugins.middlewares.summarization.options:Options",
-            summary="Compaction: a summary replaces old messages when the window fills; originals stay.",
+            summary="Compaction: a summary replaces old messages when the window fills; the originals stay stored.",
         )
     ]

@@ -1,4 +1,4 @@
-"""The middleware component `truncation`, as Zeus finds it."""
+"""Registers the middleware component `truncation`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_middlewares() -> list[Component]:
             "truncation",
             create="zeus_plugins.middlewares.truncation.middleware:create",
             options="zeus_plugins.middlewares.truncation.options:Options",
-            summary="Long arguments of old tool calls are cut; the model sees their start and where the rest is.",
+            summary="Cuts long arguments of old tool calls; the model sees their beginning and the path of the rest.",
         )
     ]

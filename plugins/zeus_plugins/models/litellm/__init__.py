@@ -1,4 +1,4 @@
-"""The model component `litellm`, as Zeus finds it."""
+"""Registers the model component `litellm`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_models() -> list[Component]:
             "litellm",
             create="zeus_plugins.models.litellm.model:create",
             options="zeus_plugins.models.litellm.options:Options",
-            summary="Any model litellm can reach, by its name.",
+            summary="Any model that litellm supports, by its name.",
         )
     ]

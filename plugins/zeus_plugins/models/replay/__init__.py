@@ -1,4 +1,4 @@
-"""The model component `replay`, as Zeus finds it."""
+"""Registers the model component `replay`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_models() -> list[Component]:
             "replay",
             create="zeus_plugins.models.replay.model:create",
             options="zeus_plugins.models.replay.options:Options",
-            summary="Plays a recorded run back, without a network.",
+            summary="Replays a recorded run, without a network.",
         )
     ]

@@ -1,4 +1,4 @@
-"""The sandbox component `bubblewrap`, as Zeus finds it."""
+"""Registers the sandbox component `bubblewrap`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_sandboxes() -> list[Component]:
             "bubblewrap",
             create="zeus_plugins.sandboxes.bubblewrap.backend:create",
             options="zeus_plugins.sandboxes.bubblewrap.options:Options",
-            summary="Programs in Linux namespaces of their own: no network, no host files, a system call filter.",
+            summary="Runs programs in new Linux namespaces: no network, no host files, a system call filter.",
         )
     ]

@@ -1,4 +1,4 @@
-"""The sandbox component `docker`, as Zeus finds it."""
+"""Registers the sandbox component `docker`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_sandboxes() -> list[Component]:
             "docker",
             create="zeus_plugins.sandboxes.docker.backend:create",
             options="zeus_plugins.sandboxes.docker.options:Options",
-            summary="Programs in a container each, through the docker or podman command.",
+            summary="Runs each program in a container, with the docker or podman command.",
         )
     ]

@@ -1,4 +1,4 @@
-"""The sandbox component `ssh`, as Zeus finds it."""
+"""Registers the sandbox component `ssh`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_sandboxes() -> list[Component]:
             "ssh",
             create="zeus_plugins.sandboxes.ssh.backend:create",
             options="zeus_plugins.sandboxes.ssh.options:Options",
-            summary="Programs on another machine, reached over SSH, with bubblewrap's walls around them there.",
+            summary="Runs programs on another machine over SSH, isolated there with bubblewrap.",
         )
     ]

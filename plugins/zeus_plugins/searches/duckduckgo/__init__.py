@@ -1,4 +1,4 @@
-"""The search component `duckduckgo`, as Zeus finds it."""
+"""Registers the search component `duckduckgo`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search component `tavily`, as Zeus finds it."""
+"""Registers the search component `tavily`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vector store `chroma`, as Zeus finds it."""
+"""Registers the vector store component `chroma`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_vector_stores() -> list[Component]:
             "chroma",
             create="zeus_plugins.vector_stores.chroma.store:create",
             options="zeus_plugins.vector_stores.chroma.options:Options",
-            summary="Vectors in a ChromaDB folder, for one process at a time; made anew from the memories.",
+            summary="Vectors in a ChromaDB folder, for one process at a time; can be rebuilt from the memories.",
         )
     ]

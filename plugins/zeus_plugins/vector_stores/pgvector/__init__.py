@@ -1,4 +1,4 @@
-"""The vector store `pgvector`, as Zeus finds it."""
+"""Registers the vector store component `pgvector`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def register_vector_stores() -> list[Component]:
             "pgvector",
             create="zeus_plugins.vector_stores.pgvector.store:create",
             options="zeus_plugins.vector_stores.pgvector.options:Options",
-            summary="Vectors beside the memories in the same PostgreSQL database; exact, or HNSW where many.",
+            summary="Vectors in the memories' PostgreSQL database; exact, or with HNSW if there are many.",
         )
     ]

@@ -1,4 +1,4 @@
-"""The vector store `sqlite`, as Zeus finds it."""
+"""Registers the vector store component `sqlite`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ def register_vector_stores() -> list[Component]:
         Component(
             "sqlite",
             create="zeus_plugins.vector_stores.sqlite.store:create",
-            summary="Vectors beside the memories in the same SQLite database; exact.",
+            summary="Vectors in the memories' SQLite database; exact.",
         )
     ]
