@@ -243,7 +243,7 @@ async def test_wrong_decisions_are_told_and_change_nothing(folder: Path, databas
             await living.decide("session_000000000000", {ids["b"]: APPROVE})
         events = await play(living, "never mind", session)
         assert isinstance(events[-1], RunCompleted | RunFailed)
-        with pytest.raises(UsageError, match="went on without it"):
+        with pytest.raises(UsageError, match="continued without it"):
             await living.decide(session, {ids["b"]: APPROVE})
         assert effects(folder) == []
 
@@ -264,7 +264,7 @@ async def test_a_new_prompt_withdraws_what_waits_before_its_own_run_ends(
         assert (list(first), list(second)) == (["one"], ["two"])
         assert [each.id for each in await living.pending_approvals(session)] == [second["two"]]
         assert [each.id for each in await living.pending_approvals()] == [second["two"]]
-        with pytest.raises(UsageError, match="went on without it"):
+        with pytest.raises(UsageError, match="continued without it"):
             await living.decide(session, {first["one"]: APPROVE})
     assert effects(folder) == []
 
@@ -536,7 +536,7 @@ async def test_going_back_withdraws_what_was_asked(folder: Path) -> None:
         ids, session = pending_ids(ending), ending.session  # type: ignore[union-attr]
         await living.rollback(session, to=1)
         assert await living.pending_approvals() == []
-        with pytest.raises(UsageError, match="went on without it"):
+        with pytest.raises(UsageError, match="continued without it"):
             await living.decide(session, {ids["a"]: APPROVE})
 
 

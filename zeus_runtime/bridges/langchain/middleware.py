@@ -57,7 +57,7 @@ def from_langchain_middleware(
 
     Args:
         given: a new instance for each run: make it in your component's ``create``.
-        tool_access: the access class of its own tools, for all or by name (``write`` where a name is missing).
+        tool_access: the access class of the tools that it adds, for all or by name (``write`` for names not given).
         tool_errors: how ``wrap_tool_call`` receives a failed call: as a ``ToolMessage`` with status ``error``, or as
             an exception of the handler, which LangChain's retry middleware expects.
 
