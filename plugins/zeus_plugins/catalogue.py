@@ -26,7 +26,7 @@ litellm = _Plugin(
         "litellm",
         create="zeus_plugins.models.litellm.model:create",
         options="zeus_plugins.models.litellm.options:Options",
-        summary="Any model litellm can reach, by its name.",
+        summary="Any model that litellm supports, by its name.",
     ),
 )
 replay = _Plugin(
@@ -35,7 +35,7 @@ replay = _Plugin(
         "replay",
         create="zeus_plugins.models.replay.model:create",
         options="zeus_plugins.models.replay.options:Options",
-        summary="Plays a recorded run back, without a network.",
+        summary="Replays a recorded run, without a network.",
     ),
 )
 
@@ -133,7 +133,7 @@ history = _Plugin(
         "history",
         create="zeus_plugins.middlewares.history.middleware:History",
         options="zeus_plugins.middlewares.history.options:Options",
-        summary="Sends the last messages of earlier turns; the whole history stays stored.",
+        summary="Sends only the last messages of earlier turns; the whole history stays stored.",
     ),
 )
 eviction = _Plugin(
@@ -142,7 +142,7 @@ eviction = _Plugin(
         "eviction",
         create="zeus_plugins.middlewares.eviction.middleware:Eviction",
         options="zeus_plugins.middlewares.eviction.options:Options",
-        summary="Large tool results go to a file; the model sees a preview and the path.",
+        summary="Moves large tool results to a file; the model sees a preview and the path.",
     ),
 )
 truncation = _Plugin(
@@ -151,7 +151,7 @@ truncation = _Plugin(
         "truncation",
         create="zeus_plugins.middlewares.truncation.middleware:Truncation",
         options="zeus_plugins.middlewares.truncation.options:Options",
-        summary="Long arguments of old tool calls are cut; the model sees their start and where the rest is.",
+        summary="Cuts long arguments of old tool calls; the model sees their beginning and the path of the rest.",
     ),
 )
 dedupe = _Plugin(
@@ -169,7 +169,7 @@ pins = _Plugin(
         "pins",
         create="zeus_plugins.middlewares.pins.middleware:Pins",
         options="zeus_plugins.middlewares.pins.options:Options",
-        summary="Messages that stay in the model's view for ever, whatever other policies do.",
+        summary="Keeps messages in the model's view for ever, whatever other policies do.",
     ),
 )
 summarization = _Plugin(
@@ -178,7 +178,7 @@ summarization = _Plugin(
         "summarization",
         create="zeus_plugins.middlewares.summarization.middleware:Summarization",
         options="zeus_plugins.middlewares.summarization.options:Options",
-        summary="Compaction: a summary replaces old messages when the window fills; originals stay.",
+        summary="Compaction: a summary replaces old messages when the window fills; the originals stay stored.",
     ),
 )
 caching = _Plugin(
@@ -187,7 +187,7 @@ caching = _Plugin(
         "caching",
         create="zeus_plugins.middlewares.caching.middleware:Caching",
         options="zeus_plugins.middlewares.caching.options:Options",
-        summary="Asks providers that cache only on demand (Anthropic) to cache the stable prefix.",
+        summary="Asks providers that cache only on request (Anthropic) to cache the stable prefix.",
     ),
 )
 local_context = _Plugin(
@@ -205,7 +205,7 @@ recall = _Plugin(
         "recall",
         create="zeus_plugins.middlewares.recall.middleware:Recall",
         options="zeus_plugins.middlewares.recall.options:Options",
-        summary="A tool that searches and pages what left the model's view.",
+        summary="A tool that searches and reads messages that left the model's view.",
         gives={"builtin": ""},
     ),
 )
@@ -215,7 +215,7 @@ memory_context = _Plugin(
         "memory",
         create="zeus_plugins.middlewares.memory.middleware:RememberedContext",
         options="zeus_plugins.middlewares.memory.options:Options",
-        summary="Puts the profile and the memories that fit the user's message into the prompt.",
+        summary="Puts the profile and memories relevant to the user's message into the prompt.",
     ),
 )
 approve = _Plugin(
@@ -224,7 +224,7 @@ approve = _Plugin(
         "approve",
         create="zeus_plugins.middlewares.approve.middleware:Approve",
         options="zeus_plugins.middlewares.approve.options:Options",
-        summary="Approvals (permissions): asks the user before tools run, as rules and the allowlist say.",
+        summary="Approvals (permissions): asks the user before tools run, by rules and the user's allowlist.",
     ),
 )
 skills = _Plugin(
@@ -252,7 +252,7 @@ sandbox_files = _Plugin(
         "sandbox_files",
         create="zeus_plugins.middlewares.sandbox_files.middleware:SandboxFilesSection",
         options="zeus_plugins.middlewares.sandbox_files.middleware:Options",
-        summary="Tells the model which files are in the sandbox.",
+        summary="Lists the files in the sandbox for the model.",
     ),
 )
 
@@ -280,7 +280,7 @@ memory = _Plugin(
     Component(
         "memory",
         create="zeus_plugins.checkpointers.memory.saver:create",
-        summary="Checkpoints in memory; they end with the process.",
+        summary="Checkpoints in memory; they are lost when the process ends.",
     ),
 )
 
@@ -291,7 +291,7 @@ tokenizer_file = _Plugin(
         "tokenizer_file",
         create="zeus_plugins.counters.tokenizer_file.counter:create",
         options="zeus_plugins.counters.tokenizer_file.options:Options",
-        summary="Counts by the model's own tokenizer.json, for models that you host.",
+        summary="Counts with the model's tokenizer.json, for models that you host.",
     ),
 )
 
@@ -301,7 +301,7 @@ sqlite_vectors = _Plugin(
     Component(
         "sqlite",
         create="zeus_plugins.vector_stores.sqlite.store:create",
-        summary="Vectors beside the memories in the same SQLite database; exact.",
+        summary="Vectors in the memories' SQLite database; exact.",
     ),
 )
 pgvector = _Plugin(
@@ -310,7 +310,7 @@ pgvector = _Plugin(
         "pgvector",
         create="zeus_plugins.vector_stores.pgvector.store:create",
         options="zeus_plugins.vector_stores.pgvector.options:Options",
-        summary="Vectors beside the memories in the same PostgreSQL database; exact, or HNSW where many.",
+        summary="Vectors in the memories' PostgreSQL database; exact, or with HNSW if there are many.",
     ),
 )
 chroma = _Plugin(
@@ -319,7 +319,7 @@ chroma = _Plugin(
         "chroma",
         create="zeus_plugins.vector_stores.chroma.store:create",
         options="zeus_plugins.vector_stores.chroma.options:Options",
-        summary="Vectors in a ChromaDB folder, for one process at a time; made anew from the memories.",
+        summary="Vectors in a ChromaDB folder, for one process at a time; can be rebuilt from the memories.",
     ),
 )
 
@@ -330,7 +330,7 @@ static = _Plugin(
         "static",
         create="zeus_plugins.embeddings.static.embedder:create",
         options="zeus_plugins.embeddings.static.options:Options",
-        summary="A table of word vectors that comes with Zeus: offline, in a tenth of a millisecond, English.",
+        summary="A table of word vectors included in Zeus: offline, a tenth of a millisecond for a text, English.",
     ),
 )
 litellm_embeddings = _Plugin(
@@ -339,7 +339,7 @@ litellm_embeddings = _Plugin(
         "litellm",
         create="zeus_plugins.embeddings.litellm_embeddings.embedder:create",
         options="zeus_plugins.embeddings.litellm_embeddings.options:Options",
-        summary="Any embedding model litellm can reach, by its name.",
+        summary="Any embedding model that litellm supports, by its name.",
     ),
 )
 onnx = _Plugin(
@@ -359,7 +359,7 @@ bubblewrap = _Plugin(
         "bubblewrap",
         create="zeus_plugins.sandboxes.bubblewrap.backend:create",
         options="zeus_plugins.sandboxes.bubblewrap.options:Options",
-        summary="Programs in Linux namespaces of their own: no network, no host files, a system call filter.",
+        summary="Runs programs in new Linux namespaces: no network, no host files, a system call filter.",
     ),
 )
 docker = _Plugin(
@@ -368,7 +368,7 @@ docker = _Plugin(
         "docker",
         create="zeus_plugins.sandboxes.docker.backend:create",
         options="zeus_plugins.sandboxes.docker.options:Options",
-        summary="Programs in a container each, through the docker or podman command.",
+        summary="Runs each program in a container, with the docker or podman command.",
     ),
 )
 ssh = _Plugin(
@@ -377,7 +377,7 @@ ssh = _Plugin(
         "ssh",
         create="zeus_plugins.sandboxes.ssh.backend:create",
         options="zeus_plugins.sandboxes.ssh.options:Options",
-        summary="Programs on another machine, reached over SSH, with bubblewrap's walls around them there.",
+        summary="Runs programs on another machine over SSH, isolated there with bubblewrap.",
     ),
 )
 

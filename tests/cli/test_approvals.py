@@ -129,7 +129,7 @@ def test_there_is_nothing_to_resume(zeus: Zeus, project: Project) -> None:
     zeus("run", "zeus.yaml", "go")
     result = zeus("resume")
     assert result.exit_code == 2
-    assert "nothing to take up" in result.err
+    assert "nothing to resume" in result.err
 
 
 def test_the_allowlist_is_listed_extended_and_shortened(zeus: Zeus, project: Project) -> None:

@@ -265,7 +265,7 @@ def test_continue_with_nothing_to_take_up_says_so(zeus: Zeus, project: Project) 
     zeus("run", "zeus.yaml", "go")
     result = zeus("run", "zeus.yaml", "--continue")
     assert result.exit_code == 2
-    assert "nothing to take up" in result.err
+    assert "nothing to resume" in result.err
 
 
 def test_a_mode_changes_what_may_be_called(zeus: Zeus, project: Project) -> None:

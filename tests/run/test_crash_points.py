@@ -101,7 +101,7 @@ async def after_death(folder: Path, prompt: str, *, turns: int) -> list[BaseMess
             assert session is not None
             events = await events_of(living.resume(session))
         ending = events[-1]
-        over = isinstance(ending, RunFailed) and "nothing to take up" in ending.message
+        over = isinstance(ending, RunFailed) and "nothing to resume" in ending.message
         assert over or isinstance(ending, RunCompleted), ending
         session = await living.latest_session()
         assert session is not None

@@ -77,7 +77,7 @@ async def test_a_call_that_the_conversation_went_on_without_is_not_made(
         await late.write()
         ending = (await events_of(agent.resume(session)))[-1]
         assert isinstance(ending, RunFailed)
-        assert "nothing to take up" in ending.message
+        assert "nothing to resume" in ending.message
         assert shape(await agent.history(session)) == before
         assert isinstance((await play(agent, "again", session))[-1], RunCompleted)
     assert not (tmp_path / "effects.txt").exists()
@@ -94,7 +94,7 @@ async def test_nor_after_the_session_was_put_away_and_brought_back(tmp_path: Pat
         await agent.restore(session)
         ending = (await events_of(agent.resume(session)))[-1]
         assert isinstance(ending, RunFailed)
-        assert "nothing to take up" in ending.message
+        assert "nothing to resume" in ending.message
     assert not (tmp_path / "effects.txt").exists()
 
 

@@ -209,7 +209,7 @@ async def test_a_finished_run_cannot_be_taken_up(tmp_path: Path, database_url: s
         session = (await agent.run("go")).session
         (ending,) = await events_of(agent.resume(session))
     assert isinstance(ending, RunFailed)
-    assert "nothing to take up" in ending.message
+    assert "nothing to resume" in ending.message
     assert ending.exit_code == 2
 
 

@@ -157,7 +157,7 @@ async def test_a_message_is_worded_anew_after_going_back_before_it(tmp_path: Pat
         assert await agent.history(session) == []
         failed = (await events_of(agent.resume(session)))[-1]
         assert isinstance(failed, RunFailed)
-        assert "nothing to take up" in failed.message
+        assert "nothing to resume" in failed.message
         await play(agent, "uno", session)
         assert said.last_seen == [("human", "uno")]
         assert await agent.rollback(session, to=5) == 1

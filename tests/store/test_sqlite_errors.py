@@ -53,7 +53,7 @@ async def test_a_disk_that_is_full(tmp_path: Path) -> None:
     )
     assert (type(error), error.exit_code) == (RunError, 1)
     assert "has no room left" in error.message
-    assert error.remedy == "Make room on its disk and do it again; a run goes on with --continue."
+    assert error.remedy == "Make room on its disk and try again; resume a run with --continue."
 
 
 async def test_a_damaged_file(tmp_path: Path) -> None:

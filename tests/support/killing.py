@@ -98,7 +98,7 @@ def child(folder: Path, marker: Path) -> None:
             started = session is not None and bool(await agent.history(session))
             events = await events_of(agent.resume(session) if started and session else agent.stream("go"))
             ending = events[-1]
-            over = isinstance(ending, RunCompleted) or "nothing to take up" in getattr(ending, "message", "")
+            over = isinstance(ending, RunCompleted) or "nothing to resume" in getattr(ending, "message", "")
             endings.append("done" if over else f"failed: {ending}")
 
     endings: list[str] = []

@@ -52,7 +52,7 @@ async def test_a_wrong_name_among_them_is_told_and_keeps_none_of_the_others() ->
     result = await loaded("loook", "look", "here")
     assert not result.is_error
     assert result.content.startswith(
-        "loook is no tool whose schema is left out.\n\nhere is no tool whose schema is left out.\n\nFrom your next"
+        "loook is not a tool with a deferred schema.\n\nhere is not a tool with a deferred schema.\n\nFrom your next"
     )
     assert may_be_called(result) == ["look"]
 

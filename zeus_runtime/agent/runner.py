@@ -258,7 +258,7 @@ async def _refuse_sub_agents(log: ThreadLog, thread: Thread) -> None:
     if parent is not None:
         raise UsageError(
             f"the session {thread.session} works for {parent}",
-            remedy=f"Go on with {parent}; it takes this one up.",
+            remedy=f"Continue {parent}; it resumes this one.",
         )
 
 

@@ -95,7 +95,7 @@ class Request:
 @bare_config_argument
 @click.argument("prompt", metavar="[PROMPT]", required=False)
 @click.option("-p", "--prompt", "text", metavar="TEXT", help="The prompt; what is piped in follows it.")
-@click.option("--session", metavar="ID", shell_complete=complete_session, help="Go on with this session.")
+@click.option("--session", metavar="ID", shell_complete=complete_session, help="Continue this session.")
 @click.option(
     "-c",
     "--continue",

@@ -84,7 +84,7 @@ def _interruptible(stop: Callable[[], None], view: RunView) -> Iterator[Callable
             stop()
             return
         view.close()
-        complain("killed; the session can go on with --continue")
+        complain("killed; resume the session with --continue")
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 

@@ -20,7 +20,7 @@ PRESETS: Final[Mapping[Preset, str]] = {
     "github": "https://api.githubcopilot.com/mcp/",
     "gmail": "https://gmailmcp.googleapis.com/mcp/v1",
 }
-"""Preset to the address of its server, as the provider documents it; both want a client of one's own."""
+"""Preset to the address of its server, as the provider documents it; both need a client id from the user."""
 
 
 @dataclass(frozen=True)

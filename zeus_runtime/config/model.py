@@ -57,7 +57,7 @@ class Limits:
         int | None,
         Doc(
             "How often the same tool calls may give the same results, in a row or in a cycle of up to four answers; "
-            "the model is told from the third on. null for any number."
+            "the model gets a notice from the third on. null: any number."
         ),
         Minimum(2),
     ] = 8
@@ -66,7 +66,7 @@ class Limits:
     ] = 16
     max_subagents: Annotated[int, Doc("Sub-agents that one run may start."), Minimum(0)] = 20
     max_subagent_depth: Annotated[
-        int, Doc("How deep the agents under `agents` may have agents of their own."), Minimum(0)
+        int, Doc("How many levels of sub-agents may be nested below this agent."), Minimum(0)
     ] = 3
 
 
@@ -76,7 +76,7 @@ class Retry:
 
     attempts: Annotated[int, Doc("Tries in all."), Minimum(1), Maximum(20)] = 3
     initial_seconds: Annotated[float, Doc("Wait before the second try."), Minimum(0)] = 1.0
-    factor: Annotated[float, Doc("What each further wait is multiplied by."), Minimum(1)] = 2.0
+    factor: Annotated[float, Doc("The factor by which each further wait is longer."), Minimum(1)] = 2.0
     max_seconds: Annotated[
         float, Doc("The longest wait; a longer Retry-After ends the tries."), Minimum(0)
     ] = 8.0
@@ -109,7 +109,7 @@ class TimeSection:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What the system prompt is made of."""
+    """The parts of the system prompt."""
 
     files: Annotated[
         Mapping[Literal["core", "soul", "tools", "workflow", "memory", "mode"], str],
@@ -128,7 +128,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class InstructionsFile:
-    """Instructions in a file of their own."""
+    """Instructions in a separate file."""
 
     file: Annotated[str, FileRelative(), Doc("A UTF-8 text file, relative to this YAML file.")]
 
@@ -252,7 +252,7 @@ class Storage:
 
 @dataclass(frozen=True)
 class Retention:
-    """How long this agent's sessions stay; what is due goes at the end of a run, at most once a day."""
+    """How long this agent's sessions are kept; expired ones are removed at the end of a run, at most once a day."""
 
     max_age_days: Annotated[
         float | None,
@@ -285,7 +285,10 @@ class MemoryThresholds:
     """What a text must pass to be kept, and how much of what is kept a prompt gets."""
 
     min_confidence: Annotated[
-        float, Doc("What is less sure is not kept (MEMORY_MIN_CONFIDENCE)."), Minimum(0), Maximum(1)
+        float,
+        Doc("Memories with a lower confidence are not stored (MEMORY_MIN_CONFIDENCE)."),
+        Minimum(0),
+        Maximum(1),
     ] = 0.7
     duplicate_threshold: Annotated[
         float | None,
@@ -313,8 +316,8 @@ class MemoryThresholds:
     max_extractions: Annotated[
         int,
         Doc(
-            "Memories that the agent saves of its own accord in a session's window (MEMORY_MAX_EXTRACTIONS); what the "
-            "user asks for does not count."
+            "Memories that the agent may save without a request in a session's window (MEMORY_MAX_EXTRACTIONS); "
+            "memories that the user asks for do not count."
         ),
         Minimum(0),
     ] = 3
@@ -329,7 +332,7 @@ class MemoryThresholds:
 
 _ME = "local"
 USER_NAME: Final = r"^(?!\s)[^\x00-\x1f\x7f]+(?<!\s)(?!\n)$"
-"""On one line, without white space around it: nobody would see that "ann" and "ann " are two users."""
+"""On one line, without white space around it: otherwise "ann" and "ann " would be two users that look the same."""
 
 
 @dataclass(frozen=True)
@@ -357,7 +360,7 @@ class Memory:
             "Where vectors are kept and compared; null: pgvector where storage.url is PostgreSQL's, else sqlite."
         ),
     ] = None
-    thresholds: Annotated[MemoryThresholds, Doc("What is kept and what is shown.")] = field(
+    thresholds: Annotated[MemoryThresholds, Doc("Limits for storing and showing memories.")] = field(
         default_factory=MemoryThresholds
     )
 
@@ -375,9 +378,9 @@ INSTRUCTIONS_ELSEWHERE: Final = (
 
 @dataclass(frozen=True)
 class SubAgent:
-    """An agent that this one may give work to, in a session of its own."""
+    """An agent to which this one may give tasks; each task runs in a separate session."""
 
-    description: Annotated[str, MinLength(1), Doc("What it is for; the model chooses by it.")]
+    description: Annotated[str, MinLength(1), Doc("The purpose of the agent; the model uses it to choose.")]
     config: Annotated[
         str | None,
         Doc(
@@ -433,7 +436,7 @@ class Config:
         Doc("A model name (run by litellm), or a Ref to a model component."),
     ]
     name: Annotated[str, Doc("The agent's name; `{{agent_name}}` in prompts.")] = "zeus"
-    description: Annotated[str, Doc("What the agent is for; `zeus plan` shows it.")] = ""
+    description: Annotated[str, Doc("The purpose of the agent; `zeus plan` shows it.")] = ""
     mode: Annotated[Mode, Doc("agent does, ask only reads, plan reads and plans.")] = "agent"
     instructions: Annotated[
         str | InstructionsFile | None,
@@ -505,7 +508,7 @@ class Config:
         Doc("What counts the model's tokens; null: what its profile says (tokenizer)."),
     ] = None
     limits: Annotated[Limits, Doc("When a run stops by itself.")] = field(default_factory=Limits)
-    secrets: Annotated[Secrets, Doc("What the model is shown of known secrets.")] = field(
+    secrets: Annotated[Secrets, Doc("How known secrets are shown to the model.")] = field(
         default_factory=Secrets
     )
     retry: Annotated[Retry, Doc("How a failed model call is repeated.")] = field(default_factory=Retry)

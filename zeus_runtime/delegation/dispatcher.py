@@ -103,7 +103,7 @@ class Dispatcher:
         if thread is None:
             return ToolResult(
                 f"This run has started {limits.max_subagents} agents, which is the most it may"
-                " (limits.max_subagents). Go on without further ones.",
+                " (limits.max_subagents). Continue without further ones.",
                 is_error=True,
             )
         try:

@@ -21,7 +21,7 @@ from zeus_runtime.tools.worker_process import Apart, ApartError
 Form: TypeAlias = Literal["markdown", "text", "code"]
 
 VERSION: Final = 1
-"""Raised when the same file would give another text; what was made with an older one is made again."""
+"""Increase it if the same file would give another text; texts of an older version are then converted again."""
 
 MAX_BYTES: Final = 100_000_000
 _MAX_UNPACKED: Final = 500_000_000

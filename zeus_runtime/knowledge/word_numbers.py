@@ -30,7 +30,7 @@ _LONG: Final = 16
 _LOWER: Final = np.uint64(0x2020202020202020)
 """The bit that makes a letter small; digits have it."""
 _MULTIPLIERS: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
-"""Odd, so that words of up to eight bytes have keys of their own; of longer ones two share one in 2^64."""
+"""Odd, so that words of up to eight bytes have unique keys; two longer words share a key with a chance of 1 in 2^64."""
 
 
 def word_numbers(text: str) -> NDArray[np.uint32]:

@@ -61,11 +61,11 @@ class Embedded:
 
 @dataclass(frozen=True)
 class WorkerFactory:
-    """How a worker process makes a model.
+    """Creates a model in a worker process.
 
     Args:
-        function: ``module:function``; it gives the ``Embedder``, and is importable there.
-        arguments: what it is called with; JSON.
+        function: ``module:function``; it returns the ``Embedder``, and must be importable there.
+        arguments: its arguments, as JSON.
     """
 
     function: str
@@ -83,11 +83,11 @@ class Embedder(ABC):
     dimension: int
     calibration: Calibration
     quick: bool = False
-    """Answers in a millisecond, offline: a write waits for it. What is not quick is written later (backfilled)."""
+    """Answers in a millisecond, offline, so a write waits for it. Slower models write vectors later (backfill)."""
     worker: WorkerFactory | None = None
-    """How worker processes make the same model, for one that embeds on the interpreter's own thread: an ingest of many
-    texts then uses further processors. None: it waits for others, or uses several processors by itself.
-    A subclass that changes ``embed`` says it anew: workers do not know of it."""
+    """Creates the same model in worker processes, if it embeds on the interpreter's thread, so that an ingest of many
+    texts uses further processors. None: it waits for a service, or uses several processors by itself.
+    A subclass that changes ``embed`` must set it again, because workers would create the original class."""
 
     @abstractmethod
     async def embed(self, texts: Sequence[str], *, purpose: Purpose) -> Vectors:

@@ -34,7 +34,7 @@ VISIBILITIES: Final[tuple[Visibility, ...]] = get_args(Visibility)
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 DOCUMENTS: Final[frozenset[Source]] = frozenset({"knowledge_base", "project_resource"})
-"""Sources whose text nobody in the conversation said."""
+"""Sources whose text does not come from the conversation."""
 
 
 @dataclass(frozen=True)

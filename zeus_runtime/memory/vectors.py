@@ -43,10 +43,10 @@ class VectorQuery:
 
     Args:
         vector: shape (dimension,), float32, length 1.
-        reach: who asks may see this; empty means nothing.
-        user_id: who asks, for the parts of the reach that cover own items only.
-        memory_type: this type only; None for all.
-        at_least: items with a smaller cosine need not be given by ``nearest``, which can spare a store much work.
+        reach: the places that the caller may see; empty means none.
+        user_id: the caller, for the parts of the reach that cover only their own items.
+        memory_type: only this type; None for all.
+        at_least: ``nearest`` may leave out items with a smaller cosine, which can save a store much work.
     """
 
     vector: NDArray[np.float32]
@@ -58,32 +58,35 @@ class VectorQuery:
 
 
 class AtHand(ABC):
-    """The vectors of one part of a query's reach, kept in the process, each in a slot that is never used again.
+    """The vectors of one part of a query's reach, kept in the process, each in a slot that is never reused.
 
-    ``kept`` is what the slots belong to: where it is another object, they are other slots.
+    The slots belong to the object ``kept``: another object has other slots.
     """
 
     kept: object
 
     @abstractmethod
     def ids(self, start: int) -> Sequence[str]:
-        """The items of the slots from ``start`` on."""
+        """Return the items in the slots from ``start`` on."""
 
     @abstractmethod
     def slots(self, ids: Sequence[str]) -> NDArray[np.intp]:
-        """Where the vectors of these items are now; -1 where there is none."""
+        """Return the slots of these items; -1 for an item without a vector."""
 
     @abstractmethod
     def at_most(self) -> NDArray[np.float32]:
-        """By slot, what the cosine cannot exceed, its rounding included; -inf for what is not within the query."""
+        """Return for each slot an upper bound of the cosine, rounding included; -inf for items outside the query."""
 
     def at_most_of(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
-        """As ``at_most`` of these slots, after it and no higher: what takes less than to compare them is worth it."""
+        """Return bounds of these slots, at most those of ``at_most``, which was called before.
+
+        Override it if a closer bound costs less than the cosine.
+        """
         return self.cosines(slots)
 
     @abstractmethod
     def cosines(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
-        """The cosines themselves; -inf for what is not within the query."""
+        """Return the cosines of these slots; -inf for items outside the query."""
 
 
 class VectorStore(ABC):
@@ -97,33 +100,33 @@ class VectorStore(ABC):
 
     @abstractmethod
     def prepare(self, connection: Connection) -> None:
-        """Make what is not there yet.
+        """Create the tables or folders that do not exist yet.
 
         Raises:
-            MissingError: an extension, a library or the right to make it is missing; says which.
+            MissingError: an extension, a library or a right is missing; the message names it.
         """
 
     def index(self, connection: Connection) -> None:
-        """Make what takes long, such as an index, while others read and write; after ``prepare``, in no transaction.
+        """Build slow things, such as an index, while others read and write; after ``prepare``, outside a transaction.
 
-        Searches are answered without it.
+        Searches also work without it.
         """
         return
 
     @abstractmethod
     def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
-        """Keep the vectors, in place of those that the items had."""
+        """Store the vectors, replacing older vectors of the items."""
 
     @abstractmethod
     def remove(self, connection: Connection, ids: Collection[str]) -> None:
-        """Forget the vectors of these items; an item without a vector is skipped."""
+        """Remove the vectors of these items; items without a vector are skipped."""
 
     @abstractmethod
     def nearest(self, connection: Connection, query: VectorQuery) -> Iterator[tuple[str, float]]:
-        """Items by cosine, the greatest first, as far as the caller reads: (id, cosine).
+        """Yield (id, cosine) by cosine, greatest first, as far as the caller reads.
 
-        Exact: an item that comes later is at most as near as the last one. So a caller that ranks by more than the
-        cosine can read on until no unseen item can win.
+        The order is exact: a later item is never nearer than an earlier one. So a caller that ranks by more than the
+        cosine can read until no unseen item can win.
         """
 
     @abstractmethod

@@ -84,5 +84,5 @@ def blamed(name: str, error: Exception) -> MiddlewareError:
     """``error`` as the fault of the middleware ``name``."""
     return MiddlewareError(
         f"the middleware {name!r} failed: {type(error).__name__}: {error}",
-        remedy="Take it out of `middlewares:` or repair its plugin; the run can be taken up again with --continue.",
+        remedy="Take it out of `middlewares:` or repair its plugin; then resume the run with --continue.",
     )

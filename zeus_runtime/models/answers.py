@@ -45,7 +45,7 @@ def no_answer(message: BaseMessage, finish_reason: str) -> AnswerError | None:
         return AnswerError(
             f"the provider's content filter stopped the answer{kept}",
             code="answer_filtered",
-            remedy="Go on with --continue and a prompt that is worded otherwise, or use another model.",
+            remedy="Resume with --continue and another prompt, or use another model.",
             text=text if text.strip() else "",
         )
     if text.strip() or calls_of(message):

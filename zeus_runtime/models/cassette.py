@@ -106,13 +106,13 @@ def call_line(
     response: ModelResponse,
     redact: Callable[[JSON], JSON],
 ) -> str:
-    """The line of one finished call.
+    """Return the line of one finished call.
 
     Args:
-        request: as ``normalised`` gives it.
-        previous: the messages of the previous line, as they were sent; those that begin this request too are counted
-            (``same``) instead of written again, so that a cassette grows with the conversation and not its square.
-        pieces: what streamed before the response.
+        request: the result of ``normalised``.
+        previous: the messages of the previous line, as they were sent. If this request begins with the same messages,
+            only their number is written (``same``), so a cassette grows with the conversation and not with its square.
+        pieces: the pieces that streamed before the response.
         response: the answer.
         redact: masks secrets in a JSON value.
     """

@@ -28,10 +28,10 @@ def can_scale() -> bool:
 
 
 def scaled(data: bytes, side: int, max_bytes: int) -> dict[str, Any]:
-    """A picture of at most ``side`` pixels on a side and ``max_bytes``: its media type, and its bytes in base64.
+    """Return a picture of at most ``side`` pixels on a side and ``max_bytes``: its media type, and its bytes in base64.
 
-    What was without loss stays so (a screenshot's letters) where that fits. It stands as its camera says. Of a moving
-    one it is the first picture.
+    Lossless pictures, such as screenshots with text, stay lossless if that fits. The picture is rotated as its camera's
+    metadata says. Of an animation, only the first frame is used.
 
     Raises:
         ValueError: it has more pixels than ``MAX_PIXELS``.

@@ -23,7 +23,7 @@ class ToolSchema:
 
 @dataclass(frozen=True)
 class CachePoints:
-    """Where a request's prefix is worth keeping, for providers that cache only what they are told to.
+    """The places where a request's prefix should be cached, for providers that cache only on request.
 
     Args:
         tools: after the last tool schema.
@@ -46,11 +46,11 @@ class ModelRequest:
         system: the assembled system prompt, its sections joined; sections 1-6 come first and stay
             byte-identical.
         messages: the conversation, LangChain messages, without the system prompt.
-        tools: what the model may call.
+        tools: the tools that the model may call.
         stable_system_length: how many leading characters of ``system`` are sections 1-6 (for prompt caching).
         settings: per-call provider settings (temperature, max_tokens, ...), over the model's options.
-        purpose: ``turn`` for the agent's own calls; a policy's own calls name themselves (``summary``).
-        cache_points: what to ask the provider to cache; None asks for nothing.
+        purpose: ``turn`` for the agent's calls; a policy's calls have another name (``summary``).
+        cache_points: the places to cache; None for none.
     """
 
     system: str
@@ -138,11 +138,11 @@ ModelPiece: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | Retrying | 
 class Model(Protocol):
     """A chat model. Third parties satisfy this; ``zeus_runtime.testing`` has its conformance class.
 
-    ``stream`` is called afresh for every request, may run concurrently, closes its connection when the iterator
-    is closed or its task cancelled, and raises only ``ModelError`` for what the provider did.
+    ``stream`` is called for every request and may run concurrently. It closes its connection when the iterator is
+    closed or its task is cancelled, and raises only ``ModelError`` for failures of the provider.
 
-    A model may also have ``async check() -> None``, which raises a ``ModelError`` when no call could succeed (a key is
-    missing) and calls nobody; ``zeus doctor`` asks it.
+    A model may also have ``async check() -> None``. It raises a ``ModelError`` if no call could succeed (a key is
+    missing), without sending a request; ``zeus doctor`` calls it.
     """
 
     @property

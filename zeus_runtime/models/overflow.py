@@ -1,8 +1,8 @@
 """Which provider errors mean "the request does not fit the context window", and the token counts they state.
 
 ``SAYINGS`` is data: one row per wording, with where it was seen. ``tests/models/overflow_messages.json`` holds whole
-messages. The first row that fits names the provider; the numbers come from its named groups ``used`` and ``limit``,
-and where the message splits the request into input and output, the input parts are what counts.
+messages. The first matching row names the provider, and its named groups ``used`` and ``limit`` give the numbers. If a
+message splits the request into input and output, only the input counts.
 """
 
 from __future__ import annotations

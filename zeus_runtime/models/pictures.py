@@ -23,7 +23,7 @@ MAX_SIDE: Final = 8_000
 """Pixels; Anthropic's limit, again the lowest."""
 
 MOST_PICTURES: Final = 20
-"""Of one message: what Bedrock takes in a request."""
+"""The maximum per message: Bedrock's limit for a request."""
 _SHRUNK: Final = {"anthropic": (2_000, 1_568)}
 """Beyond how many pixels on a side a picture is made smaller, and how many it has then: Anthropic refuses more than 20
 pictures if one is larger, and itself makes them so small before its models see them ("Vision"). Others get the size
@@ -139,8 +139,8 @@ class Fit:
     """How large pictures are sent to a provider.
 
     Args:
-        beyond: pixels on a side; what has more is made smaller, as is what has too many bytes.
-        side: pixels on its longer side afterwards.
+        beyond: pictures with more pixels on a side, or with too many bytes, are made smaller.
+        side: pixels on the longer side afterwards.
     """
 
     beyond: int

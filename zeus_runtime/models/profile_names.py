@@ -1,7 +1,8 @@
-"""How a model's name is read: the table keys it may stand under, its provider, its tokenizer.
+"""Interprets a model's name: its possible keys in the tables, its provider, its tokenizer.
 
-The rules are data. The key order is litellm's own (``get_model_info_helper`` in its ``utils.py``, 1.106): the name
-as written, without its provider, then both without what only marks a route, a region, a version or a snapshot.
+The rules are data. The order of the keys is litellm's (``get_model_info_helper`` in its ``utils.py``, 1.106): the name
+as written, the name without its provider, then both without parts that only mark a route, a region, a version or a
+snapshot.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _ANY: Final = ("github", "litellm_proxy")
 """Prefixes that name no provider of the table: they pass on to whichever has the model."""
 
 _BORROWS: Final = {"azure_ai": ("azure_ai", "azure", "openai"), "vertex_ai_beta": ("vertex_ai",)}
-"""Providers that also sell what stands under another's name."""
+"""Providers that also sell models listed under another provider's name."""
 
 _FAMILIES: Final = (
     ("vertex_ai-", "vertex_ai"),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from zeus_runtime.notice import Notice
 
 FALLBACK_INPUT_TOKENS: Final = 64_000
-"""The input limit of a model nobody knows (SPEC section 6)."""
+"""The assumed input limit of an unknown model (SPEC section 6)."""
 
 CHAT_MODES: Final = ("chat", "responses", "completion")
 """litellm's words for models that answer a conversation."""

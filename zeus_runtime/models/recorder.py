@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class Recorder:
     """``model``, each of its finished calls appended to the cassette ``path`` before its response is handed on.
 
-    An existing cassette is continued, so a resumed run completes its recording. What a repeated call streamed before
-    it failed is not recorded, and neither is a call that fails or is cancelled.
+    An existing cassette is continued, so a resumed run completes its recording. Failed and cancelled calls are not
+    recorded; of a retried call, the pieces before the failure are not recorded either.
 
     Args:
         model: any model.
@@ -95,6 +95,6 @@ class Recorder:
         except OSError as error:
             raise RunError(
                 f"the cassette {self._path} cannot be written: {error.strerror}",
-                remedy="Make room, or go on with --continue and without --record.",
+                remedy="Make room, or resume with --continue and without --record.",
             ) from error
         self._previous = asked["messages"]

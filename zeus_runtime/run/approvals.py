@@ -42,7 +42,7 @@ class ApprovalNeededError(ZeusError):
         calls = ", ".join(f"{each.tool} ({each.id})" for each in pending)
         super().__init__(
             f"{len(pending)} {'call waits' if len(pending) == 1 else 'calls wait'} for approval: {calls}",
-            remedy=f"Decide and go on with `zeus resume {session} --decide ID=approve` or `--decide ID=reject:REASON`."
+            remedy=f"Decide and resume with `zeus resume {session} --decide ID=approve` or `--decide ID=reject:REASON`."
             " To run tools without asking, pass `--yes` for one run, or write `approvals: run_everything` in the"
             " config.",
         )

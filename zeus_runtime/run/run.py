@@ -390,7 +390,7 @@ class Run:
         if self.steps >= limits.max_steps:
             raise LimitError(
                 f"the run reached limits.max_steps = {limits.max_steps}",
-                remedy="Go on with --continue, or raise limits.max_steps.",
+                remedy="Resume with --continue, or raise limits.max_steps.",
             )
 
 

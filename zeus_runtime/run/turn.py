@@ -258,7 +258,7 @@ class Session:
             # A mode's restrictions must also hold after an interruption.
             raise UsageError(
                 f"the run of {self._thread.session} was begun in {begun} mode, not in {mode} mode",
-                remedy=f"Take it up in {begun} mode, or give a prompt to go on in another.",
+                remedy=f"Resume it in {begun} mode, or give a prompt to continue in another mode.",
             )
         last = transcript.last
         run_id = transcript.run_of_last if last else ""
@@ -276,8 +276,8 @@ class Session:
         if not state.values and (unanswered := transcript.unanswered) is not None:
             return self._start(unanswered, run_id), run_id
         raise UsageError(
-            f"the last run of {self._thread.session} ended; there is nothing to take up",
-            remedy="Give a prompt to go on with the conversation.",
+            f"the last run of {self._thread.session} ended; there is nothing to resume",
+            remedy="Give a prompt to continue the conversation.",
         )
 
     def _start(self, cursor: int, run_id: str) -> dict[str, Any]:
@@ -337,7 +337,7 @@ class Session:
                 raise
             raise LimitError(
                 f"the run reached limits.timeout_seconds = {limits.timeout_seconds:g}",
-                remedy="Go on with --continue, or raise limits.timeout_seconds.",
+                remedy="Resume with --continue, or raise limits.timeout_seconds.",
             ) from error
 
     @property
@@ -362,7 +362,7 @@ class Session:
 def interrupted(session: str, details: Mapping[str, Any]) -> RunFailed:
     """The terminal event of a cancelled run."""
     return _failure(
-        CancelledRunError("the run was interrupted", remedy="Go on with --continue."), session, details
+        CancelledRunError("the run was interrupted", remedy="Resume with --continue."), session, details
     )
 
 

@@ -104,7 +104,7 @@ class SessionLifecycle:
             if len(kept) == len(on_line):
                 raise UsageError(
                     f"nothing comes after message {to} of {session}",
-                    remedy="Go on with --continue, or say --before to word it anew.",
+                    remedy="Resume with --continue, or use --before to change the prompt.",
                 )
             await self.saver.adelete_thread(session)
             await roll_back(self.log, thread, kept[-1].seq if kept else 0)

@@ -157,7 +157,7 @@ async def decide(log: ThreadLog, session: str, decisions: Mapping[str, Decision]
         for pending, decision in zip(checked, decisions.values(), strict=True):
             undecided = update(_approval).where(_of(pending), _approval.c.verdict.is_(None))
             if connection.execute(undecided.values(_decided(decision, now))).rowcount != 1:
-                raise UsageError(f"{pending.id} was decided by somebody else just now")
+                raise UsageError(f"{pending.id} was just decided elsewhere")
             found = _one(connection, _rows().where(_of(pending)))
             assert found is not None
             decided.append(found)
@@ -273,7 +273,7 @@ def _decidable(
         )
     if pending.withdrawn:
         raise UsageError(
-            f"{name} is no longer waiting: the conversation went on without it",
+            f"{name} is no longer waiting: the conversation continued without it",
             remedy=f"Those that wait: {waiting}.",
         )
     if pending.decision is not None:

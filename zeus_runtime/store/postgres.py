@@ -217,11 +217,11 @@ def explained_postgres_error(
     if is_lost:
         return RunError(
             f"the connection to the database {name!r} was lost: {cause}",
-            remedy="Go on with --continue when it is there again; what was stored is found.",
+            remedy="Resume with --continue when it is available again; everything stored is kept.",
         )
     return RunError(
         f"the database {name!r} failed: {cause}",
-        remedy="Check that it is a database of Zeus, reachable, writable and not full; then go on with --continue.",
+        remedy="Check that it is a database of Zeus, reachable, writable and not full; then resume with --continue.",
     )
 
 
@@ -266,7 +266,7 @@ _MEANINGS: Final = (
         None,
         _UNREACHABLE,
         "cannot be reached",
-        "Start it, or correct host and port in storage.url; a run that was cut off goes on with --continue.",
+        "Start it, or correct host and port in storage.url; then resume an interrupted run with --continue.",
     ),
     (
         "25006",

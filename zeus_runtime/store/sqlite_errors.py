@@ -17,7 +17,7 @@ _UNUSABLE: Final = {
 _FAILED: Final = {
     "SQLITE_FULL": (
         "has no room left",
-        "Make room on its disk and do it again; a run goes on with --continue.",
+        "Make room on its disk and try again; resume a run with --continue.",
     ),
     "SQLITE_CORRUPT": (
         "is damaged",
@@ -25,11 +25,11 @@ _FAILED: Final = {
     ),
     "SQLITE_BUSY": (
         "is locked by another process",
-        "Wait for it or end it, and do it again; a run goes on with --continue.",
+        "Wait for it or end it, and try again; resume a run with --continue.",
     ),
 }
 _OTHERWISE: Final = (
-    "Check that it is a database, reachable, writable and not full; then go on with --continue."
+    "Check that it is a database, reachable, writable and not full; then resume with --continue."
 )
 
 

@@ -5,8 +5,8 @@
         async def backend(self):
             yield MySandbox(...)
 
-The tests need pytest and nothing else: they run their own event loop. Whether hostile programs are contained is for the
-author's own tests: what harm is possible depends on the boundary.
+The tests need only pytest: they run their own event loop. Authors must write further tests of the isolation of hostile
+programs, because the possible attacks depend on the boundary.
 """
 
 from __future__ import annotations

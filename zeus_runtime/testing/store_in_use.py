@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ANN: Final = Caller("ann", "apollo", "owner", "s1")
-"""Who asks unless another one is named."""
+"""The default caller."""
 
 _WHEN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _ROUNDING: Final = 1e-5

@@ -1,9 +1,9 @@
 """The access policy: which files tools may read, list and change. Pure: it judges names and touches no disk.
 
-A file is judged by every name that leads to it, as the workspace resolves it: the path that was asked for, and the
-path below each mount (``/`` and the routes) that contains its real folder. Several layers judge it, and the strictest
-holds: the rules of ``workspace.access``, the floor that protects the agent's own configuration and keys, the path
-rules of components, and the policies of the agents above a sub-agent.
+A file is judged by every name that leads to it after the workspace has resolved it: the requested path, and the path
+below each mount (``/`` and the routes) that contains its real folder. It is judged by several layers, and the strictest
+ruling wins. The layers are the rules of ``workspace.access``, the floor that protects the agent's configuration and
+keys, the path rules of components, and the policies of the agents above a sub-agent.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from zeus_runtime.tools.paths import folded, join
 from zeus_runtime.tools.patterns import PartTest, PathTest, folded_glob, folded_part, has_magic, parts_of
 
 Right: TypeAlias = Literal["deny", "read", "ask", "write"]
-"""What tools may do: nothing; read; read, and write with an approval; read and write."""
+"""The right of tools: nothing; read; read, and write with an approval; read and write."""
 
 Kind: TypeAlias = Literal["read", "write"]
 
 KINDS: Final[tuple[Kind, ...]] = ("read", "write")
 
 ANY_TOOL: Final = "*"
-"""In place of a tool's name: it is not known which tool runs, as in a thread that a plugin started."""
+"""Used instead of a tool's name if the running tool is not known, as in a thread that a plugin started."""
 
 
 class Ruling(NamedTuple):
@@ -49,8 +49,8 @@ class Name(NamedTuple):
 
     Args:
         parts: of the path.
-        opened: how many leading parts a route of the YAML leads through; a ``.zeus`` among them protects nothing.
-        foreign: the file is outside of the workspace: rules about names hold, and rules about paths do not.
+        opened: how many leading parts belong to a route of the YAML; a ``.zeus`` among them protects nothing.
+        foreign: the file is outside of the workspace, so rules about names apply, but rules about paths do not.
     """
 
     parts: tuple[str, ...]
@@ -59,13 +59,13 @@ class Name(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """A file, by all its names.
+    """A file, with all its names.
 
     Args:
-        names: its virtual paths, or one that is ``foreign``; none for a file that nothing but ``host`` names.
+        names: its virtual paths, or one that is ``foreign``; none for a file that has only a ``host`` path.
         host: its real path on this machine.
-        below_git: how many parts of its path are below the git folder that it is in; None where it is in none, and for
-            reading.
+        below_git: how many parts of its path are below the git folder that contains it; None if there is no such
+            folder, and for reading.
     """
 
     names: tuple[Name, ...]
@@ -77,17 +77,17 @@ class AccessLayer(Protocol):
     """One source of rulings. The options of a tool component or middleware may give one (``access_layer(mode)``)."""
 
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
-        """Why ``tool`` may not access the file; None if this layer does not object.
+        """Return the ruling against ``tool``'s access to the file; None if this layer does not object.
 
         Args:
-            tool: the running tool; None for a file that the user names, and for what middlewares read; ``ANY_TOOL`` if
-                that is not known: what is denied or asked for with any tool must be so then.
+            tool: the running tool. None for a file that the user names or a middleware reads. ``ANY_TOOL`` if the tool
+                is not known; then every ``deny`` and ``ask`` for any tool must apply.
         """
         ...
 
 
 def strictest(rulings: Iterable[Ruling | None]) -> Ruling | None:
-    """The first denial, else the first question, else None."""
+    """Return the first ``deny``, else the first ``ask``, else None."""
     asked: Ruling | None = None
     for each in rulings:
         if each is not None and each.action == "deny":
@@ -101,9 +101,9 @@ class AccessRule:
     """A line of ``workspace.access``.
 
     Args:
-        pattern: a name that any part of a path may have (``*.pem``), or a path from ``/`` on if it holds a ``/``. It
-            also covers what is in a folder that it names.
-        right: what tools may do there.
+        pattern: a name that any part of a path may have (``*.pem``), or a path from ``/`` on if it contains a ``/``. If
+            it names a folder, it also covers the folder's contents.
+        right: the right of tools there.
     """
 
     pattern: str
@@ -122,19 +122,19 @@ class AccessRule:
 
     @cached_property
     def exactness(self) -> int:
-        """How many of its parts hold no wildcard."""
+        """The number of its parts without a wildcard."""
         return sum(not has_magic(part) for part in self.parts)
 
     @property
     def is_exact(self) -> bool:
-        """Whether it holds no wildcard at all."""
+        """Whether it has no wildcard."""
         return self.exactness == len(self.parts)
 
     def lifts(self, parts: tuple[str, ...], depth: int) -> bool:
-        """Whether it lifts the protection of the place that the first ``depth`` parts of a path name.
+        """Whether it lifts the protection of the place named by the first ``depth`` parts of a path.
 
-        A path without wildcards lifts what it names. A mere name lifts what has this name itself, not what is inside:
-        ``config`` must not open ``.git/config``.
+        A path without wildcards lifts the protection of that path. A plain name lifts it only for a file or folder of
+        that name, not for the contents: ``config`` must not open ``.git/config``.
         """
         if not self.is_exact or self.right == "deny" or depth <= 0:
             return False
@@ -148,11 +148,11 @@ class AccessRule:
         return folded_glob("/".join(self.parts), or_literal=self.right != "write")
 
     def fits(self, name: Name) -> bool:
-        """Whether it is about a file of that name."""
+        """Whether the rule applies to a file of that name."""
         return not (name.foreign and self.is_rooted) and self.depth(name.parts) > 0
 
     def depth(self, parts: tuple[str, ...]) -> int:
-        """How many leading parts of a path the pattern covers; 0 if it does not fit."""
+        """Return how many leading parts of a path the pattern covers; 0 if it does not match."""
         if not parts:
             return 0
         return _folder_depth(self, parts[:-1]) or self._covers(parts)
@@ -170,8 +170,8 @@ def _folder_depth(rule: AccessRule, parts: tuple[str, ...]) -> int:
 class AccessRules:
     """The rules of ``workspace.access``.
 
-    A ``deny`` that fits wins. Of the other fitting rules the one with the most parts without a wildcard holds; of two
-    with equally many, the stricter.
+    A matching ``deny`` wins. Of the other matching rules, the one with the most parts without a wildcard wins; of two
+    with equally many, the stricter one.
     """
 
     rules: tuple[AccessRule, ...] = ()
@@ -185,7 +185,7 @@ class AccessRules:
 
     @cached_property
     def _of(self) -> Mapping[Kind, Sequence[AccessRule]]:
-        """The rules that count: all rights but ``deny`` are alike to a reader."""
+        """The rules that matter for each kind of access: for reading, all rights except ``deny`` are equal."""
         return {"read": [rule for rule in self.rules if rule.right == "deny"], "write": self.rules}
 
     def _ruling(self, name: Name, kind: Kind) -> Ruling | None:
@@ -216,11 +216,11 @@ _ACTIONS: Final[Mapping[tuple[Right, Kind], Literal["ask", "deny"] | None]] = {
 
 @dataclass(frozen=True)
 class Patterns:
-    """A layer that lets tools read what patterns name, and no tool change it.
+    """A layer that lets tools read files that match patterns, but not change them.
 
     Args:
-        patterns: as in ``AccessRule``.
-        key: the option that has them.
+        patterns: in the form of ``AccessRule``.
+        key: the option with the patterns.
     """
 
     patterns: tuple[str, ...]
@@ -237,7 +237,7 @@ class Patterns:
 
 
 class Protected(NamedTuple):
-    """Why a file is on the floor, and whether it is also closed to reading."""
+    """Why the floor protects a file, and whether it also forbids reading."""
 
     why: str
     holds_keys: bool = False
@@ -251,16 +251,16 @@ _NAMES: Final = {
 }
 _ARCHIVE: Final = Protected("Zeus itself keeps its originals there")
 FLOOR_NAMES: Final = (".env*", *_NAMES)
-"""Names that are on the floor wherever they stand."""
+"""Names that the floor protects at any place in a path."""
 
 
 def is_floor_name(part: str) -> bool:
-    """Whether a part of a path is a name that is protected wherever it stands."""
+    """Whether a part of a path is a name that is protected anywhere."""
     return folded(part).startswith(".env") or folded(part) in _NAMES
 
 
 def is_key_name(part: str) -> bool:
-    """Whether a part of a path is a name that closes what it names, and all that is in it, to reading."""
+    """Whether a part of a path is a name whose file, or folder with all its contents, must not be read."""
     name = folded(part)
     return name.startswith(".env") or (name in _NAMES and _NAMES[name].holds_keys)
 
@@ -269,13 +269,13 @@ _MOST_FOLDERS: Final = 10_000
 
 
 class Deciding:
-    """The files on this machine that decide about a family of agents. Each config adds its own while it is planned.
+    """The files on this machine that decide about an agent and its sub-agents. Planning a config adds its files.
 
-    What is below a path that was added belongs to it.
+    A path that was added includes everything below it.
 
     Attributes:
-        keys: those that hold keys, as they were added.
-        added: all of them, as they were added; a name may be a glob pattern.
+        keys: the added paths that contain keys.
+        added: all added paths; a name may be a glob pattern.
     """
 
     def __init__(self) -> None:
@@ -303,9 +303,9 @@ class Deciding:
         *,
         holds_keys: bool = False,
     ) -> None:
-        """Protect whatever in a folder has a name that fits a glob pattern, whether it is there yet or not.
+        """Protect all names in a folder that match a glob pattern, whether they exist yet or not.
 
-        A file that is added by its path is judged by that alone.
+        A file that was added by its path is judged only by that.
         """
         self.added[f"{folder.rstrip('/')}/{pattern}"] = None
         self._found.clear()
@@ -313,7 +313,7 @@ class Deciding:
         at[pattern] = folded_part(pattern), Protected(why, holds_keys)
 
     def find(self, host: str) -> tuple[Protected, int] | None:
-        """Why the file at ``host`` is protected, and how many parts of its path are above the protected place."""
+        """Return why the file at ``host`` is protected, and how many parts of its path are below that place."""
         folder, _, name = host.rpartition("/")
         if not name:
             return None
@@ -334,11 +334,11 @@ class Deciding:
 
 @dataclass(frozen=True)
 class Floor:
-    """What no tool may change, and keys that none may read, unless a rule without wildcards names it.
+    """Files that no tool may change, and keys that no tool may read, unless a rule without wildcards names them.
 
     Args:
         deciding: files that decide about the agents.
-        rules: of ``workspace.access``, which may open what they name.
+        rules: the rules of ``workspace.access``, which may lift a protection.
     """
 
     deciding: Deciding
@@ -363,7 +363,7 @@ class Floor:
         )
 
     def _protections(self, reached: Reached) -> Iterator[tuple[Protected, list[tuple[Name, int]]]]:
-        """What protects a file, each with the file's names and how many of their parts name the protected place."""
+        """Yield a file's protections, each with its names and how many of their parts name the protected place."""
         for name in reached.names:
             for index, part in enumerate(map(folded, name.parts)):
                 if part.startswith(".env"):
@@ -385,12 +385,12 @@ _TELL: Final = "Tell the user what you would have it say; do not try another way
 
 @dataclass(frozen=True)
 class AccessPolicy:
-    """What an agent's tools may do with files: the strictest of its layers.
+    """Rules on the files that an agent's tools open; the strictest ruling of its layers wins.
 
     Args:
-        rules: of ``workspace.access``.
-        floor: what is protected without rules.
-        layers: of its components, such as the path rules of ``approve``.
+        rules: the rules of ``workspace.access``.
+        floor: the files that are protected without rules.
+        layers: the layers of its components, such as the path rules of ``approve``.
     """
 
     rules: AccessRules
@@ -398,7 +398,7 @@ class AccessPolicy:
     layers: tuple[AccessLayer, ...] = ()
 
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
-        """Why ``tool`` may not access a file; None if it may."""
+        """Return the ruling against ``tool``'s access to a file; None if it is allowed."""
         layers: tuple[AccessLayer, ...] = (self.floor, self.rules, *self.layers)
         return strictest(layer.ruling(reached, kind, tool) for layer in layers)
 

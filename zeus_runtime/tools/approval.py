@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 Answer: TypeAlias = Literal["approve", "reject"]
 
 AskMode: TypeAlias = Literal["run_everything", "allowlist", "ask"]
-"""How often a user is asked: never; but for what is on their allowlist; every time."""
+"""How often a user is asked: never; unless the tool is on their allowlist; every time."""
 
 STRICTNESS: Final[tuple[AskMode, ...]] = ("run_everything", "allowlist", "ask")
-"""Each asks at least what those before it ask."""
+"""Ordered: each mode asks at least as often as the ones before it."""
 
 
 @dataclass(frozen=True)
 class AskModes:
-    """How often a config asks, and what of it its user may choose (``ask_modes`` of a middleware's options).
+    """How often a config asks, and the modes that its user may choose (``ask_modes`` of a middleware's options).
 
     Args:
-        configured: what holds without a choice.
-        choices: what the user may choose.
+        configured: the mode if the user made no choice.
+        choices: the modes that the user may choose.
     """
 
     configured: AskMode
@@ -37,32 +37,32 @@ class AskModes:
 
     @classmethod
     def of(cls, configured: AskMode, choices: Sequence[AskMode] | None) -> AskModes:
-        """By default a user may choose what asks no less than the config."""
+        """By default a user may choose any mode that asks at least as often as the config's."""
         if choices is None:
             choices = STRICTNESS[STRICTNESS.index(configured) :]
         return cls(configured, tuple(each for each in STRICTNESS if each == configured or each in choices))
 
     def in_force(self, chosen: str | None) -> AskMode:
-        """What holds for a user who chose ``chosen``: their choice where they may, else the config's."""
+        """Return the mode for a user who chose ``chosen``: their choice if it is allowed, else the config's."""
         return next((each for each in self.choices if each == chosen), self.configured)
 
 
 @dataclass(frozen=True)
 class ApprovalRequest:
-    """What is to be approved.
+    """A request for a person's approval.
 
     Args:
-        tool: what would be done: a tool's name.
-        arguments: with what, as it would run.
-        place: where in the run it stands, the same whenever the run is taken up: ``ToolCall.place`` and, where one
-            call asks several things, something that tells them apart (``"17.elicitation-1"``).
+        tool: the name of the tool that would run.
+        arguments: the arguments that would run.
+        place: the request's place in the run, the same after every resume: ``ToolCall.place``, with a suffix if one
+            call asks several questions (``"17.elicitation-1"``).
         call_id: the tool call's id.
-        reason: why it is asked, for the person.
-        schema: the JSON Schema that changed arguments must fit; None: they cannot be changed.
+        reason: the reason for the question, shown to the person.
+        schema: the JSON Schema for changed arguments; None: they cannot be changed.
         may_remember: whether "always allow this tool" may be offered.
-        timeout_seconds: how long the answer may take, counted from the first asking; None: for ever.
-        on_timeout: what holds after that.
-        preview: what it would change, where the tool can tell.
+        timeout_seconds: how long the answer may take, from the first question on; None: for ever.
+        on_timeout: the decision after a timeout.
+        preview: the change that the call would make, if the tool can compute it.
     """
 
     tool: str
@@ -78,8 +78,8 @@ class ApprovalRequest:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the tool and its arguments, and of a question's form: what an answer is bound to."""
-        # An answer takes the form's defaults; a server may ask with another one when its call is made again.
+        """SHA-256 of the tool, its arguments, and a question's form; an answer is bound to it."""
+        # An answer uses the form's defaults, and a server may send another form when its call is repeated.
         form = [self.schema] if "." in self.place else []
         text = json.dumps([self.tool, self.arguments, *form], sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -87,14 +87,14 @@ class ApprovalRequest:
 
 @dataclass(frozen=True)
 class Decision:
-    """What was answered.
+    """The answer to an approval request.
 
     Args:
         answer: ``approve`` or ``reject``.
-        reason: of a rejection, for the model.
-        arguments: to run with instead.
-        instruction: something more that the model is told.
-        always: the user never wants to be asked about this tool again.
+        reason: the reason for a rejection, shown to the model.
+        arguments: arguments to run instead.
+        instruction: a further text for the model.
+        always: the user does not want to be asked about this tool again.
         by: ``user``; ``timeout``; ``earlier``: the user rejected the same call before.
     """
 
@@ -108,21 +108,21 @@ class Decision:
 
 @dataclass(frozen=True)
 class PendingApproval:
-    """A question as it is stored and shown; known secrets in it are masked.
+    """A request as it is stored and shown, with known secrets masked.
 
     Args:
-        id: what a decision names it by.
+        id: its id, which a decision names.
         session: the session that waits for it, which may be a sub-agent's.
-        run_id, place: where it stands.
-        digest: what the decision is bound to.
+        run_id, place: the run, and the place in it.
+        digest: the decision is bound to this digest.
         tool, arguments, call_id, reason, schema, may_remember, on_timeout: of the ``ApprovalRequest``.
-        created_ms, expires_ms: UTC milliseconds; no ``expires_ms``: it waits for ever.
-        decision: None while nobody decided.
+        created_ms, expires_ms: UTC milliseconds; without ``expires_ms`` it waits for ever.
+        decision: None until there is a decision.
         decided_ms: UTC milliseconds.
-        withdrawn: the conversation went on without it.
-        shown: ``Preview.digest`` of the change that was shown last, which the decision is bound to as well; empty where
-            the arguments were shown instead, None for a question from before there were digests.
-        preview: what the call would change now, for whoever is asked while the run waits; not stored.
+        withdrawn: the conversation continued without it.
+        shown: ``Preview.digest`` of the change that was shown last; the decision is bound to it too. Empty if the
+            arguments were shown instead, None for a request that is older than these digests.
+        preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
     """
 
     id: str
@@ -147,29 +147,29 @@ class PendingApproval:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still be decided, its time aside."""
+        """Whether it can still be decided, regardless of its timeout."""
         return self.decision is None and not self.withdrawn
 
     @property
     def is_question(self) -> bool:
-        """Whether it was asked in the middle of a call; the answer is arguments that fit ``schema``."""
+        """Whether a tool asked it during its call; the answer is then arguments that fit ``schema``."""
         return "." in self.place
 
     def problem_of(self, arguments: JSON) -> str | None:
-        """Why ``arguments`` cannot be run instead, or are no answer to the question; None if they can."""
+        """Return why ``arguments`` cannot be run instead or do not answer the question; None if they are valid."""
         if self.schema is None:
             return f"the arguments of {self.tool} cannot be changed"
         checked = fitted(self.tool, self.schema, arguments, fill=self.is_question)
         return checked if isinstance(checked, str) else None
 
     def problem_with(self, decision: Decision) -> str | None:
-        """Why it cannot be decided so; None if it can. A question is approved with an answer, not without one."""
+        """Return why the decision is not possible; None if it is. Approving a question needs an answer."""
         if decision.answer != "approve" or (decision.arguments is None and not self.is_question):
             return None
         return self.problem_of(decision.arguments or {})
 
     def as_json(self) -> dict[str, Any]:
-        """What whoever decides needs to know."""
+        """Return the data that a person or a program needs for the decision."""
         return {
             "id": self.id,
             "session": self.session,
@@ -184,10 +184,10 @@ class PendingApproval:
 
 
 def fitted(tool: str, schema: Mapping[str, JSON], arguments: JSON, *, fill: bool) -> dict[str, JSON] | str:
-    """What a person wrote as ``schema`` wants it, or what is wrong with it.
+    """Convert a person's arguments to the types of ``schema``, or return a text with their problems.
 
     Args:
-        fill: whether what is missing is what the schema names as its default.
+        fill: whether missing arguments get the schema's defaults.
     """
     from zeus_runtime.tools.dispatch import validate_arguments
     from zeus_runtime.tools.tool import Tool
@@ -207,28 +207,28 @@ def fitted(tool: str, schema: Mapping[str, JSON], arguments: JSON, *, fill: bool
 
 
 class ApprovalChannel(Protocol):
-    """A person, or a program in a person's place, who can be asked while a run waits."""
+    """A person, or a program acting for a person, that can be asked while a run waits."""
 
     async def ask(self, pending: PendingApproval) -> Decision | None:
-        """The answer; None leaves the question open, and the run ends until it is decided.
+        """Return the answer. None leaves the request open: the run ends, and can be resumed after a decision.
 
-        Several questions may be asked at the same time.
+        Several requests may be asked at the same time.
         """
         ...
 
 
 Judge: TypeAlias = "Callable[[ToolCall], Awaitable[bool]]"
-"""Whether a call needs somebody's approval."""
+"""Whether a call needs approval."""
 
 
 class Approvals(Protocol):
-    """How a component asks the user (``RunContext.approvals``, ``ToolRun.approvals``): one way for all."""
+    """Asks the user; the one way for all components (``RunContext.approvals``, ``ToolRun.approvals``)."""
 
     async def ask(self, request: ApprovalRequest) -> Decision:
-        """The decision: the stored one where there is one, else what is answered now.
+        """Return the stored decision if there is one, else ask now.
 
-        Where nobody can answer now, the call ends here with ``ApprovalPending``, which must not be caught: the run's
-        other calls finish, the run ends with ``approval_needed``, and whoever takes it up makes the call again.
+        If no person can answer now, this raises ``ApprovalPending``, which must not be caught. The run's other calls
+        finish, the run ends with ``approval_needed``, and a resumed run makes the call again.
         """
         ...
 
@@ -237,30 +237,31 @@ class Approvals(Protocol):
         ...
 
     async def mode(self, modes: AskModes) -> AskMode:
-        """How often the user is asked: the stored choice where the config lets them choose it, else the config's."""
+        """Return how often the user is asked: their stored choice if the config allows it, else the config's mode."""
         ...
 
     async def settled(self, request: ApprovalRequest, *, waits_on: bool = False) -> Decision | None:
-        """What was decided on a call that needs no approval now, or no more; None if nothing was.
+        """Return the stored decision about a call that does not need approval now; None if there is none.
 
-        What the user decided of a call holds, whatever the rules, the allowlist or the mode have become since. A
-        question about it that is still open is withdrawn.
+        A user's decision stays valid, even if the rules, the allowlist or the mode have changed since. A request for
+        the call that is still open is withdrawn.
 
         Args:
-            waits_on: it is not withdrawn but asked, as ``ask`` does: no word of the user's made it needless.
+            waits_on: ask an open request, as ``ask`` does, instead of withdrawing it; for a call that needs no approval
+                although no rule or choice of the user allows it.
         """
         ...
 
     def judged_by(self, judge: Judge) -> None:
-        """Let ``judge`` say of each call, before it is made, whether it needs approval (the event ``tool_call``)."""
+        """Use ``judge`` to find out before each call whether it needs approval (for the event ``tool_call``)."""
         ...
 
 
 class ApprovalPending(BaseException):
-    """Nobody has decided yet: no error, the call waits. Like a cancellation it passes through ``except Exception``.
+    """The call waits for a decision. Not an error: like a cancellation, it passes through ``except Exception``.
 
     Args:
-        pending: what waits for a decision.
+        pending: the requests that wait for a decision.
     """
 
     def __init__(self, pending: Sequence[PendingApproval]) -> None:

@@ -1,4 +1,4 @@
-"""Replacing a file in one step: readers see the old content or the new, never a part, and a crash leaves no litter."""
+"""Replaces a file in one step: readers see the old or the new content, never a part; a crash leaves no extra files."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ TEMPORARY_SUFFIX = ".zeus-tmp"
 
 
 Identity: TypeAlias = tuple[int, int, int, int]
-"""Device, inode, size and modification time in nanoseconds: what tells that a file is still the one that was read."""
+"""Device, inode, size and modification time in nanoseconds; equal values mean that the file is unchanged."""
 
 
 def identity(status: os.stat_result) -> Identity:
-    """The identity of a file from its status."""
+    """Return the identity of a file from its status."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
@@ -23,13 +23,13 @@ def replace(
 ) -> None:
     """Put ``data`` under ``name`` in the open ``directory``, durably.
 
-    Where the system has them (Linux), the bytes go to an unnamed file first, so that a crash while writing leaves
-    nothing; the name appears at the very end. Mode (and, for root, the owner) are those of ``old``.
+    If the system supports it (Linux), the bytes are first written to an unnamed file, so that a crash leaves no file
+    behind; the name is set at the very end. Mode (and, for root, the owner) are those of ``old``.
 
     Args:
         directory: file descriptor of the folder; nothing is looked up by path.
         old: status of the file that is replaced, None for a new one.
-        before_publish: called when the data is safe on disk; raises to leave everything as it was.
+        before_publish: called when the data is safe on disk; raises to leave the old file unchanged.
 
     Raises:
         OSError: the system refused; the old file is untouched.

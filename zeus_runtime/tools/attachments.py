@@ -1,4 +1,4 @@
-"""Files as they were when a message named them or a tool gave them: kept once, under a name made of their content."""
+"""Keeps files as they were when a message named them or a tool returned them: once, under a name from their content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.workspace import WorkspaceFiles
 
 ROUTE: Final = "/attached_files/"
-"""Where they are kept; the agent's own folder of this name would be hidden by it."""
+"""The virtual folder of kept files; it hides a folder of this name in the workspace."""
 
 Kind: TypeAlias = Literal["resource", "attachment"]
 
@@ -25,17 +25,17 @@ _KEPT: Final = re.compile(rf"({ROUTE}[0-9a-f]{{16}}/)[^/]+\Z")
 
 @dataclass(frozen=True)
 class Reference:
-    """A file that a message brought along.
+    """A file that a message names or attaches.
 
     Args:
         kind: ``resource`` (``@path``) or ``attachment``.
-        path: what the user wrote, or the attached file's name.
-        handle: under which the model can read it with its file tools: a resource's own path, an attachment's copy.
-        copy: the path of the bytes as they were.
-        digest: of the bytes, SHA-256 in hex; of a folder's list of names.
-        problem: why there is nothing to show; the rest is then empty.
-        folder: it is a folder, and the copy a list of what is in it.
-        picture: what of it a model that sees is shown.
+        path: the path that the user wrote, or the attached file's name.
+        handle: the path for the model's file tools: a resource's path, or an attachment's copy.
+        copy: the path of the kept bytes.
+        digest: SHA-256 of the bytes in hex; for a folder, of its list of names.
+        problem: why there is nothing to show; the other fields are then empty.
+        folder: it is a folder, and the copy is a list of its contents.
+        picture: the picture for models that support pictures.
     """
 
     kind: Kind
@@ -49,7 +49,7 @@ class Reference:
     picture: Picture | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The form that the log keeps; empty fields are left out, and pictures are with their message."""
+        """Return the form for the log: without empty fields, and without pictures, which are in their message."""
         return {key: value for key, value in asdict(self).items() if value and key != "picture"}
 
     @classmethod
@@ -58,10 +58,10 @@ class Reference:
 
 
 def keep(data: bytes, name: str, files: WorkspaceFiles) -> str:
-    """Keep ``data`` and give its path; what is there already stays as it is.
+    """Keep ``data`` and return its path; an existing copy stays unchanged.
 
     Args:
-        name: what the file was called; a path's last part counts.
+        name: the file's name; of a path, the last part counts.
 
     Raises:
         WorkspaceError: it cannot be written.
@@ -79,7 +79,7 @@ def keep(data: bytes, name: str, files: WorkspaceFiles) -> str:
 
 
 def beside(path: str, name: str) -> str | None:
-    """A path for what is made of a kept file's bytes, which goes with the file; None for one that is not ``keep``'s."""
+    """Return a path for a file derived from a kept file and removed with it; None if ``keep`` did not make ``path``."""
     kept = _KEPT.match(path)
     return None if kept is None else f"{kept[1]}{_MADE}{name}"
 

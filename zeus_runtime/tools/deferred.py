@@ -1,7 +1,7 @@
-"""Deferred tools: listed by name and one line; the model asks for the schemas of those it wants to call.
+"""Deferred tools: they are listed by name and one line, and the model loads the schemas of those it wants to call.
 
-What was asked for stands in the results of ``load_tool_schema``, hence in the thread's log: a resumed run and the next
-one know it without any state of their own.
+The loaded schemas are in the results of ``load_tool_schema``, so in the thread's log. A resumed run and the next run
+read them there and need no further state.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from zeus_runtime.tools.tool import JSON, Tool, ToolResult, ToolRun
 
 LOADER: Final = "load_tool_schema"
-"""The tool that gives a deferred tool's schema."""
+"""The tool that returns a deferred tool's schema."""
 
 _STATE: Final = "loaded_tool:"
 
@@ -23,13 +23,13 @@ def is_loaded(tool: Tool, state: Callable[[str], JSON]) -> bool:
     """Whether the model may call ``tool``: it is not deferred, or the thread has its schema.
 
     Args:
-        state: what tools keep with the thread, by name.
+        state: returns the values that tools keep with the thread, by name.
     """
     return not tool.deferred or bool(state(_STATE + tool.name))
 
 
 def schema_result(tools: Sequence[Tool]) -> ToolResult:
-    """The schemas of ``tools`` as the model reads them; from the next model call on it may call them."""
+    """Return the schemas of ``tools`` as text for the model; from the next model call on it may call them."""
     parts = ["From your next answer on you can call:"]
     for tool in tools:
         schema = json.dumps(tool.parameters, ensure_ascii=False, separators=(",", ":"))
@@ -38,16 +38,16 @@ def schema_result(tools: Sequence[Tool]) -> ToolResult:
 
 
 def not_called(schema: ToolResult) -> ToolResult:
-    """The result of a call of a tool whose schema the model had not seen, and now has."""
+    """Return the result for a call of a tool whose schema the model had not loaded; it contains the schema."""
     said = "Nothing was done: here are the parameters; call it again."
     return replace(schema, content=f"{said}\n\n{schema.content}", is_error=True)
 
 
 def loader(available: Callable[[], Sequence[Tool]]) -> Tool:
-    """The tool ``load_tool_schema``.
+    """Return the tool ``load_tool_schema``.
 
     Args:
-        available: the agent's tools now.
+        available: returns the agent's current tools.
     """
 
     async def load_tool_schema(names: Sequence[str], run: ToolRun) -> ToolResult:
@@ -59,7 +59,7 @@ def loader(available: Callable[[], Sequence[Tool]]) -> Tool:
         for name in dict.fromkeys(names):
             tool = deferred.get(name)
             if tool is None:
-                problems.append(f"{name} is no tool whose schema is left out.")
+                problems.append(f"{name} is not a tool with a deferred schema.")
             elif refusal := permitted(tool, run.mode):  # type: ignore[arg-type]
                 problems.append(refusal)
             else:

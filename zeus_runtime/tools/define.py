@@ -53,20 +53,20 @@ def tool(
 
     The name is the function's, the description its docstring, the parameters its signature with the docstring's
     ``Args:``. A parameter named ``run`` receives the ToolRun and is not shown to the model. A synchronous function runs
-    in a thread of its own. Arguments arrive as the annotations say (dataclasses and pydantic models are built).
+    in a new thread. Arguments are converted to the annotated types (dataclasses and pydantic models are built).
 
     Args:
         fn: sync or async; returns text, a ToolResult, None or JSON.
         name: the tool's name, instead of the function's.
-        description: what the model reads, instead of the docstring.
+        description: the text for the model, instead of the docstring.
         parameters: an object schema, instead of the signature's; the function then receives plain JSON.
-        category: the row of the mode table that rules it.
-        access: ``read`` when it changes nothing outside the thread.
-        replayable_arguments: names of large arguments that can be had again elsewhere.
+        category: its row in the mode table.
+        access: ``read`` if it changes nothing outside the thread.
+        replayable_arguments: names of large arguments that can be read again elsewhere.
         replayable_result: the same call fetches the same result again.
         timeout_seconds: how long one call may take; a sync function's thread cannot be stopped, only left behind.
-        preview: sync or async, with the function's parameters but ``run``; tells what a call would change. A parameter
-            named ``secrets`` receives the known secrets, which the model sees masked.
+        preview: sync or async, with the function's parameters except ``run``; returns the change that a call would
+            make. A parameter named ``secrets`` receives the known secrets, which the model sees masked.
 
     Raises:
         TypeError: the signature or one of these arguments cannot make a tool.
@@ -139,7 +139,7 @@ def _asynchronous(function: Callable[..., Any], *, typed: bool) -> Callable[...,
 
 
 def _converter(function: Callable[..., Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Arguments as the function's annotations want them; types are looked up at the first call."""
+    """Return a function that converts arguments to the annotated types, which are looked up at the first call."""
     hints: dict[str, Any] = {}
 
     def convert(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Calling a tool: arguments checked against its schema, whatever happens made a result the model can read."""
+"""Calls a tool: checks the arguments against its schema, and turns every outcome into a result for the model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_DETAIL_CHARACTERS = 200
 
 
 def check_tools(tools: Iterable[Tool]) -> list[str]:
-    """What is wrong with a set of tools before any is called (names, doubles, categories, schemas); mostly nothing."""
+    """Return the problems of a set of tools before any call: names, duplicates, categories, schemas."""
     problems: list[str] = []
     names: set[str] = set()
     for tool in tools:
@@ -42,10 +42,10 @@ def check_tools(tools: Iterable[Tool]) -> list[str]:
 
 
 def validate_arguments(tool: Tool, arguments: JSON) -> dict[str, JSON] | str:
-    """The arguments as the tool's schema wants them, or a text for the model that lists every problem.
+    """Convert the arguments to the tool's schema, or return a text for the model that lists every problem.
 
-    What models send is coerced first (``"5"`` for an integer, JSON text for a list). The schema is compiled once per
-    tool; references in it are resolved within it only, never over the network.
+    Values are converted first (``"5"`` to an integer, JSON text to a list). The schema is compiled once per tool;
+    references in it are resolved only within it, never over the network.
     """
     from jsonschema.exceptions import SchemaError
     from referencing.exceptions import Unresolvable
@@ -77,12 +77,13 @@ def validate_arguments(tool: Tool, arguments: JSON) -> dict[str, JSON] | str:
 async def invoke(
     tool: Tool, arguments: Mapping[str, JSON], run: ToolRun, clock: Clock | None = None
 ) -> ToolResult:
-    """What the tool answers to valid arguments; its timeout and its exceptions become error results.
+    """Return the tool's result for valid arguments; its timeout and its exceptions become error results.
 
     Args:
-        clock: its time limit, for a ``run`` that stops it while the user is asked.
+        clock: the time limit, which ``run`` pauses while the user is asked.
 
-    Cancellation of the caller propagates; a tool that raises CancelledError by itself has failed like any other.
+    Cancellation of the caller propagates. If the tool raises CancelledError by itself, that is a failure like any
+    other.
     """
     import asyncio
 
@@ -105,7 +106,7 @@ async def invoke(
                 is_error=True,
             )
         return _failed(tool, error)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool's failure is the model's to read, not the run's end
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool's failure is a result for the model, it does not end the run
         return _failed(tool, error)
 
 

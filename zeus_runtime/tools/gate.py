@@ -1,4 +1,4 @@
-"""Asks the access policy about each file that the workspace reaches, on the descriptor that reached it."""
+"""Checks the access policy for each file that the workspace opens, on the open descriptor."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from zeus_runtime.tools.paths import WorkspaceError, folded, join
 
 
 class CallingTool(NamedTuple):
-    """The tool call that files are reached for.
+    """The tool call that opens files.
 
     Args:
-        tool: its tool's name; None for what the user names and what middlewares read.
+        tool: its tool's name; None for files that the user names or middlewares read.
         approved: whether a person approved it.
     """
 
@@ -50,12 +50,12 @@ _CALL: ContextVar[CallingTool] = ContextVar("zeus_tool_call", default=_UNKNOWN)
 _LINKED_KEYS: ContextVar[dict[tuple[int, int], set[tuple[int, int]]] | None] = ContextVar(
     "zeus_linked_keys", default=None
 )
-"""What was found in the running call: the folders are searched once for each, and only if a file has several names."""
+"""Results for the running call: the folders are searched once per call, and only if a file has several names."""
 
 
 @contextmanager
 def calling(tool: str | None, *, approved: bool = False) -> Iterator[None]:
-    """While inside, files are reached for a call of ``tool``; None: as the user names them or middlewares read them."""
+    """While inside, files are opened for a call of ``tool``; None: for the user or for middlewares."""
     token, keys = _CALL.set(CallingTool(tool, approved)), _LINKED_KEYS.set({})
     try:
         yield
@@ -69,7 +69,7 @@ _KEPT: ContextVar[Callable[[str], bool] | None] = ContextVar("zeus_kept_files", 
 
 @contextmanager
 def reading_kept(may_read: Callable[[str], bool]) -> Iterator[None]:
-    """While inside, tools reach those files and folders of the archive that ``may_read``, given by their paths."""
+    """While inside, tools can open those files and folders of the archive whose paths ``may_read`` allows."""
     token = _KEPT.set(may_read)
     try:
         yield
@@ -78,12 +78,12 @@ def reading_kept(may_read: Callable[[str], bool]) -> Iterator[None]:
 
 
 def kept_now() -> Callable[[str], bool] | None:
-    """What ``reading_kept`` was given; None outside, where tools reach nothing in the archive."""
+    """Return the function given to ``reading_kept``; None outside of it, where tools cannot open the archive."""
     return _KEPT.get()
 
 
 class AccessAsked(BaseException):
-    """A running tool reached a file that needs an approval. The call ends, a person is asked, and the call is repeated.
+    """A running tool opened a file that needs approval. The call ends, a person is asked, and the call is repeated.
 
     Not an error: like a cancellation it passes through ``except Exception``.
 
@@ -100,13 +100,13 @@ class AccessAsked(BaseException):
 
 @dataclass(frozen=True)
 class Gate:
-    """One agent's policy, on the folders of its workspace.
+    """One agent's access policy, applied to the folders of its workspace.
 
     Args:
         mounts: the folders.
-        policy: what holds there.
+        policy: the access policy.
         linked: names of folders whose files may have other names elsewhere (hard links).
-        above: the gate of the agent that this one works for, which holds too.
+        above: the gate of this agent's parent, which must allow an access too.
     """
 
     mounts: Mounts
@@ -115,7 +115,7 @@ class Gate:
     above: Gate | None = None
 
     def ruling(self, parts: Parts | None, host: str, kind: Kind) -> Ruling | None:
-        """Why the running tool may not access a file.
+        """Return the ruling against the running tool's access to a file; None if it is allowed.
 
         Args:
             parts: its virtual path; None for a file that is named by its real path.
@@ -124,7 +124,7 @@ class Gate:
         return self._ruling(parts, host, kind, _CALL.get().tool)
 
     def hidden(self, parts: Parts, folder: str, entries: Iterable[str]) -> set[str]:
-        """Those entries of a folder that do not exist for listings and searches.
+        """Return the entries of a folder that listings and searches must not show.
 
         Args:
             parts: the folder's virtual path.
@@ -161,7 +161,7 @@ class Gate:
             yield from self.above._all
 
     def _names(self, parts: Parts | None, host: str, *, foreign: bool = False) -> tuple[Name, ...]:
-        """All names of a file here; ``parts`` is its path in the workspace of an agent below if ``foreign``."""
+        """Return all names of a file here. If ``foreign``, ``parts`` is its path in a sub-agent's workspace."""
         names = self.mounts.names_of(host)
         if parts is None or any(name.parts == parts for name in names):
             return names
@@ -216,7 +216,7 @@ class Gate:
         ]
 
     def _nameable(self, rule: AccessRule) -> Iterator[Reached]:
-        """The files that a rule without wildcards may lift the protection of."""
+        """Yield the files whose protection a rule without wildcards may lift."""
         host = self.mounts.host_of(rule.parts)
         below = _below_git(f"{host}/.")
         yield Reached((Name(rule.parts),), host, None if below is None else below - 1)
@@ -225,7 +225,7 @@ class Gate:
             yield Reached(self.mounts.names_of(host), host)
 
     def protected(self) -> Sequence[str]:
-        """What is protected without rules, as virtual paths, names and patterns."""
+        """Return the files protected without rules, as virtual paths, names and patterns."""
         found = {
             join(name.parts): None
             for host in self.policy.floor.deciding.added
@@ -235,9 +235,9 @@ class Gate:
         return [*FLOOR_NAMES, *sorted(found)]
 
     def mount_refusal(self, folder: str) -> str | None:
-        """Why programs may not see a folder whole; None if they may.
+        """Return why programs may not see a whole folder; None if they may.
 
-        What they see is not judged file by file, so nothing may be there that this gate judges.
+        Programs read its files without a check, so it must not contain files that this gate checks.
 
         Args:
             folder: its real path.
@@ -250,7 +250,7 @@ class Gate:
         return None if ruling is None else ruling.why
 
     def hides(self, parts: Parts, host: str) -> bool:
-        """Whether a file does not exist for listings and searches."""
+        """Whether listings and searches must not show a file."""
         ruling = self.ruling(parts, host, "read")
         return ruling is not None and ruling.action == "deny"
 
@@ -258,7 +258,7 @@ class Gate:
         """Ensure that an open file has no second name (hard link), which may be outside or denied.
 
         Raises:
-            WorkspaceError: it has one, and is in none of the folders for which the config allows that.
+            WorkspaceError: it has one, and the config does not allow that for its folder.
         """
         status = os.fstat(descriptor)
         if status.st_nlink < 2:
@@ -274,7 +274,7 @@ class Gate:
             )
 
     def is_key(self, status: os.stat_result) -> bool:
-        """Whether it is a file that holds keys, by whatever name it was reached."""
+        """Whether the file contains keys, by whichever name it was opened."""
         this = (status.st_dev, status.st_ino)
         keys = set(self.policy.floor.deciding.keys)
         if this in _identities(keys) or (status.st_nlink > 1 and this in self._linked_keys(status.st_dev)):
@@ -282,7 +282,7 @@ class Gate:
         return self.above is not None and self.above.is_key(status)
 
     def _linked_keys(self, device: int) -> set[tuple[int, int]]:
-        """The files on a device that hold keys by a name that they have in the workspace."""
+        """Return the files on a device that have a key file's name in the workspace."""
         known = _LINKED_KEYS.get()
         key = (id(self), device)
         if known is None or key not in known:
@@ -302,9 +302,9 @@ _NOT_OWN: Final = Ruling(
 
 
 def _not_own(names: Iterable[Name], tool: str | None) -> Ruling | None:
-    """A denial if a tool would reach a file of the archive that is not its session's.
+    """Return a denial if a tool would open a file of the archive that does not belong to its session.
 
-    What is there was read under the rules of the agent that kept it, which another agent's rules may deny.
+    Archived texts were read under the rules of the agent that archived them; another agent's rules may deny them.
     """
     if tool is None:
         return None
@@ -316,7 +316,7 @@ def _not_own(names: Iterable[Name], tool: str | None) -> Ruling | None:
 
 
 def _kept_path(parts: Parts) -> str | None:
-    """The path of what is in a folder of the archive, as the archive's own routes have it."""
+    """Return the path of a file in the archive as the archive's routes name it; None outside of the archive."""
     for at, part in enumerate(parts[:-1]):
         name = folded(part)
         if name in ARCHIVES and (at == 0 or folded(parts[at - 1]) == STATE):
@@ -328,10 +328,10 @@ _GIT_FOLDERS: Final = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
 
 
 def _below_git(host: str) -> int | None:
-    """How many parts of a real path are below a folder that git takes for a repository's own, whatever its name is.
+    """Return how many parts of a real path are below a git folder, whatever the folder's name is.
 
-    What would make such a folder of one counts as there. The innermost working tree ends the search:
-    its files may lie in a bare repository.
+    A folder also counts if the file itself would make it a git folder. The search ends at the innermost working tree,
+    because its files may be in a bare repository.
     """
     folder, _, below = host.rpartition("/")
     depth = 1
@@ -368,7 +368,7 @@ def _identities(paths: set[str]) -> set[tuple[int, int]]:
 def _keys_below(
     folder: str, device: int, skipped: frozenset[str], *, closed: bool = False
 ) -> Iterator[tuple[int, int]]:
-    """The files below a folder that hold keys by their names; a hard link never leads to another device."""
+    """Return the files below a folder that have a key file's name; hard links never lead to another device."""
     try:
         with os.scandir(folder) as scanned:
             entries = list(scanned)
@@ -390,7 +390,7 @@ def _keys_below(
 
 
 def host_of(descriptor: int) -> str | None:
-    """Where the folder behind a descriptor lies now, as the system says; None where it does not say."""
+    """Return the current path of the folder behind a descriptor; None if the system does not report it."""
     if sys.platform == "darwin":
         import fcntl
 

@@ -1,4 +1,4 @@
-"""Virtual paths: what the model writes, as checked parts under the workspace's ``/``. Touches no disk."""
+"""Virtual paths: splits and checks paths that the model writes, without accessing the disk."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from zeus_runtime.escaping import printable
 
 _DRIVE = re.compile(r"[A-Za-z]:([\\/]|$)")
 ENDING: Final = ". "
-"""Characters that do not count at the end of a name."""
+"""Characters that are ignored at the end of a name."""
 
 
 class WorkspaceError(ZeusError):
-    """A path or file the workspace refuses or does not have; written to be read by the model."""
+    """A path or file that the workspace refuses or does not have; the message is for the model."""
 
     code = "workspace"
 
 
 class NoSuchFileError(WorkspaceError):
-    """There is nothing at the path."""
+    """The path does not exist."""
 
 
 def split(path: str) -> tuple[str, ...]:
     """The parts of a virtual path: ``/src/a.py``, ``src/a.py`` and ``./src//x/../a.py`` are ``("src", "a.py")``.
 
     Raises:
-        WorkspaceError: the path climbs above ``/``, holds NUL or cannot be encoded, or is of another world
+        WorkspaceError: the path leads above ``/``, contains NUL or cannot be encoded, or has a foreign form
             (``C:\\x``, backslashes, ``~/x``, a URL).
     """
     if "\0" in path:
@@ -69,24 +69,24 @@ def join(parts: tuple[str, ...]) -> str:
 
 
 def composed(text: str) -> str:
-    """Text in Unicode's composed form: an é is one character, which some file systems take for the é of two."""
+    """Convert text to Unicode's composed form: é is one character; some file systems treat both forms as equal."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 @lru_cache(maxsize=8_192)
 def folded(name: str) -> str:
-    """The form in which names are compared that some file system takes for the same one.
+    """Return the form of a name for comparisons; names that some file system treats as equal have the same form.
 
-    Case and Unicode form do not count, nor do characters that are not shown, nor dots and spaces at the end.
+    It ignores case, the Unicode form, invisible characters, and dots and spaces at the end.
     """
     same = folded_piece(name)
     return same.rstrip(ENDING) or same
 
 
 def folded_piece(text: str) -> str:
-    """``folded`` for a piece of a name, whose end is not the name's."""
+    """Return ``folded`` for a part of a name that is not its end."""
     if text.isascii():
         return text.lower()
     shown = composed("".join(each for each in text if unicodedata.category(each) != "Cf"))
-    # Upper case first: of some letters (ı) the upper case is that of another. Case folding may decompose (ΐ).
+    # Upper case first: some letters (ı) share their upper case with another letter. Case folding may decompose (ΐ).
     return composed(shown.upper().casefold())

@@ -1,4 +1,4 @@
-"""What a call would change, told before it runs, for the person who approves it."""
+"""Previews of the changes that a call would make, for the person who approves it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Change:
     """A text that a call would change.
 
     Args:
-        path: the file with links resolved, or another name of the text: a change of another file is another change.
-        before: its text now; None where there is none yet.
+        path: the file with links resolved, or another name of the text; another path makes it another change.
+        before: its text now; None if it does not exist yet.
         after: its text after the call.
-        identity: tells apart files that ``path`` alone does not, such as a hash of the place on the disk; not shown.
+        identity: distinguishes files with the same ``path``, such as a hash of the place on the disk; not shown.
     """
 
     path: str
@@ -36,12 +36,12 @@ class Change:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a call would do.
+    """The effect of a call.
 
     Args:
         changes: the texts that it would change.
         stands_for: the arguments that ``changes`` shows in full.
-        problem: why the changes cannot be told; the arguments are shown instead.
+        problem: why the changes cannot be computed; the arguments are shown instead.
     """
 
     changes: tuple[Change, ...] = ()
@@ -50,7 +50,7 @@ class Preview:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of each change: the text now, the effect and its place; empty where arguments are what is shown."""
+        """SHA-256 of all changes: current text, effect and place; empty if the arguments are shown instead."""
         return ",".join(next(_signatures(each, {})) for each in self.changes)
 
 
@@ -70,21 +70,21 @@ class MadeChanges:
         self._steps: dict[str, _Step] = {}
 
     def note(self, made: Preview) -> None:
-        """Remember a change that was made as ``made`` told."""
+        """Record the changes of a call that ran as ``made`` predicted."""
         for each in made.changes:
             first, old, new = _edit(each)
             end = _state(each, each.after)
             self._steps[end] = _Step(_state(each, each.before), first, len(old), len(new))
 
     def still(self, shown: str | None, now: Preview | None) -> bool:
-        """Whether a call would still do what a person was shown.
+        """Whether a call would still make the change that a person was shown.
 
-        Each call was shown as if it were the only one. Only these changes may have come between, each at least one line
-        away from the lines that were shown, as in a merge: lines that another change touched or moved were not seen.
+        Each call was shown as if it were the only one. Since then only the recorded changes may have happened, each at
+        least one line away from the lines that were shown, as in a merge: otherwise the person did not see the result.
 
         Args:
-            shown: ``Preview.digest`` of what was shown; None if nobody knows it.
-            now: what the call would do now.
+            shown: ``Preview.digest`` of the preview that was shown; None if it is not known.
+            now: the call's preview now.
         """
         if not shown or now is None:
             return False
@@ -95,7 +95,7 @@ class MadeChanges:
 
 
 def _signatures(change: Change, steps: Mapping[str, _Step]) -> Iterator[str]:
-    """SHA-256 of a change as it is now, and as it was before each of the steps that led here and did not touch it."""
+    """Yield the SHA-256 of a change as it is now, and as it was before each earlier step that did not touch it."""
     first, old, new = _edit(change)
     state, seen = _state(change, change.before), set[str]()
     while state not in seen:
@@ -112,7 +112,7 @@ def _signatures(change: Change, steps: Mapping[str, _Step]) -> Iterator[str]:
 
 
 def _state(change: Change, text: str | None) -> str:
-    """SHA-256 of a text where it is."""
+    """Return the SHA-256 of a text with its place."""
     return _sha256(change.path, change.identity, text)
 
 
@@ -121,7 +121,7 @@ def _sha256(*value: Any) -> str:
 
 
 def _edit(change: Change) -> tuple[int, list[str], list[str]]:
-    """The number of the first line that changes, and the lines from it to the last one, before and after."""
+    """Return the first changed line's number, and the lines from there to the last changed one, before and after."""
     old, new = (change.before or "").split("\n"), change.after.split("\n")
     most = min(len(old), len(new))
     head = next((place for place in range(most) if old[place] != new[place]), most)
@@ -130,7 +130,7 @@ def _edit(change: Change) -> tuple[int, list[str], list[str]]:
 
 
 def masked(preview: Preview, secrets: Redactor) -> Preview:
-    """The preview without known secrets, for a person: text that is changed differs, also where a secret changes."""
+    """Return the preview for a person, without known secrets; a changed text still differs if only a secret changes."""
     changes = tuple(
         replace(
             each,
@@ -144,16 +144,16 @@ def masked(preview: Preview, secrets: Redactor) -> Preview:
 
 
 def redacted(preview: Preview, redact: Callable[[Any], Any]) -> Preview:
-    """The preview without known secrets. Its digest is the same whether the call's arguments are masked or not."""
+    """Return the preview without known secrets; its digest does not depend on whether the arguments are masked."""
     changes = tuple(Change(**redact(vars(each))) for each in preview.changes)
     return Preview(changes, preview.stands_for, str(redact(preview.problem)))
 
 
 async def preview_of(tool: Tool, arguments: Mapping[str, JSON], secrets: Redactor) -> Preview | None:
-    """What a call of ``tool`` with valid arguments would change; None where the tool cannot tell.
+    """Return the preview of a call of ``tool`` with valid arguments; None if the tool has no previews.
 
     Args:
-        secrets: what the model sees masked, so that the arguments mean the masked text.
+        secrets: the secrets that the model sees masked, because the arguments refer to the masked text.
     """
     if tool.preview is None:
         return None

@@ -1,4 +1,4 @@
-"""Sandboxes: where code that a model wrote runs, and what every backend promises of it."""
+"""Sandboxes, in which code from a model runs, and the promises of every backend."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ SandboxLimit: TypeAlias = Literal["seconds", "memory", "processes", "file_size",
 Boundary: TypeAlias = Literal["namespaces", "container", "machine"]
 
 WORKING_FOLDER = "/workspace"
-"""Where a program starts, and what of its files is kept from one program to the next."""
+"""The folder in which a program starts; its files are kept for the next program."""
 
 
 class SandboxError(RunError):
-    """A sandbox could not do what was asked; the program was not run, or its files were not kept."""
+    """A sandbox failed: the program was not run, or its files were not kept."""
 
     code = "sandbox"
 
 
 class SandboxUnavailableError(UnavailableError):
-    """This backend cannot contain anything here (exit 4); nothing runs outside of it instead."""
+    """This backend cannot isolate programs here (exit 4); they are not run without isolation instead."""
 
     code = "sandbox_unavailable"
 
 
 @dataclass(frozen=True)
 class SandboxLimits:
-    """What one program may take; reaching a limit that can be seen ends it.
+    """The limits of one program; it is killed if it reaches a limit that can be measured.
 
     Args:
         seconds: wall time.
-        memory_bytes: memory of all its processes together, files in ``/tmp`` and the working folder not counted.
+        memory_bytes: memory of all its processes together, without files in ``/tmp`` and the working folder.
         processes: processes and threads at the same time.
-        file_bytes: one file.
-        disk_bytes: the working folder, and ``/tmp`` as much again.
-        files: files and folders in the working folder, and in ``/tmp`` as many again.
-        output_bytes: what it writes to its standard output and error together.
+        file_bytes: size of one file.
+        disk_bytes: size of the working folder; ``/tmp`` may take the same again.
+        files: files and folders in the working folder; ``/tmp`` may have the same number again.
+        output_bytes: its standard output and error together.
     """
 
     seconds: float = 60.0
@@ -53,12 +53,12 @@ class SandboxLimits:
 
 @dataclass(frozen=True)
 class Program:
-    """What to run: a command, and files that are there for this run only.
+    """A command to run, with files for this run only.
 
     Args:
-        arguments: the command and its arguments; no shell unless it names one.
-        files: file name to content, put under ``/tmp`` before it starts.
-        environ: variables besides the few that every program gets; nothing comes from the host.
+        arguments: the command and its arguments; without a shell, unless the command is one.
+        files: file name to content, written to ``/tmp`` before the start.
+        environ: variables besides the few that every program gets; none are inherited from the host.
     """
 
     arguments: tuple[str, ...]
@@ -67,7 +67,7 @@ class Program:
 
 
 def refuse_unrunnable(program: Program) -> None:
-    """Refuse what no system can run.
+    """Refuse programs that no system can run.
 
     Raises:
         SandboxError: a NUL character, a variable's name with ``=``, a file that is not a plain name.
@@ -86,11 +86,11 @@ class Outcome:
     """How a program ended.
 
     Args:
-        exit_code: its own; 128 and the signal's number when a signal ended it.
-        killed_by: the limit that ended it.
-        output: its standard output and error as they came, cut at ``output_bytes``.
+        exit_code: its exit code; 128 plus the signal's number if a signal killed it.
+        killed_by: the limit that ended it; None if none did.
+        output: its standard output and error in order, cut at ``output_bytes``.
         seconds: wall time from the program's start to its end.
-        lost: files it left that could not be kept, each with the reason.
+        lost: files that could not be kept, each with the reason.
     """
 
     exit_code: int
@@ -105,9 +105,9 @@ class SandboxFile:
     """A file, folder or link in the working folder.
 
     Args:
-        path: as programs see it, absolute.
-        kind: what it is.
-        size_bytes: of a file.
+        path: the absolute path for programs.
+        kind: file, directory or link.
+        size_bytes: the size of a file.
     """
 
     path: str
@@ -120,13 +120,13 @@ class SandboxCapabilities:
     """What a backend does and enforces.
 
     Args:
-        boundary: what stands between a program and the host: Linux namespaces of one kernel, a container, a machine.
-        network: whether programs reach a network.
-        languages: what ``execute_code`` can run.
-        limits: the limits it enforces; one that is not here is not kept.
-        isolated: whether programs see files of their own only, ``/workspace`` and ``/tmp``. If not, they start in a
-            folder of their own, ``TMPDIR`` names another one that goes with them, and they see what its user sees.
-        weaknesses: what this machine does not let it limit as well as it could, one sentence each (`zeus doctor`).
+        boundary: the boundary between a program and the host: Linux namespaces of one kernel, a container, a machine.
+        network: whether programs have a network.
+        languages: the languages that ``execute_code`` can run.
+        limits: the limits that it enforces; all others are not enforced.
+        isolated: whether programs see only their files in ``/workspace`` and ``/tmp``. If not, they start in a separate
+            folder, ``TMPDIR`` is another one that is removed after them, and they see everything that its user sees.
+        weaknesses: limits that this machine cannot enforce fully, one sentence each (`zeus doctor`).
     """
 
     boundary: Boundary
@@ -138,7 +138,7 @@ class SandboxCapabilities:
 
 
 class Sandbox(Protocol):
-    """One session's sandbox. Programs run one after the other; the working folder's files stay between them."""
+    """One session's sandbox. Programs run one after the other; files in the working folder are kept between them."""
 
     async def exec(
         self,
@@ -146,20 +146,20 @@ class Sandbox(Protocol):
         limits: SandboxLimits,
         on_output: Callable[[bytes], None] | None = None,
     ) -> Outcome:
-        """Run a program to its end; nothing of it lives on when this returns or is cancelled.
+        """Run a program to its end; when this returns or is cancelled, all its processes are dead.
 
         Args:
-            program: what to run, in the working folder.
-            limits: what it may take.
-            on_output: is given the output piece by piece, as it comes.
+            program: the program to run in the working folder.
+            limits: its limits.
+            on_output: called with each piece of output as it arrives.
 
         Raises:
-            SandboxError: it could not be run.
+            SandboxError: the program could not be run.
         """
         ...
 
     async def read(self, path: str, *, max_bytes: int) -> bytes:
-        """A file of the working folder; links out of it lead nowhere.
+        """Return a file's content from the working folder; links that lead out of it are not followed.
 
         Raises:
             SandboxError: there is no such file, or it is larger than ``max_bytes``.
@@ -167,15 +167,15 @@ class Sandbox(Protocol):
         ...
 
     async def write(self, path: str, data: bytes) -> None:
-        """Make ``data`` the content of a file of the working folder, creating folders as needed.
+        """Write ``data`` to a file of the working folder, creating folders as needed.
 
         Raises:
-            SandboxError: the path leads elsewhere, or the place is no file.
+            SandboxError: the path leads out of the folder, or is not a file.
         """
         ...
 
     async def list(self, path: str = WORKING_FOLDER, *, max_files: int = 1_000) -> Sequence[SandboxFile]:
-        """What is below a folder, sorted by path, at most ``max_files``; links are not followed.
+        """Return the files below a folder, sorted by path, at most ``max_files``; links are not followed.
 
         Raises:
             SandboxError: there is no such folder.
@@ -183,29 +183,29 @@ class Sandbox(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give up what is held open; the files stay."""
+        """Release open resources; the files stay."""
         ...
 
 
 class SandboxBackend(Protocol):
-    """What a component of kind ``sandbox`` creates."""
+    """The interface of a component of kind ``sandbox``."""
 
     @property
     def capabilities(self) -> SandboxCapabilities: ...
 
     def check(self) -> None:
-        """Whether programs can be contained here. Quick: it is asked when a plan is made.
+        """Check that programs can be isolated here. It must be quick, because it runs when a plan is built.
 
         Raises:
-            SandboxUnavailableError: they cannot, with the reason and what to do.
+            SandboxUnavailableError: they cannot; the error has the reason and the remedy.
         """
         ...
 
     async def create(self, session: str) -> Sandbox:
-        """The session's sandbox, with the files it had before.
+        """Open the session's sandbox, with the files it had before.
 
         Raises:
-            SandboxError: it cannot be had.
+            SandboxError: it cannot be opened.
         """
         ...
 

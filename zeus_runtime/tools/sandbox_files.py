@@ -15,10 +15,10 @@ from zeus_runtime.tools.workspace import WorkspaceFiles
 
 
 class SandboxFiles:
-    """What a program left, and what the next one finds: reading, writing and listing without running anything.
+    """Reads, writes and lists a session's files without running a program.
 
     Args:
-        folder: the session's folder on this machine; it is made when something is written.
+        folder: the session's folder on this machine; it is created at the first write.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -26,7 +26,7 @@ class SandboxFiles:
         self._files = WorkspaceFiles(folder)
 
     def make(self) -> Path:
-        """The folder, which is there from now on and for its owner alone.
+        """Create the folder if needed, accessible only to its owner, and return it.
 
         Raises:
             LinkedFolderError: a link leads there.
@@ -35,10 +35,10 @@ class SandboxFiles:
         return self.folder
 
     def read(self, path: str, *, max_bytes: int) -> bytes:
-        """A file's content.
+        """Return a file's content.
 
         Raises:
-            SandboxError: there is none, or it is larger than ``max_bytes``.
+            SandboxError: the file does not exist, or is larger than ``max_bytes``.
         """
         self._require_own()
         try:
@@ -47,10 +47,10 @@ class SandboxFiles:
             raise _explained(path, error) from None
 
     def write(self, path: str, data: bytes) -> None:
-        """Make ``data`` a file's content.
+        """Replace a file's content by ``data``.
 
         Raises:
-            SandboxError: the place is no file.
+            SandboxError: the path is not a file.
         """
         self.make()
         try:
@@ -59,7 +59,7 @@ class SandboxFiles:
             raise _explained(path, error) from None
 
     def list(self, path: str = WORKING_FOLDER, *, max_files: int = 1_000) -> Sequence[SandboxFile]:
-        """What is below a folder.
+        """Return the files below a folder.
 
         Raises:
             SandboxError: there is no such folder.
@@ -86,10 +86,10 @@ class SandboxFiles:
 
 
 def inner_path(path: str) -> str:
-    """A path as programs see it, as one below the working folder: ``/workspace/a`` and ``a`` are ``/a``.
+    """Convert a path of programs to a path below the working folder: ``/workspace/a`` and ``a`` become ``/a``.
 
     Raises:
-        SandboxError: it lies elsewhere, or no file can have it.
+        SandboxError: it is outside of the working folder, or not a valid path.
     """
     try:
         os.fsencode(path)

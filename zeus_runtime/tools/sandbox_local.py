@@ -1,4 +1,4 @@
-"""Sandboxes whose files are folders on this machine: such a backend says how a program runs over one, and no more."""
+"""Sandboxes whose files are folders on this machine: such a backend only implements how a program runs on a folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class FolderContainment(Containment, Protocol):
-    """What programs over a folder on this machine are contained by."""
+    """The isolation of programs that run on a folder of this machine."""
 
     async def run(
         self,
@@ -28,10 +28,10 @@ class FolderContainment(Containment, Protocol):
         on_output: Callable[[bytes], None] | None,
         /,
     ) -> Outcome:
-        """Run a program over a session's folder: its files go in, and the changed files come back.
+        """Run a program on a session's folder: its files are copied in, and changed files are copied back.
 
         Raises:
-            SandboxError: it could not be run.
+            SandboxError: the program could not be run.
         """
         ...
 
@@ -39,12 +39,12 @@ class FolderContainment(Containment, Protocol):
 def folder_sandboxes(
     containment: FolderContainment, root: Path, *, keep_days: float | None
 ) -> SandboxSessions:
-    """The backend whose sessions are folders below ``root``.
+    """Return a backend whose sessions are folders below ``root``.
 
     Args:
-        containment: runs a program over one of them.
-        root: where they are.
-        keep_days: folders of sessions that ran no program for longer are removed; None keeps any age.
+        containment: runs a program on one of them.
+        root: the folder that contains them.
+        keep_days: folders of sessions that ran no program for this many days are removed; None: never.
 
     Raises:
         LinkedFolderError: ``root`` is in ``.zeus``, and a link leads there.

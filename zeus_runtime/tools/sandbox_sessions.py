@@ -1,4 +1,4 @@
-"""A backend's sandboxes by session, wherever their files are: each is opened once, and takes one order at a time."""
+"""A backend's sandboxes by session, wherever their files are: each is opened once and runs one operation at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Containment(Protocol):
-    """What programs are contained by, and whether that can be had here."""
+    """The isolation of programs, and a check whether this machine supports it."""
 
     @property
     def capabilities(self) -> SandboxCapabilities: ...
@@ -33,9 +33,9 @@ class Containment(Protocol):
 
 
 class SessionFolder(Protocol):
-    """One session's files, and programs over them: the methods of ``Sandbox``, with the same errors.
+    """One session's files, and programs that use them: the methods of ``Sandbox``, with the same errors.
 
-    It is asked for one thing at a time, and never to run what no system can.
+    It gets one call at a time, and no program that ``refuse_unrunnable`` refuses.
     """
 
     async def run(
@@ -50,10 +50,10 @@ class SessionFolder(Protocol):
 
 
 class SessionFolders(Protocol):
-    """Where the sessions' files are."""
+    """The folders with the sessions' files."""
 
     def at(self, session: str) -> SessionFolder:
-        """A session's, whether it has files yet or not; nothing is made."""
+        """Return a session's folder, whether or not it exists; nothing is created."""
         ...
 
     async def remove(self, session: str) -> None:
@@ -61,20 +61,20 @@ class SessionFolders(Protocol):
         ...
 
     async def remove_older(self, *, spare: str) -> None:
-        """Remove those of sessions that ran nothing for longer than is wanted, but not that of ``spare``."""
+        """Remove folders of sessions that ran no program for too long, except that of ``spare``."""
         ...
 
     async def aclose(self) -> None:
-        """Give up what is held open."""
+        """Release open resources."""
         ...
 
 
 class SandboxSessions:
-    """A ``SandboxBackend`` of two parts.
+    """A ``SandboxBackend`` that is composed of two parts.
 
     Args:
-        containment: what programs are contained by.
-        folders: where the sessions' files are.
+        containment: the isolation of programs.
+        folders: the sessions' files.
     """
 
     def __init__(self, containment: Containment, folders: SessionFolders) -> None:
@@ -113,7 +113,7 @@ class SandboxSessions:
         await self._folders.aclose()
 
     def _opened(self) -> dict[str, _TakingTurns]:
-        """Those that are open in the event loop that runs; what was open in another one ended with it."""
+        """The sandboxes that are open in the running event loop; those of another loop ended with it."""
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -123,25 +123,25 @@ class SandboxSessions:
         return self._open
 
     def _turn(self, session: str) -> asyncio.Lock:
-        """Who holds it has the session's files for itself; of the event loop that runs."""
+        """Return the lock for exclusive use of the session's files; it belongs to the running event loop."""
         import asyncio
 
         return self._turns.setdefault(session, asyncio.Lock())
 
 
 def _forget(opened: dict[str, _TakingTurns], session: str, box: _TakingTurns) -> None:
-    """That ``box`` is open, and not another one that was made for its session since."""
+    """Remove ``box`` from the open ones, but not a newer sandbox of the same session."""
     if opened.get(session) is box:
         del opened[session]
 
 
 class _TakingTurns:
-    """One session's sandbox: while a program works on its files nothing else does.
+    """One session's sandbox; while a program uses its files, no other operation does.
 
     Args:
         folder: the session's files.
-        turn: held while something is done with them.
-        forget: called when it is closed.
+        turn: the lock that is held during an operation on them.
+        forget: called when the sandbox is closed.
     """
 
     def __init__(

@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 async def in_thread(function: Callable[..., T], /, **arguments: Any) -> T:
-    """What ``function(**arguments)`` returns or raises, run in a daemon thread of its own.
+    """Run ``function(**arguments)`` in a new daemon thread; return its result or raise its exception.
 
-    A thread per call, not an executor's: one that hangs neither takes a worker from the others nor keeps the process
-    from ending. A cancelled call returns at once; its thread ends when its function does.
+    Each call has its own thread instead of an executor's: a call that hangs then neither blocks a worker of the others
+    nor prevents the process from ending. A cancelled call returns at once; its thread ends when its function does.
     """
     import asyncio
     import contextvars

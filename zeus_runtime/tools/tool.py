@@ -41,7 +41,7 @@ M = TypeVar("M")
 
 
 class ToolRun(Protocol):
-    """What a tool function may know of the run it is called in: ask for it with a parameter named ``run``."""
+    """The current run, for tool functions that have a parameter named ``run``."""
 
     @property
     def session(self) -> str: ...
@@ -51,7 +51,7 @@ class ToolRun(Protocol):
     def mode(self) -> str: ...
     @property
     def run_id(self) -> str:
-        """The run, which one message of the user began."""
+        """The id of the run, which one message of the user started."""
         ...
 
     @property
@@ -66,7 +66,7 @@ class ToolRun(Protocol):
 
     @property
     def approvals(self) -> Approvals:
-        """How the user is asked something before it is done."""
+        """Asks the user for approval before an action."""
         ...
 
     def middleware(self, kind: type[M]) -> M:
@@ -83,46 +83,46 @@ class ToolRun(Protocol):
     async def delegate(
         self, agent: str, prompt: str, *, description: str = "", handles: Sequence[str] = ()
     ) -> ToolResult:
-        """Give work to one of the config's ``agents``; what it answered, with evidence.
+        """Give a task to one of the config's ``agents``; return its answer, with evidence.
 
         Args:
-            agent: its name.
-            prompt: all that it is to do and to know.
+            agent: the agent's name.
+            prompt: the task, with everything that the agent needs to know.
             description: a few words for lists.
-            handles: files whose text an agent with the context ``slice`` is given.
+            handles: files whose text is given to an agent with the context ``slice``.
         """
         ...
 
     @property
     def secrets(self) -> Redactor:
-        """The known secrets, which are masked in what the tool gives back and kept in the files that it changes."""
+        """The known secrets: they are masked in the tool's result, and stay in the files that it changes."""
         ...
 
     def state(self, name: str) -> JSON:
-        """The value last kept under ``name`` by a tool of this thread (``ToolResult.state``), or None."""
+        """Return the value that a tool of this thread last stored under ``name`` (``ToolResult.state``), or None."""
         ...
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
-        """Tell how far the call is: an event for whoever watches; the model does not see it.
+        """Report the call's progress as an event for observers; the model does not see it.
 
         Args:
-            message: what is being done; may be empty.
-            done, total: how much of how much, in any unit.
+            message: the current activity; may be empty.
+            done, total: the finished part and the whole, in any unit.
         """
         ...
 
     def waiting(self) -> AbstractContextManager[None]:
-        """While inside, somebody is waited for: the time limits of the call and of the run stand still."""
+        """While inside, the call waits for a person, so the time limits of the call and of the run are paused."""
         ...
 
     @property
     def waits(self) -> object | None:
-        """Set where ``ask`` gave None because the question waits: the call is made again when it is answered."""
+        """Set if ``ask`` returned None because the question waits; the call is repeated after the answer."""
         ...
 
     @property
     def person(self) -> object:
-        """Whom its questions go to, now or later: the same object for a run and its sub-agents."""
+        """The person who gets its questions, now or later: the same object for a run and its sub-agents."""
         ...
 
     @property
@@ -132,31 +132,31 @@ class ToolRun(Protocol):
 
     @property
     def unanswered(self) -> Sequence[str]:
-        """The unanswered questions of a call that does not wait (``may_wait``)."""
+        """The unanswered questions of a call that cannot wait (``may_wait``)."""
         ...
 
     async def ask(
         self, question: str, schema: Mapping[str, JSON], *, may_wait: bool = True
     ) -> Mapping[str, JSON] | None:
-        """The user's answer to a question, an object that fits ``schema``; None: declined, or nobody can answer.
+        """Return the user's answer to a question, an object that fits ``schema``; None: declined or not answered now.
 
         Args:
-            may_wait: whether the call may be made again with the answer, so that a question that nobody can answer now
-                is kept. False for a call that has already done something: then the question is withdrawn.
+            may_wait: whether the call may be repeated with the answer, so that a question without an answer now is
+                stored. False for a call that has already changed something: then the question is withdrawn.
         """
         ...
 
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a tool gives back.
+    """The result of a tool call.
 
     Args:
-        content: what the model reads.
-        is_error: the call did not do what was asked; the model may try again.
+        content: the text for the model.
+        is_error: the call failed; the model may try again.
         state: small named JSON values to keep with the thread (the todo list); stored in the log with this result.
         artifact: JSON for observers; never sent to the model.
-        pictures: files of the workspace that a model that sees is shown; ``content`` says what they are to the others.
+        pictures: workspace files for models that support pictures; ``content`` describes them for other models.
     """
 
     content: str
@@ -172,21 +172,21 @@ class Tool:
 
     Args:
         name: unique in an agent, ``[a-zA-Z0-9_-]{1,64}``.
-        description: what the model reads.
+        description: the text for the model.
         parameters: JSON Schema of the arguments, an object schema.
         function: async; takes the arguments by keyword (and ``run`` if ``takes_run``), returns text or a ToolResult.
-        category: the row of the mode table that rules it.
+        category: its row in the mode table.
         access: ``read`` changes nothing outside the thread.
-        replayable_arguments: names of large arguments that can be had again elsewhere (a written file's content).
+        replayable_arguments: names of large arguments that can be read again elsewhere (a written file's content).
         replayable_result: the result can be fetched again by the same call.
-        timeout_seconds: how long one call may take; the time that the user is asked in it does not count.
+        timeout_seconds: how long one call may take, without the time in which the user is asked.
         starts_agents: it calls ``ToolRun.delegate``.
-        agents: agents that it brings besides those of the config, by name; each is planned like one under ``agents``.
-        takes_whole: it is called as ``function(arguments, run)`` with the arguments as one object: for tools whose
-            arguments others have named (``run`` may be among them).
-        deferred: only its name and first line are shown; the model loads its schema before it calls it.
-        preview: given the arguments and the known secrets, tells what a call would change, and changes nothing; whoever
-            approves the call sees it as a diff.
+        agents: further agents that it adds to those of the config, by name; each is planned like one under ``agents``.
+        takes_whole: it is called as ``function(arguments, run)`` with the arguments as one object, for tools whose
+            argument names come from outside (``run`` may be among them).
+        deferred: only its name and first line are shown; the model must load its schema before a call.
+        preview: computes, from the arguments and the known secrets, the change that a call would make, without making
+            it; the person who approves the call sees it as a diff.
     """
 
     name: str
@@ -207,7 +207,7 @@ class Tool:
 
     @cached_property
     def problems_of(self) -> Callable[[JSON], Iterator[ValidationError]]:
-        """What is wrong with arguments by ``parameters``, compiled at first use.
+        """A function that checks arguments against ``parameters``, compiled at first use.
 
         Raises:
             jsonschema.SchemaError: ``parameters`` is not a JSON Schema.
@@ -225,7 +225,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One call by the model, as it is dispatched. ``place`` is where its result goes in the log."""
+    """One call by the model. ``place`` is the place of its result in the log."""
 
     id: str
     name: str

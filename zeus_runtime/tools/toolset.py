@@ -15,19 +15,19 @@ ConnectionState: TypeAlias = Literal[
 ]
 
 Tell: TypeAlias = Callable[[str, str], None]
-"""Tells the user something: ``tell(code, message)`` becomes a ``Notice`` in the stream of every run, or of the next."""
+"""Notifies the user: ``tell(code, message)`` becomes a ``Notice`` in the stream of all current runs, or of the next."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """One thing outside that a toolset's tools come from, and how it is with it.
+    """The connection to an external source of a toolset's tools, and its state.
 
     Args:
-        name: as the config names it.
-        category: the row of the mode table that rules its tools.
-        state: how it is.
-        why: why it is not connected, and what to do; empty when it is.
-        tools: how many tools it gives now.
+        name: its name in the config.
+        category: the row of the mode table for its tools.
+        state: the state of the connection.
+        why: why it is not connected, and the remedy; empty if it is connected.
+        tools: the number of tools that it has now.
     """
 
     name: str
@@ -42,10 +42,10 @@ class Account:
     """An account that some of a toolset's tools need, and whether it is authorised.
 
     Args:
-        name: as the config names what it belongs to.
-        address: where it is used.
-        authorised: whether a right is kept.
-        detail: what for and how long, or what is wrong.
+        name: the name in the config of the server that it belongs to.
+        address: the URL where it is used.
+        authorised: whether an authorisation is stored.
+        detail: its scope and expiry, or the problem.
     """
 
     name: str
@@ -55,19 +55,19 @@ class Account:
 
 
 class Toolset:
-    """What a tool component's ``create`` may return instead of a sequence of tools.
+    """A tool component's ``create`` may return this instead of a sequence of tools.
 
-    It lives as long as its Agent: opened before the agent's first run, shared by its runs, closed with the agent.
-    Planning creates one too and never opens it. Nothing it is asked for may wait, but for ``open`` and ``aclose``.
+    It lives as long as its Agent: it is opened before the agent's first run, shared by its runs, and closed with the
+    agent. Planning also creates one, but never opens it. The synchronous methods must not block.
     """
 
     async def open(self, tell: Tell, count: Callable[[str], int]) -> None:
-        """Open what the tools come from; return when all is open, has failed, or has had its time to start.
+        """Open the sources of the tools; return when each is open, has failed, or has used up its time to start.
 
-        What could not be opened is told and shows in ``status``; it is no exception.
+        A source that could not be opened is reported with ``tell`` and in ``status``; it does not raise.
 
         Args:
-            tell: for what the user should know, now and as long as the toolset lives.
+            tell: notifies the user, now and as long as the toolset lives.
             count: counts the tokens of a text as the model's provider does.
         """
 
@@ -75,41 +75,41 @@ class Toolset:
         """Close everything; also after the event loop that ``open`` ran in has ended."""
 
     def tools(self) -> Sequence[Tool]:
-        """What is there now: the same object as long as nothing has changed."""
+        """Return the current tools; the same object as long as nothing has changed."""
         return ()
 
     def may_have(self, name: str) -> bool:
-        """Whether a tool of this name may be among them when it is open: what the config says of it is no mistake."""
+        """Whether the open toolset may have a tool of this name, so that the config may mention it."""
         return True
 
     def may_have_like(self, pattern: str) -> bool:
-        """Whether a tool whose name fits this glob pattern may be among them when it is open."""
+        """Whether the open toolset may have a tool whose name matches this glob pattern."""
         return True
 
     async def awaited(self, name: str) -> str:
-        """Wait for what may bring a tool of this name, as long as a run waits for it at its start.
+        """Wait for the source of a tool of this name, at most as long as a run waits for it at its start.
 
         Returns:
-            why the tool is not there, for the model; empty if it is, or if nothing of this would bring it.
+            why the tool is missing, for the model; empty if it is there, or if no source of this toolset would have it.
         """
         return ""
 
     async def settled(self) -> None:
-        """Wait for what is still being opened, as long as a call of its tools would: for whoever lists all there is."""
+        """Wait for sources that are still being opened, as long as a call of their tools would; for complete lists."""
 
     async def resume(self) -> None:
-        """Before each further run: open what could not be opened and now can, such as after a login."""
+        """Called before each further run: open sources that failed before and may work now, such as after a login."""
 
     def sections(self) -> Mapping[str, str]:
-        """What it adds to the prompt now: section 9 (``connector``) or 10 (``mcp_prompts``) to text."""
+        """Return its current text for the prompt: section 9 (``connector``) or 10 (``mcp_prompts``) to text."""
         return {}
 
     def status(self) -> Sequence[Connection]:
-        """What it is connected to, and what not; all is ``closed`` before it is opened."""
+        """Return the state of each connection; all are ``closed`` before ``open``."""
         return ()
 
     def accounts(self) -> Sequence[Account]:
-        """The accounts that its tools need; it need not be open for this and the next two."""
+        """Return the accounts that its tools need; this and the next two methods also work before ``open``."""
         return ()
 
     async def log_in(self, account: str, show: Callable[[str], None]) -> int:
@@ -117,10 +117,10 @@ class Toolset:
 
         Args:
             account: its name.
-            show: gives them the address to open.
+            show: shows the person the address to open.
 
         Returns:
-            how many tools it brings.
+            the number of tools that the account adds.
 
         Raises:
             RunError: it was not authorised.
@@ -128,5 +128,5 @@ class Toolset:
         raise NotImplementedError
 
     async def log_out(self, account: str) -> bool:
-        """Take an account's right back and forget it; False if there was none."""
+        """Revoke and delete an account's authorisation; False if there was none."""
         raise NotImplementedError

@@ -1,6 +1,7 @@
-"""Parse untrusted files in a worker process: they may never end, or unpack to more than the memory.
+"""Parses untrusted files in a worker process, because parsing may never end, or unpack to more than the memory.
 
-A thread cannot be ended and a parser's memory cannot be taken back; a process can. It gets bytes and returns JSON.
+A thread cannot be killed, and a parser's memory cannot be reclaimed; a process allows both. It gets bytes and returns
+JSON.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.tool import JSON
 
 ENVIRONMENT: Final = ("PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "TEMP", "TMPDIR", "PATH")
-"""What a process apart has of this one's: no secrets."""
+"""The environment variables that the worker process inherits: none with secrets."""
 _QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
 _SIZES: Final = struct.Struct("!QQ")
 _SIZE: Final = struct.Struct("!Q")
@@ -36,7 +37,7 @@ _CLOSED: Final = "it was not read: what read it has been closed"
 
 
 def processors() -> int:
-    """How many processors this process may use: no more than its container has time of (cgroup v2)."""
+    """Return how many processors this process may use, at most the CPU quota of its container (cgroup v2)."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with suppress(OSError, ValueError):
         quota, period = _QUOTA.read_text().split()
@@ -46,20 +47,20 @@ def processors() -> int:
 
 
 class ApartError(ZeusError):
-    """The work did not come to an end: it took too long or too much memory, or failed in a way of its own."""
+    """The work failed: it took too long, needed too much memory, or raised an error."""
 
     code = "apart"
 
 
 class Apart:
-    """A process that applies functions to bytes: started at the first call, and anew after one that it did not survive.
+    """A process that applies functions to bytes: started at the first call, and restarted after a call that killed it.
 
-    One call at a time. Its user closes it (``with Apart() as apart``), which ends a call in another thread too: a
-    coroutine that calls it in a thread opens it around the ``await``, so that nobody waits for what was cancelled. It
-    ends by itself when its user is gone.
+    It handles one call at a time. The caller closes it (``with Apart() as apart``), which also ends a call in another
+    thread. So a coroutine that calls it in a thread opens it around the ``await``: no thread then waits after a
+    cancellation. The process ends by itself when the process that started it is gone.
 
     Attributes:
-        closed: whether nothing more is read in it.
+        closed: whether it accepts no further calls.
     """
 
     def __init__(self) -> None:
@@ -76,7 +77,7 @@ class Apart:
         self.close()
 
     def close(self) -> None:
-        """End the process, also in the middle of work; it reads nothing more."""
+        """End the process, also in the middle of work; it accepts no further calls."""
         self.closed = True
         self._end()
 
@@ -88,14 +89,14 @@ class Apart:
                 process.wait()
 
     def __call__(self, function: str, data: bytes, *, seconds: float, **named: JSON) -> JSON:
-        """What ``function(data, **named)`` gives; blocks.
+        """Return the result of ``function(data, **named)``; blocks.
 
         Args:
-            function: ``module:name`` of one whose result is JSON.
-            seconds: how long it may take.
+            function: ``module:name`` of a function whose result is JSON.
+            seconds: the time limit.
 
         Raises:
-            ApartError: it gave nothing; the message says why.
+            ApartError: there was no result; the message has the reason.
         """
         with self._one_at_a_time:
             if self.closed:
@@ -122,7 +123,7 @@ class Apart:
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            with suppress(BrokenPipeError, ValueError):  # it has died, or was closed
+            with suppress(BrokenPipeError, ValueError):  # the process has died, or was closed
                 process.stdin.write(_SIZES.pack(len(order), len(data)) + order)
                 process.stdin.write(data)
                 process.stdin.flush()
@@ -145,8 +146,8 @@ class Apart:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    # Neither the working directory, where a model may write modules, nor this process's secrets are its own. Nor is the
-    # terminal's Ctrl-C: a file would seem to be what it died of.
+    # It does not share the working directory, where a model may write modules, nor this process's secrets. It also does
+    # not get the terminal's Ctrl-C, because the file would then seem to have killed it.
     try:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", __name__, str(os.getpid())],
@@ -197,12 +198,12 @@ def _done(order: _Order) -> bytes:
         return json.dumps({"value": value}).encode()
     except MemoryError:
         return json.dumps({"failed": f"it takes more memory than {_MAX_BYTES // 1_000_000:,} MB"}).encode()
-    except (Exception, RecursionError) as error:  # noqa: BLE001 - whatever a parser does with it is told its user
+    except (Exception, RecursionError) as error:  # noqa: BLE001 - every failure of a parser is reported to the user
         return json.dumps({"failed": f"{type(error).__name__}: {cut_text(str(error), 200)}"}).encode()
 
 
 def _limit(seconds: float) -> None:
-    """What ends this process where its user cannot any more, and a parser in C lets no thread look."""
+    """Set limits that end this process even if its starter is gone and a parser in C blocks all threads."""
     try:
         import resource
     except ImportError:  # Windows
@@ -231,7 +232,7 @@ def _serve(user: int) -> None:
     end_with(user)
     orders = sys.stdin.buffer
     answers = io.FileIO(os.dup(1), "wb")
-    # Output that a library prints must not be mixed with the answers.
+    # Output of libraries must not mix with the answers.
     os.dup2(2, 1)
     for order in _orders(orders):
         _limit(order.seconds)

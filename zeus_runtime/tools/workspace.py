@@ -1,7 +1,7 @@
-"""The agent's files: virtual paths on real folders, with no way out of them.
+"""The agent's files: virtual paths on real folders that cannot lead out of them.
 
-Every path is walked one component at a time from an open folder descriptor, without following links; a link is read
-and its target walked the same way. So nothing that is swapped while we look can lead outside.
+Every path is resolved one component at a time from an open folder descriptor, without following links; a link is read
+and its target resolved the same way. So a component that is swapped meanwhile cannot lead outside.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 from zeus_runtime.tools.safe_open import OpenFolder, Walk
 
 Reach: TypeAlias = Literal["look", "read", "write"]
-"""What is done with a file: that it is there is told, it is read, it is changed."""
+"""The kinds of access to a file: see that it exists, read it, change it."""
 
 _MAX_DEPTH = 200
 _OPEN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -45,14 +45,15 @@ class WorkspaceFiles:
     Relative paths start at ``/``. Links inside a folder work; links out of it do not. Safe to use from many threads.
 
     Args:
-        root: the real folder that ``/`` means; must exist.
-        routes: virtual prefix (``/memory/``) to another real folder, made at the first write; the longest prefix wins.
-        quiet: routes that no listing shows before something was written there.
-        gate: the access policy, asked about every file that is reached; None: any file may be.
+        root: the real folder for ``/``; must exist.
+        routes: virtual prefix (``/memory/``) to another real folder, created at the first write; the longest prefix
+            wins.
+        quiet: routes that listings hide until something was written there.
+        gate: the access policy, checked for every file that is opened; None: all files are allowed.
 
     Raises:
-        WorkspaceError: from every method, when the path is refused, is not there or is not what the method needs.
-        AccessAsked: from a method that a tool calls, when a person must approve the access first.
+        WorkspaceError: from every method, if the path is refused, does not exist or has the wrong type.
+        AccessAsked: from a method that a tool calls, if a person must approve the access first.
         WorkspaceConfigError: a route is not a prefix below ``/``.
         MissingError: the system cannot walk folders by descriptor (Windows).
     """
@@ -80,7 +81,7 @@ class WorkspaceFiles:
 
     @cached_property
     def runtime(self) -> WorkspaceFiles:
-        """The same files without the access policy, for what the runtime itself keeps.
+        """The same files without the access policy, for the runtime's own files.
 
         Give it no path that the model chose.
         """
@@ -91,15 +92,15 @@ class WorkspaceFiles:
         return free
 
     def hides(self, path: str) -> bool:
-        """Whether what is at ``path`` does not exist for tools, if no link leads elsewhere; nothing is opened."""
+        """Whether ``path`` is hidden from tools, assuming that it contains no links; nothing is opened."""
         return self._hides(self._parts(path))
 
     def refusal_of(self, host: Path) -> str | None:
-        """Why the file at a real path, which the user named, may not be given to the model; None if it may."""
+        """Return why a file that the user named by its real path may not be given to the model; None if it may."""
         if self.gate is None:
             return None
         real = os.path.realpath(host)
-        # Outside of the workspace a file has no path, and rules about names still hold: a link's and its target's.
+        # Outside of the workspace a file has no virtual path, but rules about names apply to a link and to its target.
         inside = self._mounts.names_of(real)
         names = [None] if inside else [(host.name,), (Path(real).name,)]
         ruling = strictest(self.gate.ruling(parts, real, "read") for parts in names)
@@ -112,14 +113,14 @@ class WorkspaceFiles:
         return "it is another name of a file that holds keys" if is_key else None
 
     def mount_refusal(self, host: Path) -> str | None:
-        """Why a sandbox may not show the folder at a real path to its programs; None if it may.
+        """Return why a sandbox may not show the folder at a real path to its programs; None if it may.
 
-        They read it without asking the access policy.
+        Programs read it without a check of the access policy.
         """
         return None if self.gate is None else self.gate.mount_refusal(os.path.realpath(host))
 
     def read_host(self, host: Path, *, max_bytes: int) -> bytes:
-        """The content of a file that the runtime found by its real path, as the rules let the running tool read it."""
+        """Return the content of a file given by its real path, if the rules let the running tool read it."""
         real = os.path.realpath(host)
         for name in self._mounts.names_of(real):
             return self.read(join(name.parts), max_bytes=max_bytes)
@@ -139,7 +140,7 @@ class WorkspaceFiles:
         return data
 
     def write_refusal(self, path: str) -> str | None:
-        """Why no tool may write ``path``, whoever approves it; None where one may, or the path means nothing."""
+        """Return why no tool may write ``path``, even with approval; None if tools may, or the path is invalid."""
         if self.gate is None:
             return None
         try:
@@ -153,10 +154,10 @@ class WorkspaceFiles:
         return None
 
     def check(self) -> None:
-        """Whether the root is a folder that can be listed, and each route a folder or not made yet.
+        """Check that the root is a folder that can be listed, and that each route is a folder or does not exist yet.
 
         Raises:
-            WorkspaceConfigError: it is not.
+            WorkspaceConfigError: the root or a route cannot be used.
             LinkedFolderError: one of Zeus's own folders is a link.
         """
         try:
@@ -177,23 +178,23 @@ class WorkspaceFiles:
                 )
 
     def normalize(self, path: str) -> str:
-        """``path`` as an absolute virtual path; links are not resolved and the disk is not touched."""
+        """Return ``path`` as an absolute virtual path, without resolving links or accessing the disk."""
         return join(self._parts(path))
 
     def real(self, path: str) -> str:
-        """The virtual path that ``path`` leads to when links are followed, as far as it is there.
+        """Return the virtual path of ``path`` with links followed, as far as it exists.
 
-        It holds for this moment: who must not be tricked opens files by the other methods, which refuse ways out.
+        This is the state of this moment. For a safe access use the other methods, which refuse paths that lead outside.
         """
         prefix, base, found = self._followed(path)
         return join((*prefix, *Path(found).relative_to(base).parts))
 
     def identity(self, path: str) -> str:
-        """SHA-256 of where on this machine ``path`` leads now: ``real`` does not see that a mount is a link."""
+        """Return the SHA-256 of the real place of ``path`` on this machine; ``real`` ignores that a mount is a link."""
         return hashlib.sha256(os.fsencode(self._followed(path)[2])).hexdigest()
 
     def _followed(self, path: str) -> tuple[tuple[str, ...], str, str]:
-        """The prefix of a path's mount, its folder, and where the path leads; the latter two with links resolved."""
+        """Return the prefix of a path's mount, its folder, and the path's target; the last two with links resolved."""
         parts = self._parts(path)
         prefix, host = self._mounts.of(parts)
         base = os.path.realpath(host)
@@ -203,7 +204,7 @@ class WorkspaceFiles:
         return prefix, base, found
 
     def entry(self, path: str) -> FileEntry:
-        """What is at ``path``, links followed, with its size."""
+        """Return the entry at ``path``, with links followed, with its size."""
         parts = self._parts(path)
         with self._explained(parts):
             if self._routes_below(parts) or parts in self._mounts.folders:
@@ -241,12 +242,12 @@ class WorkspaceFiles:
         skip: Callable[[FileEntry], bool] | None = None,
         on_error: Callable[[WorkspaceError], None] | None = None,
     ) -> Iterator[FileEntry]:
-        """Everything below ``path``, a folder before its content, sorted by path parts; links are not followed.
+        """Yield everything below ``path``, a folder before its content, sorted by path parts; links are not followed.
 
         Args:
-            sizes: whether those of files are wanted.
-            skip: leaves an entry and all below it out.
-            on_error: is told of folders below ``path`` that cannot be read; without it the first one raises.
+            sizes: whether to return the sizes of files.
+            skip: returns whether to leave out an entry and everything below it.
+            on_error: called for folders below ``path`` that cannot be read; without it the first one raises.
         """
         pending = [iter(self.entries(path, sizes=sizes))]
         while pending:
@@ -266,7 +267,7 @@ class WorkspaceFiles:
                     on_error(error)
 
     def open(self, path: str) -> BinaryIO:
-        """A regular file, open for reading bytes. Never blocks on FIFOs or devices: they are refused."""
+        """Open a regular file for reading bytes. FIFOs and devices are refused, so this never blocks."""
         parts = self._parts(path)
         with self._explained(parts), self._place(parts, "read") as place:
             require_file(place.present(), parts)
@@ -280,7 +281,7 @@ class WorkspaceFiles:
                 raise
 
     def read(self, path: str, *, max_bytes: int) -> bytes:
-        """The whole content of a file, refused when it is larger than ``max_bytes``."""
+        """Return the whole content of a file; refuse a file that is larger than ``max_bytes``."""
         with self.open(path) as file:
             data = file.read(max_bytes + 1)
         if len(data) > max_bytes:
@@ -288,9 +289,9 @@ class WorkspaceFiles:
         return data
 
     def write(self, path: str, data: bytes) -> bool:
-        """Make ``data`` the content of ``path`` in one atomic step, creating folders as needed.
+        """Write ``data`` to ``path`` in one atomic step, creating folders as needed.
 
-        A link inside the workspace stays and its target is replaced; mode and owner of an old file are kept.
+        A link inside the workspace stays, and its target is replaced. Mode and owner of an existing file are kept.
 
         Returns:
             True when the file is new.
@@ -305,7 +306,7 @@ class WorkspaceFiles:
         """Replace a file's content by ``change(content)``, atomically; edits of one file happen one after the other.
 
         Raises:
-            WorkspaceError: also when another process changed the file meanwhile; it is left as that one made it.
+            WorkspaceError: also if another process changed the file meanwhile; that change is kept.
         """
         parts = self._parts(path)
         with self._explained(parts), self._place(parts, "read", "write") as place, self._lock(place):
@@ -430,14 +431,14 @@ class WorkspaceFiles:
                     os.close(folder)
 
     def _host(self, canonical: tuple[str, ...], folder: int, below: tuple[str, ...]) -> str:
-        """The real path of a place: asked of the open folder, whatever became of the names that led to it."""
+        """Return the real path of a place from the open folder, even if the names that led to it have changed."""
         found = host_of(folder)
         return (
             self._mounts.host_of(canonical) if found is None else "/".join((found.rstrip("/"), *below)) or "/"
         )
 
     def _require(self, parts: tuple[str, ...], *reaches: Reach, host: str | None = None) -> None:
-        """See to it that a path may be reached."""
+        """Ensure that a path may be accessed."""
         if self.gate is None:
             return
         at = self._mounts.host_of(parts) if host is None else host
@@ -449,7 +450,7 @@ class WorkspaceFiles:
             self.gate.require_one_name(place.parts, descriptor)
 
     def _visible(self, found: dict[str, FileEntry], place: OpenFolder) -> dict[str, FileEntry]:
-        """Those entries of a scanned folder that the policy does not hide."""
+        """Return the entries of a scanned folder that the policy does not hide."""
         if self.gate is None:
             return found
         folder = self._host(place.parts, place.folder, () if place.name == "." else (place.name,))

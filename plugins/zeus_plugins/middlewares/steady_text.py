@@ -1,4 +1,4 @@
-"""A section's text that stays the same between compactions, when the cached prefix is broken anyway."""
+"""Keeps a section's text the same until a compaction, which breaks the cached prefix anyway."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class SteadyText:
-    """A text to be made when it is None: at a run's beginning, and after each compaction."""
+    """Holds a text. It is None, so the owner must make it, at the beginning of a run and after each compaction."""
 
     def __init__(self) -> None:
         self.text: str | None = None

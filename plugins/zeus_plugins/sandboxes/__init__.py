@@ -1,1 +1,1 @@
-"""Sandboxes: where code that a model wrote runs."""
+"""Sandboxes, in which code from a model runs."""

@@ -1,1 +1,1 @@
-"""Web searches: who is asked, one package each."""
+"""Web search services, one package each."""

@@ -85,7 +85,7 @@ def test_a_missing_file_is_an_error_at_load_with_its_place(tmp_path: Path) -> No
 async def test_a_file_that_is_no_tokenizer_is_an_error_and_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text('{"no": "tokenizer"}')
     async with agent(tmp_path, "counter: {tokenizer_file: {path: tokenizer.json}}\n") as sailing:
-        with pytest.raises(ZeusError, match="is no tokenizer") as caught:
+        with pytest.raises(ZeusError, match="is not a tokenizer") as caught:
             await sailing.run("go")
     assert caught.value.exit_code == 3
 

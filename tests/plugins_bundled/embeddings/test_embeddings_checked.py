@@ -32,7 +32,7 @@ from zeus_runtime.cli import main
         (
             {"onnx": {"path": "models/none"}},
             "3:40",
-            ("models/none/model.onnx", "which does not exist", "Put the model's folder there"),
+            ("models/none/model.onnx", "which does not exist", "Put the model's ONNX file"),
         ),
     ],
     ids=["dimension", "extra", "cosines", "no folder"],

@@ -127,7 +127,7 @@ def test_a_broken_file_is_an_error_and_no_traceback(folder: Path, broken: str) -
 
 def test_a_model_for_something_else_is_refused(tmp_path: Path) -> None:
     write_model(tmp_path / "model", rows(), ["pixels"])
-    with pytest.raises(OptionsError, match="no text encoder"):
+    with pytest.raises(OptionsError, match="not a text encoder"):
         embedder(tmp_path)
 
 

@@ -243,7 +243,7 @@ async def test_wrong_decisions_are_told_and_change_nothing(folder: Path, databas
             await living.decide("session_000000000000", {ids["b"]: APPROVE})
         events = await play(living, "never mind", session)
         assert isinstance(events[-1], RunCompleted | RunFailed)
-        with pytest.raises(UsageError, match="went on without it"):
+        with pytest.raises(UsageError, match="continued without it"):
             await living.decide(session, {ids["b"]: APPROVE})
         assert effects(folder) == []
 
@@ -264,7 +264,7 @@ async def test_a_new_prompt_withdraws_what_waits_before_its_own_run_ends(
         assert (list(first), list(second)) == (["one"], ["two"])
         assert [each.id for each in await living.pending_approvals(session)] == [second["two"]]
         assert [each.id for each in await living.pending_approvals()] == [second["two"]]
-        with pytest.raises(UsageError, match="went on without it"):
+        with pytest.raises(UsageError, match="continued without it"):
             await living.decide(session, {first["one"]: APPROVE})
     assert effects(folder) == []
 
@@ -315,7 +315,8 @@ async def test_what_nobody_decides_in_time_is_decided_by_the_yaml(
     assert of(events, ApprovalDecided)[0].by == "timeout"
     if on_timeout == "reject":
         assert (
-            "Nobody approved this call of record within 60 seconds" in of(events, ToolCallResult)[0].content
+            "The user did not approve this call of record within 60 seconds"
+            in of(events, ToolCallResult)[0].content
         )
 
 
@@ -535,7 +536,7 @@ async def test_going_back_withdraws_what_was_asked(folder: Path) -> None:
         ids, session = pending_ids(ending), ending.session  # type: ignore[union-attr]
         await living.rollback(session, to=1)
         assert await living.pending_approvals() == []
-        with pytest.raises(UsageError, match="went on without it"):
+        with pytest.raises(UsageError, match="continued without it"):
             await living.decide(session, {ids["a"]: APPROVE})
 
 
@@ -559,8 +560,8 @@ async def test_what_was_asked_or_decided_before_going_back_is_asked_anew(folder:
     [
         ({"deny": ["recrod"]}, "'recrod' is no tool of this agent"),
         ({"deny": [{"record": {"txt": "x"}}]}, "record has no argument 'txt'"),
-        ({"ask": ["git_*"]}, "no tool of this agent is named like 'git_*'"),
-        ({"on_timeout": "approve"}, "without timeout_seconds nothing ever times out"),
+        ({"ask": ["git_*"]}, "no tool of this agent matches 'git_*'"),
+        ({"on_timeout": "approve"}, "on_timeout has no effect without timeout_seconds"),
         ({"timeout_seconds": 10**12}, "1000000000000 is more than 3153600000"),
     ],
 )
@@ -639,7 +640,7 @@ def test_rules_may_name_tools_that_a_server_brings_when_the_agent_runs(tmp_path:
         return write_agent(tmp_path, f"{servers}\nmiddlewares: [{{approve: {{{rules}}}}}]\n")
 
     Agent.from_config(config('ask: ["small__*", "small__[sw]ay", small__say]'), directory=tmp_path)
-    with pytest.raises(ConfigError, match=r"named like 'other__\*'"):
+    with pytest.raises(ConfigError, match=r"matches 'other__\*'"):
         Agent.from_config(config('ask: ["other__*"]'), directory=tmp_path)
 
 

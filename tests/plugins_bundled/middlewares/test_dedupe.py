@@ -27,7 +27,7 @@ async def test_a_file_read_again_makes_the_older_copy_a_pointer(tmp_path: Path) 
     spoken = await talk(tmp_path, "middlewares: [dedupe]\n", *answers, "done")
     older, newer = (text for text in texts(spoken.last) if "read_file" in text or "row" in text)
     assert older == (
-        "[read_file was called again later with the same arguments: its newer result stands further below."
+        "[read_file was called again later with the same arguments: its newer result is further below."
         " This older one is kept in /large_tool_results/c0]"
     )
     assert newer == spoken.history[4].content

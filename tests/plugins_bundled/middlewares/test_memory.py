@@ -224,7 +224,7 @@ async def test_what_is_edited_in_between_is_shown_as_it_is_now(tmp_path: Path) -
     after = model.requests[1].system
     assert "sepia" in after
     assert THEME not in after
-    assert f"{old} as it was before it changed" in after
+    assert f"{old} in its earlier version" in after
     assert model.requests[2].system == after
 
 

@@ -51,7 +51,7 @@ async def test_the_same_question_gives_the_same_answer_page_by_page(tmp_path: Pa
     undated = [re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "", each) for each in (one, two)]
     assert undated[0] == undated[1]
     assert len(re.findall(r"^#\d+", one, re.MULTILINE)) == 3
-    assert "page 1 of 3; go on with page=2" in one
+    assert "page 1 of 3; continue with page=2" in one
     third, _ = await asked(tmp_path / "c", "results_per_page: 3", query="room", page=3)
     assert len(re.findall(r"^#\d+", third, re.MULTILINE)) == 2
 

@@ -102,7 +102,7 @@ async def test_skills_are_searched_by_words(tmp_path: Path, home: Path) -> None:
     by_words, first, second = texts(spoken.last)[-3:]
     assert by_words.startswith("1 skill for")
     assert "- tables: " in by_words
-    assert "page 1 of 2; page=2 goes on" in first
+    assert "page 1 of 2; page=2 continues" in first
     assert "- tables: " in second
 
 
@@ -168,7 +168,7 @@ async def test_a_skill_that_stands_above_is_not_sent_again_until_it_changes(
 ) -> None:
     load = [calling(call("load_skill", f"c{number}", name="tables")) for number in range(3)]
     spoken = await talk(tmp_path, skills_yaml(), load[0], load[1], "done")
-    assert "loaded already" in texts(spoken.last)[-1]
+    assert "already loaded" in texts(spoken.last)[-1]
     write_skill(home / "skills", "tables", body="Other instructions.")
     after = await talk(tmp_path, skills_yaml(), load[2], "done", session=spoken.session)
     assert "Other instructions." in texts(after.last)[-1]

@@ -307,7 +307,7 @@ async def test_a_refused_key_is_not_tried_twice() -> None:
 async def test_an_answer_without_text_is_a_failure(answer: Any) -> None:
     edit = await proposed(policy(ScriptedModel([answer, answer])), view_of(history(60)))
     assert edit is not None
-    assert "the summary model gave no text" in edit.reason
+    assert "the summary model returned no text" in edit.reason
 
 
 async def test_what_was_paid_for_is_kept_when_a_later_part_fails() -> None:
@@ -525,7 +525,7 @@ async def test_a_model_that_calls_a_tool_instead_of_summarizing_is_shown_a_trans
     assert [len(asked.messages) for asked in model.requests] == [len(view) + 1, 1]
     assert edit is not None
     assert summary_in(edit.content) == SUMMARY
-    assert "the conversation itself gave no summary: the model called a tool" in edit.reason
+    assert "the request in the conversation returned no summary: the model called a tool" in edit.reason
 
 
 async def test_a_call_in_the_conversation_that_gave_no_summary_is_in_its_cost() -> None:

@@ -251,7 +251,7 @@ async def test_a_thread_that_goes_on_under_a_smaller_window_is_summarized_before
         ("{trigger: {messages: 5}, keep: {messages: 5}}", "trigger", "must be above"),
         ("{trigger: {fraction: 0.1}, keep: {fraction: 0.2}}", "trigger", "must be above"),
         ("{trigger: {tokens: 5000}, keep: {fraction: 0.9}}", "trigger", "must be above"),
-        ("{max_trigger_tokens: 500, keep: {tokens: 500}}", "max_trigger_tokens", "not above what is kept"),
+        ("{max_trigger_tokens: 500, keep: {tokens: 500}}", "max_trigger_tokens", "are not more than `keep`"),
         ("{trigger: {tokens: 5, messages: 5}}", "trigger", ""),
         ("{trigger: {}}", "trigger", ""),
         ("{keep: {fraction: 1.5}}", "fraction", ""),

@@ -43,7 +43,7 @@ async def test_with_a_key_only_what_is_still_missing_is_named(litellm: Any) -> N
     options = Options("azure/gpt-4o", api_key=Secret("k"), api_base="https://x.openai.azure.com")
     with pytest.raises(ModelError) as raised:
         credentials(litellm, options, {})
-    assert raised.value.message.endswith("needs more than is set: AZURE_API_VERSION")
+    assert raised.value.message.endswith("needs variables that are not set: AZURE_API_VERSION")
     assert "key" not in raised.value.message
 
 

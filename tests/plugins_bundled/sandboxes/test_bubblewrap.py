@@ -295,7 +295,7 @@ async def test_files_of_sessions_that_ran_nothing_for_long_are_removed(tmp_path:
 async def test_a_session_with_more_files_than_fit_is_told_so(tmp_path: Path) -> None:
     box = await bubblewrap(tmp_path).create("s1")
     await box.write("big", b"x" * 3_000_000)
-    with pytest.raises(SandboxError, match="cannot be put into the sandbox: No space left"):
+    with pytest.raises(SandboxError, match="cannot be copied into the sandbox: No space left"):
         await box.exec(Program(("true",)), SandboxLimits(disk_bytes=2**20))
     assert await box.read("big", max_bytes=3_000_000) == b"x" * 3_000_000
 
@@ -314,7 +314,7 @@ async def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
 async def test_a_program_that_does_not_fit_is_an_error_that_says_so(tmp_path: Path) -> None:
     box = await bubblewrap(tmp_path).create("s1")
     program = Program(("python3", "/tmp/code.py"), {"code.py": b"#" * 3_000_000})
-    with pytest.raises(SandboxError, match="own files cannot be put into the sandbox: No space left"):
+    with pytest.raises(SandboxError, match="files cannot be copied into the sandbox: No space left"):
         await box.exec(program, SandboxLimits(disk_bytes=2**20))
 
 

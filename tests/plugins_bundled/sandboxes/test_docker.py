@@ -207,6 +207,6 @@ def test_a_further_name_of_a_file_that_is_too_large_takes_no_others_along(tmp_pa
     lost = unpack(data, folder, max_bytes=1_000, max_files=100)
     assert [each.rpartition(": ")[2] for each in lost] == [
         "too many bytes",
-        "a further name of a file that is not kept",
+        "a hard link to a file that is not kept",
         "deeper than 64 folders",
     ]

@@ -93,7 +93,7 @@ def test_without_a_file_of_known_machines_none_is_trusted(server: Server, tmp_pa
 def test_a_key_that_the_machine_does_not_know_is_refused(server: Server, tmp_path: Path) -> None:
     keys(tmp_path / "other")
     error = refusal(backend(server, tmp_path, key=str(tmp_path / "other/key")))
-    assert "does not let" in error.message
+    assert "does not accept the login" in error.message
     assert "ssh-agent" in str(error.remedy)
 
 
@@ -233,7 +233,7 @@ async def test_a_connection_that_is_cut_is_said_and_leaves_nothing_running(
     server.cut()
     with pytest.raises(SandboxError, match="was lost") as lost:
         await running
-    assert "made anew" in str(lost.value.remedy)
+    assert "a new connection is made" in str(lost.value.remedy)
     async with asyncio.timeout(60):
         while processes_with(word):
             await asyncio.sleep(0.02)
@@ -267,7 +267,7 @@ async def test_a_program_ends_in_time_there_when_nobody_here_listens(
     monkeypatch.setattr(asking, "parcel", lambda: short)
     box = await made.create("s1")
     word = f"left{secrets.token_hex(4)}"
-    with pytest.raises(SandboxError, match="heard nothing for too long"):
+    with pytest.raises(SandboxError, match="received nothing for too long"):
         await box.exec(shell(f": {word}; {WAITS}"), SandboxLimits())
     assert processes_with(word) == []
     await made.aclose()
@@ -359,13 +359,13 @@ async def test_processes_that_flee_their_session_are_ended_with_the_program(
 @pytest.mark.parametrize(
     ("says", "told"),
     [
-        ("while True: say(b'O', b'x' * 65_000)", "says more than the program may print"),
-        ("say(b'R', b'[0, null]')", "no answer that can be read"),
-        ("say(b'R', b'[0, \"no such limit\", 1.0, []]')", "no answer that can be read"),
-        ("say(b'R', b'[')", "no answer that can be read"),
-        ("say(b'E', b'{}')", "no answer that can be read"),
-        ("say(b'O', size=2**29)", "what it says is no frame"),
-        ("while True: say(b'.'); time.sleep(0.05)", "no end in time"),
+        ("while True: say(b'O', b'x' * 65_000)", "sent more output than the program may print"),
+        ("say(b'R', b'[0, null]')", "an answer that cannot be read"),
+        ("say(b'R', b'[0, \"no such limit\", 1.0, []]')", "an answer that cannot be read"),
+        ("say(b'R', b'[')", "an answer that cannot be read"),
+        ("say(b'E', b'{}')", "an answer that cannot be read"),
+        ("say(b'O', size=2**29)", "it sent invalid data"),
+        ("while True: say(b'.'); time.sleep(0.05)", "did not end in time"),
     ],
     ids=["floods", "too little", "a limit of its own", "no JSON", "no reason", "too long", "never ends"],
 )
@@ -532,7 +532,7 @@ def test_where_the_machine_is_not_there_the_tools_are_off_and_the_user_is_told(
 
 def test_a_passphrase_without_a_key_is_an_error_with_its_place(server: Server, tmp_path: Path) -> None:
     config(tmp_path, server, options={"passphrase": "x", "key": None})
-    with pytest.raises(ConfigError, match="no key that it is for") as refused:
+    with pytest.raises(ConfigError, match="but no `key` for it") as refused:
         Agent.from_config(directory=tmp_path, environ={})
     assert refused.value.diagnostics[0].position is not None
 

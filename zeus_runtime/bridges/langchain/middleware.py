@@ -65,7 +65,7 @@ def from_langchain_middleware(
         kind: the LangChain middleware's class.
         make: ``make(options, context)`` makes an instance of ``kind``; without it, ``kind`` is called without
             arguments. It is called once for each run, and for the tools of a plan: LangChain keeps them in instances.
-        tool_access: the access class of its own tools, for all or by name (``write`` where a name is missing).
+        tool_access: the access class of the tools that it adds, for all or by name (``write`` for names not given).
         tool_errors: how ``wrap_tool_call`` receives a failed call: as a ``ToolMessage`` with status ``error``, or as
             an exception of the handler, which LangChain's retry middleware expects.
 

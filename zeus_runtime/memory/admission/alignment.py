@@ -31,7 +31,7 @@ LEAST: Final = 4
 
 
 def _start(word: Word) -> str:
-    """Equal for words that may be the same in another form; empty where there is no other form."""
+    """Return a key that is equal for words that may be forms of one word; empty for words without other forms."""
     if word.value:
         return f"{word.value.kind} "
     return word.key[:LEAST] if word.kind != "character" and word.key.isalpha() else ""
@@ -49,7 +49,7 @@ def _renamed(word: Word, others: Iterable[Word]) -> Word:
 
 
 def _says_no_more(new: Value, old: Value) -> bool:
-    """Whether the values agree, and the new date is no exacter than the old one."""
+    """Whether the values agree, and the new date is not more exact than the old one."""
     exacter = new.kind == "date" and any(
         a != b == "*" for a, b in zip(new.text.split("-"), old.text.split("-"), strict=True)
     )

@@ -111,7 +111,7 @@ _DATED: Final = frozenset(("date", "time"))
 
 
 def _says_else(slot: Slot) -> bool:
-    """Whether both sides hold a value and a word of their own besides: "due on the 1st" and "of the flat is 900"."""
+    """Whether both sides have a value and a further word: "due on the 1st" and "of the flat is 900"."""
     return all(
         _kinds(side) and any(word.value is None and not _unit(word, side) for word in side)
         for side in (slot.new, slot.old)
@@ -131,7 +131,7 @@ def _opens(side: Sequence[Word], where: Statement) -> bool:
 
 
 def _names_and_values(side: Sequence[Word]) -> bool:
-    """Whether characters stand before a value: "健身房6点"."""
+    """Whether there are characters before a value: "健身房6点"."""
     values = [at for at, word in enumerate(side) if word.value]
     return bool(values) and values[0] > 0
 
@@ -143,7 +143,7 @@ def _counts_others_zh(slot: Slot, ours: Statement, theirs: Statement) -> bool:
 
 
 def _counted_zh(side: Sequence[Word], where: Statement) -> set[str]:
-    """The characters of what a number counts, its unit left out; empty where there is no such number."""
+    """Return the characters of the things that a number counts, without its unit; empty without such a number."""
     places = [at for at, word in enumerate(side) if word.value and word.value.kind == "number"]
     if not places and not _follows_a_number(side[0], where):
         return set()

@@ -73,7 +73,7 @@ def validate(
     subject: str | None = None,
     secrets: Redactor | None = None,
 ) -> Passed | Rejected:
-    """The checks that need no database and no vector, in order; the first that fails is the answer.
+    """Run the checks that need no database and no vector, in order; return the first failure.
 
     Args:
         memory_type, scope: as the model gave them.
@@ -193,21 +193,21 @@ def decide(
     holds: Holds | None = None,
     of_a_kind: OfAKind | None = None,
 ) -> Decision:
-    """What to do with a text that passed, beside what is kept already.
+    """Decide what to do with a text that passed the checks, given the stored memories.
 
-    What the caller may not edit is never superseded by them, and nothing by a text that is trusted less. A text that
-    is trusted more takes the place of its duplicate. What is quarantined is kept apart from all of this, and once.
+    A memory is never superseded by a caller who may not edit it, nor by a less trusted text. A more trusted text
+    replaces its duplicate. Quarantined texts are stored separately from all this, and once.
 
     Args:
         content: from ``Passed``.
-        neighbours: in any order; those that are not active or are quarantined say nothing.
+        neighbours: in any order; inactive and quarantined ones are ignored.
         extractions: memories extracted in this session within the window, not counting explicit saves.
         explicit: the user asked for it in words, which does not count against the limit.
-        calibration: of the model that the cosines are from; None if there are none.
+        calibration: the calibration of the model of the cosines; None without cosines.
         trust: from ``Passed``.
-        subject: what the text is about, where that is given: memories of another subject are left alone.
-        holds: when the text holds: what holds at another time is left alone; None if that is now and open.
-        of_a_kind: what knows values of one kind; None: only their form is looked at.
+        subject: the text's topic if it is known; memories with another subject are not affected.
+        holds: the time in which the text is true; memories of another time are not affected. None: from now on.
+        of_a_kind: decides whether values are of one kind; None: by their form only.
     """
     if not explicit and extractions >= settings.max_extractions:
         return Rejected(
@@ -236,8 +236,7 @@ def decide(
 
 
 def unless_outdated(decision: Decision, said_at: datetime) -> Decision:
-    """The decision about a text of another time, such as one of an import: what was said later stays, unless the text
-    agrees with it."""
+    """Return the decision about an older text, such as one of an import: a later memory stays, unless both agree."""
     if not isinstance(decision, Superseded):
         return decision
     replaced = decision.also if decision.reason in _AGREES else decision.all
@@ -252,13 +251,13 @@ def unless_outdated(decision: Decision, said_at: datetime) -> Decision:
 
 
 _AGREES: Final = frozenset(("trusted more", "says more"))
-"""Reasons for which a text replaces another one that it does not gainsay."""
+"""Reasons for which a text replaces another one without contradicting it."""
 
 
 def _lasting(
     decisions: Iterable[Duplicate | Superseded], holds: Holds, editable: Collection[str]
 ) -> Iterator[Duplicate | Superseded]:
-    """The same where the text holds longer than what it repeats, which it then replaces, if it may."""
+    """Replace a duplicate if the new text is true for a longer time, and if that is allowed."""
     for each in decisions:
         if isinstance(each, Superseded) or not holds.outlasts(each.of):
             yield each
@@ -269,7 +268,7 @@ def _lasting(
 def _kept_apart(
     content: str, neighbours: Sequence[Neighbour], subject: str | None
 ) -> Duplicate | StoredAlone:
-    """What becomes of a quarantined text: it repeats another one of the same words, else it says nothing of any."""
+    """Return the decision about a quarantined text: a duplicate if another has the same words, else no relation."""
     from zeus_runtime.memory.admission.changed import SAME_WORDS, same_words
 
     for each in sorted(neighbours, key=_place):
@@ -281,7 +280,7 @@ def _kept_apart(
 
 
 def _of_others(subject: str | None, item: MemoryItem) -> bool:
-    """Whether it is said what both are about, and that differs."""
+    """Whether both subjects are known and differ."""
     from zeus_runtime.memory.admission.changed import same_words
 
     return bool(subject and item.subject) and not same_words(subject or "", item.subject or "")
@@ -292,14 +291,14 @@ def _place(neighbour: Neighbour) -> tuple[float, float, str]:
 
 
 _NOTHING_TELLS: Final = frozenset(("reworded", "says more"))
-"""Reasons that rest on nearness alone: enough for the nearest memory to give way, and for no further one."""
+"""Reasons based only on similarity: they allow replacing the nearest memory, but no further one."""
 
 _TRUST: Final[dict[Trust, int]] = {"quarantined": 0, "untrusted": 1, "trusted": 2}
 
 
 @dataclass(frozen=True)
 class _Newcomer:
-    """A text that would be kept, and how nearness is judged; the fields are those of ``decide``."""
+    """A text that may be stored, with the data to judge similarity; the fields are those of ``decide``."""
 
     content: str
     trust: Trust
@@ -311,7 +310,7 @@ class _Newcomer:
     def beside(self, known: Sequence[Neighbour]) -> list[Duplicate | Superseded]:
         """The verdict for each neighbour, those of the same words first; a duplicate is not stored.
 
-        Comparing is dear: a duplicate of the same words is all there is to say.
+        Comparing is expensive, so after a duplicate with the same words no further neighbours are compared.
         """
         if not known:
             return []

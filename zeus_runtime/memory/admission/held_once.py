@@ -15,9 +15,9 @@ Held: TypeAlias = tuple[str, str]
 
 @lru_cache(64)
 def held_once(text: str) -> Held | None:
-    """What a statement names of which somebody has one at a time; None where it names nothing of the kind.
+    """Return the thing in a statement that a person has only one of at a time, such as an employer; else None.
 
-    Only for all of the time, and after a verb only where a name follows: "works at Google", not "works at night".
+    The statement must hold at all times, and after a verb a name must follow: "works at Google", not "works at night".
     """
     if not text.isascii() and (chinese := _ZH.fullmatch(text.translate(SIMPLIFIED))):
         return _ZH_NOBODY.sub("", chinese["who"]).removesuffix("的"), chinese["what"] or str(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MOST: Final = 3
 """By words, and so many by vector: of the labelled pairs, among 650 texts, more find no further one."""
 _MOST_HELD: Final = 8
-"""By words, of a text that names what somebody has once: its name is the rare word, and the only one to differ."""
+"""The number of neighbours by words for a text about something that a person has once: only its rare name differs."""
 
 
 def neighbours(

@@ -14,10 +14,10 @@ class NamedPattern(NamedTuple):
     """A pattern with a name.
 
     Args:
-        name: what it finds, as it may stand in a log.
-        signs: in lower case; where none of them stands in a text (``lowered``), the pattern does not match.
-        pattern: of the form.
-        holds: looks closer at a match; every match counts without it.
+        name: its name, which is safe to log.
+        signs: texts in lower case; a text (``lowered``) that contains none of them cannot match the pattern.
+        pattern: the pattern.
+        holds: checks a match more closely; without it every match counts.
     """
 
     name: str

@@ -16,11 +16,11 @@ from zeus_runtime.memory.normalise import lowered
 
 
 def secret_rule(text: str) -> str | None:
-    """The name of the rule by which ``text`` holds a secret, or None.
+    """Return the name of the rule that finds a secret in ``text``, or None.
 
-    Our own patterns first, which cost little; then those of detect-secrets (Yelp, Apache-2.0), which are asked for
-    patterns alone: neither its verification over the network nor its ``pragma: allowlist secret``, with which any
-    text could excuse itself, is in the way.
+    Our patterns come first, because they are cheap, then those of detect-secrets (Yelp, Apache-2.0). Only its patterns
+    are used: not its verification over the network, and not its ``pragma: allowlist secret``, with which any text could
+    exempt itself.
 
     Args:
         text: normalised; an invisible character inside a secret would hide it.
@@ -37,12 +37,12 @@ def pattern_rule(text: str) -> str | None:
 
 
 def credential_rule(identifier: str) -> str | None:
-    """As ``secret_rule`` for what a program made, where digits are no card's number and no account's."""
+    """Like ``secret_rule``, for texts from a program, in which digits are not numbers of cards or accounts."""
     return _first(CREDENTIALS, identifier) or library_rule(identifier)
 
 
 def injection_rule(text: str) -> str | None:
-    """The name of the rule by which ``text`` speaks to a model instead of telling something, or None.
+    """Return the name of the rule that finds instructions to a model in ``text``, or None.
 
     Args:
         text: normalised.

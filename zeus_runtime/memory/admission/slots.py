@@ -76,7 +76,7 @@ def slots_of(
 
 
 def _parted(new: Sequence[Word], old: Sequence[Word], later: Sequence[Word]) -> list[Slot]:
-    """One place, or two where both sides go on with the same preposition, as in "tea in the evening"."""
+    """Return one place, or several if both sides continue with the same preposition, as in "tea in the evening"."""
     for at, word in enumerate(new[1:], 1):
         for other, each in enumerate(old[1:], 1):
             if word.after == each.after and word.after in PREPOSITIONS:
@@ -238,7 +238,10 @@ def _counts_others(slot: Slot) -> bool:
 
 
 def _counted(side: Sequence[Word]) -> str | None:
-    """What the only number of a side counts, or, after a mark, what the number belongs to; None where nothing tells."""
+    """Return the word that a side's only number counts, or, after a mark, the word that the number belongs to.
+
+    None if there is no such word.
+    """
     places = [at for at, word in enumerate(side) if word.value]
     if len(places) != 1 or (value := side[places[0]].value) is None or value.kind != "number":
         return None

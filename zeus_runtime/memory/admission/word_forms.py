@@ -26,7 +26,7 @@ _FULL_STOPS: Final = frozenset(".!?。\n")
 
 _CHARACTER: Final = re.compile(f"[{CJK}]")
 USER: Final = "用户"
-"""The user, who is not what a statement is about."""
+"""The user, who does not count as the subject of a statement."""
 
 
 @lru_cache(8_192)
@@ -60,13 +60,13 @@ class Form(NamedTuple):
 
     Args:
         key: of the word.
-        denied: what it denies; "" for whatever follows, None if it is no verb that denies.
+        denied: the verb that it negates; "" if it negates the following words, None if it is not a negating verb.
         denies: it is a negator.
         empty: it carries nothing.
         turns: it tells a change.
         inside: it has a capital or a digit inside.
         upper: it begins with a capital.
-        passed: it stands between a word and what it is of.
+        passed: it is skipped between a word and the word that it belongs to.
         parts: a clause ends with it.
         ends: a sentence ends with it.
         character: it is a Chinese one.

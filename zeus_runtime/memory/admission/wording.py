@@ -13,11 +13,11 @@ from zeus_runtime.memory.admission.values import ZH_MEASURES
 
 
 class Telling(NamedTuple):
-    """A form of words that tells something.
+    """A pattern of words with a meaning.
 
     Args:
-        signs: in lower case; where none of them stands in a text (``lowered``), the pattern does not match.
-        pattern: of the form.
+        signs: texts in lower case; a text (``lowered``) that contains none of them cannot match the pattern.
+        pattern: the pattern.
     """
 
     signs: tuple[str, ...]
@@ -35,7 +35,7 @@ def _words(text: str) -> frozenset[str]:
 COPULAS: Final = _words(
     "is are was were am be been being will would shall should must can may might could has have had does do did :"
 )
-"""English verbs that are not what is said: what stands before the first one is what the statement is about."""
+"""English auxiliary verbs: the words before the first one are the subject of the statement."""
 
 PREPOSITIONS: Final = _words(
     "in on at of to for by with from into via within per about during as over under through against between than"
@@ -44,7 +44,7 @@ DETERMINERS: Final = _words(
     "a an the this that these those my our your his her its their any each every both"
 )
 PASSED_OVER: Final = DETERMINERS | _words("now currently presently still already")
-"""English words between a word and what it is of: "is now a nurse"."""
+"""English words that are skipped between a word and the word that it belongs to: "is now a nurse"."""
 SUBJECTS: Final = _words("i we you he she they it user users")
 
 EMPTY: Final = (
@@ -61,7 +61,7 @@ EMPTY: Final = (
         "make making get take"
     )
 )
-"""English words that carry no value of their own."""
+"""English words that contribute no value to a statement."""
 
 LIMITS: Final = _words("if when unless only except until before after while since for most some few least")
 """English words that limit what is said: without them more is said, though in fewer words."""
@@ -76,7 +76,7 @@ ZH_NOW: Final = re.compile("[现現]在|目前|[当當]前|如今|改|[换換]|�
 ZH_LIMITS: Final = re.compile(r"只|仅|除|如果|若|当|时|之前|之后|以前|以后")
 
 NEGATORS: Final = _words("not no never none neither nor without cannot nothing off")
-"""With every word in n't. What follows within the clause is denied."""
+"""Also every word that ends in n't. They negate the rest of the clause."""
 
 DENYING: Final = {
     "dislike": "prefer",
@@ -167,7 +167,7 @@ TITLES: Final = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St)\.(?=\s)")
 """English titles, whose full stop ends no sentence."""
 
 NAMING: Final = _words("called named titled dr mr mrs ms prof st")
-"""What stands before a name: words and titles, in lower case."""
+"""Words and titles before a name, in lower case."""
 
 TURNING: Final = re.compile(
     r"(?:(?:switch|chang|mov|migrat|upgrad|downgrad|renam|convert|transition|increas|decreas|reduc|rais|lower|postpon|"
@@ -270,10 +270,10 @@ FORMER: Final = Telling(
         r"(?<!\bis )(?<!\bare )(?<!\bget )\bused to\b|\bno longer\b|以前|曾经|原来|从前", re.IGNORECASE
     ),
 )
-"""What follows is not so any more."""
+"""Patterns that say that something is no longer true."""
 
 TOLD: Final = tuple(sorted({sign for telling in (*GONE, FORMER) for sign in telling.signs}))
-"""Where none of these stands in a text in lower case, nothing is told as gone."""
+"""A text in lower case that contains none of these says nothing about something being no longer true."""
 
 ZH_SAME: Final = tuple(
     (re.compile(pattern), word)
@@ -321,7 +321,7 @@ ZH_MANY: Final = re.compile(
 ZH_EVENT: Final = re.compile(
     r"(?<![改换搬升降调推变转移成为到])(?:了(?=[^,。;!])|(?<![通超经])过(?![敏程期去年来渡]))"
 )
-"""What happened, where it is no change that is told."""
+"""Words for an event that is not a change."""
 
 ZH_LABEL: Final = re.compile(
     r"[\u4e00-\u9fff](?<![是有为到于在要约共达超过每用花至成第])\d+(?=[\u4e00-\u9fff])"

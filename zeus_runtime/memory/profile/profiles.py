@@ -49,21 +49,21 @@ class MemoryProfiles:
         await drawing.edit(*await self._acting(), kind, changes)
 
     async def news(self, kind: ProfileKind) -> int:
-        """How many memories are new, changed or gone since the profile was drawn; 0 for who may not draw it."""
+        """Return how many memories changed since the profile was derived; 0 for a caller who may not derive it."""
         from zeus_runtime.memory.profile import derivation as drawing
 
         return await drawing.news(*await self._acting(), kind)
 
     async def draw(self, kind: ProfileKind, ask: AskModel | None = None) -> int:
-        """Draw the profile's lines anew from the memories: by rules, and by a model what the rules do not find.
+        """Derive the profile's lines again from the memories: by rules, and by a model for the rest.
 
-        What a hand wrote is not touched.
+        Text written by hand is not changed.
 
         Args:
-            ask: gets (system, user), gives the model's answer; while it fails, the rules draw alone.
+            ask: gets (system, user), returns the model's answer; if it fails, only the rules are used.
 
         Returns:
-            how many lines there are.
+            the number of lines.
 
         Raises:
             UsageError: the caller belongs to no project, or only reads it.

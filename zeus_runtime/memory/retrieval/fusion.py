@@ -182,7 +182,7 @@ def fusion(calibration: Calibration | None, coverage: float) -> Fusion:
 
     Args:
         calibration: of the model; None where there is none.
-        coverage: how much of the query the model knows; what is below 0 or above 1 counts as that.
+        coverage: the share of the query that the model knows, limited to 0 to 1.
     """
     if calibration is None:
         return Fusion()

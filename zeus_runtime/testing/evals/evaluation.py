@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EVALUATIONS: Final = ("goal", "needle", "stress", "nested")
 
 COMPANIONS: Final = frozenset({"recall", "pins"})
-"""What stays beside a policy that runs alone: the way back, and what no policy may touch."""
+"""Policies that stay when another one is tested alone: the way to read originals back, and the pins."""
 
 _PLAIN_SHARE: Final = 0.6
 """How much of the window the work of the stress comparison takes in all."""

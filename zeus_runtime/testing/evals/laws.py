@@ -118,8 +118,8 @@ def recoverable(
 ) -> Iterator[EvaluationFinding]:
     """Messages that ``view`` does not show whole and whose original cannot be read back byte for byte.
 
-    What left is looked for in the session's file of the history route; what is shown shortened under a path that the
-    shown text names.
+    The original of a message that left is read from the session's file of the history route. The original of a
+    shortened message is read from a path that the shown text names.
 
     Args:
         history: the stored messages.

@@ -26,23 +26,23 @@ _MOST_PAGES: Final = 100
 _MOST_PATHS: Final = 3
 _MOST_FINDS: Final = 3
 _NO_ROOM: Final = ("overflow", "run-failed")
-"""What is found where a policy alone leaves no room."""
+"""The findings if a policy alone does not leave enough room."""
 
 _NUMBERED: Final = re.compile(r"^(\d+)\t(.*)$", re.MULTILINE)
 
 
 @dataclass
 class Needle:
-    """A fact and where it was said.
+    """A fact and its place in the conversation.
 
     Args:
-        query: what the model remembers of it.
-        place: the argument by which it was asked for.
+        query: the part of it that the model remembers.
+        place: the argument of the call that returned it.
         line: the fact itself.
-        original: the whole text that it stands in.
-        call: the name and arguments of the call whose result or argument that text is; None for a user's message.
-        gone: whether a request came that did not show it.
-        findings: why it could not be had again.
+        original: the whole text that contains it.
+        call: the name and arguments of the call whose result or argument is that text; None for a user's message.
+        gone: whether a request did not show it.
+        findings: why it could not be read back.
         ways: by which of ``recall`` and ``read_file`` it was tried.
     """
 
@@ -137,7 +137,7 @@ OWN_CASE: Final[Mapping[str, tuple[str, ...]]] = {
     "history": ("earlier turn",),
     "summarization": ("old result",),
 }
-"""What each bundled policy takes out of the view by itself; another's policy is tried with every case."""
+"""The cases that each bundled policy removes from the view by itself; other policies are tried with every case."""
 
 
 def _buried(needle: Needle, desk: Desk, sent: Sent) -> Part:
@@ -180,8 +180,7 @@ def shown_at(messages: Sequence[BaseMessage]) -> str:
 
 
 def pointers(needle: Needle, messages: Sequence[BaseMessage]) -> list[str]:
-    """The paths that stand where the needle stood: in its own message if that is shown, else in what the user's side
-    says (a summary)."""
+    """Return the paths in the text that replaced the needle: its own message if that is shown, else a user message."""
     call_id = ""
     for message in messages:
         for call in getattr(message, "tool_calls", ()):
@@ -304,12 +303,12 @@ async def needle(subject: Subject, folder: Path, seed: int, case: str) -> Check:
 
 
 def but_for_room(findings: Sequence[EvaluationFinding]) -> Iterator[EvaluationFinding]:
-    """The findings that little room does not excuse: a broken law in a narrow window is still broken."""
+    """Return the findings that a small window does not excuse: a broken law is still broken."""
     return (each for each in findings if each.kind not in _NO_ROOM)
 
 
 def moved_away(turns: Sequence[Sent], history: Sequence[BaseMessage]) -> bool:
-    """Whether a page that the model had requested was removed before it was shown, because there was no room for it."""
+    """Whether a page that the model requested was removed for lack of room before it was shown."""
     pages = {
         str(message.tool_call_id): message.content  # type: ignore[attr-defined]
         for message in history

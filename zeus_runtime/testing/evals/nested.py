@@ -143,7 +143,7 @@ def _own_archive(bench: Bench, side: Side, history: Sequence[object]) -> Iterato
 
 
 async def _own_ledger(folder: Path, bench: Bench, side: Side) -> list[EvaluationFinding]:
-    """The ledger has one row for each of its own calls, with its own window, and edits of its own messages only."""
+    """Check that the agent's ledger has one row for each of its calls, with its window, and edits only its messages."""
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
 

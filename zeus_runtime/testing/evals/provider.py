@@ -42,7 +42,7 @@ class ExactProvider:
 
     Args:
         profile: its name and input limit.
-        counter: what it counts with.
+        counter: counts the tokens of requests.
         script: the answers to turns.
         summarise: the answer to a policy's own calls.
 

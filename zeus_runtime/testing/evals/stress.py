@@ -25,14 +25,14 @@ _PIECE: Final = 0.05
 
 
 def stressed(plan: Plan, share: float = SHARE) -> Config:
-    """The plan's config with each policy's trigger at ``share`` of the input limit and its other thresholds in
-    proportion; what is off stays off, what is lower stays.
+    """Return the plan's config with each policy's trigger at ``share`` of the input limit.
 
-    It knows options by their names, so another's policy takes part if it calls them ``trigger`` and ``keep``. Numbers
-    are tokens, so that it works for a model whose window is only assumed, too. ``yaml_of`` writes it down.
+    The other thresholds change in proportion; disabled options and lower values stay. Options are found by their names,
+    so other policies are included if their options are called ``trigger`` and ``keep``. The numbers are tokens, which
+    also works if a model's window is only assumed. ``yaml_of`` returns the result as YAML.
 
     Args:
-        plan: what the config makes; its model gives the window.
+        plan: the plan of the config; its model determines the window.
         share: 0.10 to 0.25.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What is evaluated: a config's own plan in a folder of its own, with nothing real behind its tools and models."""
+"""The subject of an evaluation: a config's plan in a separate folder, with inert tools and scripted models."""
 
 from __future__ import annotations
 
@@ -105,9 +105,9 @@ class Bench:
     """A running subject.
 
     Args:
-        agent: it.
-        provider: what answers it.
-        plan: what it runs.
+        agent: the agent.
+        provider: the model that answers it.
+        plan: the agent's plan.
     """
 
     agent: Agent

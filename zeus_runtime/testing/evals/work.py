@@ -34,12 +34,12 @@ MADE: Final = re.compile(r"/made/[0-9a-f]{8}\.txt")
 
 @dataclass
 class Desk:
-    """What an evaluation's tools give.
+    """The data behind an evaluation's tools.
 
     Args:
-        window_tokens: of the subject; filler is a share of it.
-        seed: makes the random texts.
-        label: stands in every line of filler.
+        window_tokens: the subject's window; filler is a share of it.
+        seed: the seed of the random texts.
+        label: a text in every line of filler.
     """
 
     window_tokens: int
@@ -61,7 +61,7 @@ class Desk:
 
     @property
     def large_tokens(self) -> int:
-        """What a large result has, about."""
+        """The approximate size of a large result."""
         return max(self.filler_tokens, self.window_tokens // 50)
 
     def lines(self, tokens: int) -> list[str]:

@@ -11,7 +11,7 @@ from zeus_runtime.plugin import PlanContext
 
 @asynccontextmanager
 async def create(_options: None, _context: PlanContext) -> AsyncIterator[SqliteSaver]:
-    """The SQLite saver without a file: one implementation, so that it prunes and copies like the other."""
+    """Yield the SQLite saver without a file, so that pruning and copying have one implementation."""
     saver = SqliteSaver(":memory:")
     try:
         yield saver

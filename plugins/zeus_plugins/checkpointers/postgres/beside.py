@@ -1,4 +1,4 @@
-"""Whether checkpoints are beside the thread log: in its database, by whatever URL each of them is reached."""
+"""Finds out whether the checkpoints and the thread log are in the same database, even if their URLs differ."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _THREADS = (
 
 
 async def is_beside(url: str, log_url: str) -> bool:
-    """Whether who connects to ``url`` has the log's own table of threads, and may bind what it writes to its rows.
+    """Return whether ``url`` reaches the log's table of threads, with the rights to bind writes to its rows.
 
-    URLs that differ say nothing: a host has several names, and so has a default. The servers are asked. A lock that is
-    taken by one connection and cannot be had by the other is in the same database: they are the database's own, and
-    need no right.
+    Comparing URLs proves nothing: a host has several names, and parts with a default can be left out. So the servers
+    are asked. If one connection takes a lock and the other then cannot get it, both are in the same database: such
+    locks belong to a database, and taking one needs no right.
 
     Raises:
         MissingError: one of the databases cannot be reached.
@@ -44,7 +44,7 @@ async def is_beside(url: str, log_url: str) -> bool:
 
 @asynccontextmanager
 async def _connected(url: str) -> AsyncIterator[AsyncConnection[Any]]:
-    """A connection whose transaction is taken back."""
+    """Yield a connection whose transaction is rolled back."""
     arguments: dict[str, Any] = connection_arguments(url)
     connection = None
     try:
@@ -62,5 +62,5 @@ async def _connected(url: str) -> AsyncIterator[AsyncConnection[Any]]:
 async def _row(connection: AsyncConnection[Any], statement: str, *values: Any) -> tuple[Any, ...]:
     cursor = await connection.execute(statement.encode(), values or None)
     row = await cursor.fetchone()
-    assert row is not None, "such a question has one answer"
+    assert row is not None, "this query returns one row"
     return tuple(row)

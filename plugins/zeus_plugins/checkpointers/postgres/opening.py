@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def create(options: Options, context: PlanContext) -> AsyncIterator[PostgresSaver]:
-    """The saver, connected, with its tables.
+    """Yield the connected saver; its tables exist.
 
     Raises:
-        MissingError: the driver is not installed, the database is another or cannot be reached.
+        MissingError: the driver is not installed, or the database is not PostgreSQL or cannot be reached.
     """
     url = options.url or context.config.storage.url
     if not url.startswith("postgres"):
         raise MissingError(
             "the postgres checkpointer keeps its checkpoints in the threads' PostgreSQL database, but storage.url"
             " names another database",
-            remedy="Give it one of its own (checkpointer: {postgres: {url: …}}), set storage.url, or choose the"
-            " checkpointer sqlite.",
+            remedy="Give the checkpointer a URL (checkpointer: {postgres: {url: …}}), set storage.url to a PostgreSQL"
+            " database, or choose the checkpointer sqlite.",
         )
     try:
         from zeus_plugins.checkpointers.postgres.beside import is_beside

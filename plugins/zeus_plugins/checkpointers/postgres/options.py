@@ -14,6 +14,6 @@ class Options:
         Destination(),
         Pattern(r"^postgres(ql)?(\+psycopg)?://"),
         Doc(
-            "URL of the database, such as postgresql://user@host/database; null for the threads' own (storage.url)."
+            "URL of the database, such as postgresql://user@host/database; null: the threads' database (storage.url)."
         ),
     ] = None

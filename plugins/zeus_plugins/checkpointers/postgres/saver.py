@@ -1,4 +1,4 @@
-"""LangGraph's saver on PostgreSQL, on a connection that is opened anew when it was lost."""
+"""LangGraph's saver on PostgreSQL, with one connection that is reopened when it was lost."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ _IS_EPOCH: Final = "FROM thread WHERE session = %s AND epoch = %s"
 
 
 class _Fence(NamedTuple):
-    """In which epoch of which session a checkpoint may be written."""
+    """The session and the epoch in which a checkpoint may be written."""
 
     session: str
     epoch: int
 
 
 _fence: ContextVar[_Fence | None] = ContextVar("fence", default=None)
-"""Of the write that is under way in this task: the stock saver's writes ask for their cursor themselves."""
+"""The fence of this task's current write. A context variable, because the stock saver opens its cursors itself."""
 
 
 class _InEpoch(AsyncCursor[DictRow]):
-    """A cursor whose inserts of values insert nothing but in the fence's epoch, and keep it until they are committed.
+    """A cursor that inserts rows only in the fence's epoch, and locks the epoch until the commit.
 
-    The condition is part of the statement, since a question of its own costs a step more than its write does.
+    The condition is part of the INSERT: a separate query would cost a step more time than the write itself.
     """
 
     fence: _Fence
@@ -83,23 +83,23 @@ class _InEpoch(AsyncCursor[DictRow]):
 
 
 class PostgresSaver(AsyncPostgresSaver):
-    """The stock saver with one connection, used by one at a time.
+    """The stock saver with one connection that one task uses at a time.
 
     A connection pool would gain nothing: the stock saver takes one lock for each instance even with a pool, and an
     agent's checkpoints are a kilobyte each.
 
     Args:
-        url: the database, as ``storage.url`` names one.
-        serde: how values become bytes; LangGraph's msgpack by default, which makes no objects but known harmless ones.
-        beside_log: whether the thread log is in the same database: writes are then bound to the session's claim.
+        url: the database, in the form that ``storage.url`` takes.
+        serde: converts values to bytes; by default LangGraph's msgpack, which creates only objects of a harmless list.
+        beside_log: whether the thread log is in the same database; writes are then bound to the session's claim.
     """
 
     def __init__(
         self, url: str, *, serde: SerializerProtocol | None = None, beside_log: bool = False
     ) -> None:
-        # Said here and not by LANGGRAPH_STRICT_MSGPACK: that is without effect where LangGraph is already imported.
+        # Set here, because LANGGRAPH_STRICT_MSGPACK has no effect when LangGraph is already imported.
         super().__init__(
-            None,  # type: ignore[arg-type]  # `_cursor` opens it, and opens it anew
+            None,  # type: ignore[arg-type]  # `_cursor` opens and reopens it
             serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None),
         )
         self._beside_log = beside_log
@@ -109,7 +109,7 @@ class PostgresSaver(AsyncPostgresSaver):
         self._heard_at = 0.0
 
     async def setup(self) -> None:
-        """Make the tables, or bring them to what this version of the saver needs; at once if they are so."""
+        """Create the tables or migrate them to this version of the saver; do nothing if they are current."""
         newest = len(self.MIGRATIONS) - 1
         async with self._cursor() as cursor:
             if await _version(cursor) >= newest:
@@ -118,7 +118,8 @@ class PostgresSaver(AsyncPostgresSaver):
                 await cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
                 await cursor.execute(self.MIGRATIONS[0])
                 for version in range(await _version(cursor) + 1, newest + 1):
-                    # In one transaction, so that two that start together do not wait for each other's indexes.
+                    # In one transaction, so that two processes that start together do not wait for each other's
+                    # indexes.
                     await cursor.execute(self.MIGRATIONS[version].replace(" CONCURRENTLY", ""))
                     await cursor.execute("INSERT INTO checkpoint_migrations (v) VALUES (%s)", (version,))
 
@@ -135,10 +136,10 @@ class PostgresSaver(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Write a checkpoint, in the epoch of the session's claim if it has one.
+        """Write a checkpoint, bound to the epoch of the session's claim if it has one.
 
         Raises:
-            LogConflictError: another process has taken the session; nothing is written.
+            LogConflictError: another process has claimed the session; nothing was written.
             RunError: the database failed.
         """
         with self._within(config):
@@ -147,10 +148,10 @@ class PostgresSaver(AsyncPostgresSaver):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Write what a task wrote, in the epoch of the session's claim if it has one.
+        """Store a task's writes, bound to the epoch of the session's claim if it has one.
 
         Raises:
-            LogConflictError: another process has taken the session; nothing is written.
+            LogConflictError: another process has claimed the session; nothing was written.
             RunError: the database failed.
         """
         with self._within(config):
@@ -197,7 +198,7 @@ class PostgresSaver(AsyncPostgresSaver):
                         cursor = _InEpoch(connection, row_factory=dict_row)
                         cursor.fence = fence
                     yield await stack.enter_async_context(cursor)
-                # What is there already is not written again; then, and then only, the epoch is looked at for itself.
+                # No row is inserted if it exists already. Only then a separate query has to check the epoch.
                 if fence is not None and cursor.rowcount < 1:
                     asked = await connection.execute(f"SELECT 1 {_IS_EPOCH}".encode(), fence)
                     if await asked.fetchone() is None:
@@ -227,7 +228,7 @@ def _in_epoch(statement: Query) -> bytes:
 
 
 async def _version(cursor: AsyncCursor[DictRow]) -> int:
-    """The newest of the saver's migrations that is done; -1 for none."""
+    """The number of the saver's newest migration that has run; -1 if none has."""
     try:
         await cursor.execute("SELECT max(v) AS v FROM checkpoint_migrations")
     except UndefinedTable:
@@ -237,7 +238,7 @@ async def _version(cursor: AsyncCursor[DictRow]) -> int:
 
 
 async def _is_there(connection: AsyncConnection[DictRow], heard_at: float) -> bool:
-    """Whether a connection can be used: neither closed nor left in the middle of something by a cancelled run."""
+    """Whether a connection is usable: open, and not left inside an operation by a cancelled run."""
     if connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
         return False
     if connection_may_be_gone(connection.fileno(), heard_at):

@@ -12,5 +12,5 @@ class Options:
     path: Annotated[
         str | None,
         WorkRelative(protected=True),
-        Doc("Database file, relative to the working directory; null for the threads' own SQLite database."),
+        Doc("Database file, relative to the working directory; null: the threads' SQLite database."),
     ] = None

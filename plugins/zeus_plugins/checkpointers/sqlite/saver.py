@@ -1,4 +1,4 @@
-"""A LangGraph saver on SQLite that writes without a thread hop and can prune; the stock one can neither."""
+"""A LangGraph saver on SQLite that writes on the event loop's thread and can prune; the stock saver does neither."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ class SqliteSaver(BaseCheckpointSaver[int]):
     """Checkpoints in one SQLite file.
 
     Args:
-        file: the database; made with its folder if it is not there. ``:memory:`` for none.
-        serde: how values become bytes; LangGraph's msgpack by default, which makes no objects but known harmless ones.
-        beside_log: whether the thread log is in the same file: what is written is then bound to the session's claim.
+        file: the database; it and its folder are created if missing. ``:memory:`` keeps it in memory.
+        serde: converts values to bytes; by default LangGraph's msgpack, which creates only objects of a harmless list.
+        beside_log: whether the thread log is in the same file; writes are then bound to the session's claim.
     """
 
     def __init__(
         self, file: Path | str, *, serde: SerializerProtocol | None = None, beside_log: bool = False
     ) -> None:
-        # Said here and not by LANGGRAPH_STRICT_MSGPACK: that is without effect where LangGraph is already imported.
+        # Set here, because LANGGRAPH_STRICT_MSGPACK has no effect when LangGraph is already imported.
         super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
         self._file = file
         self._beside_log = beside_log
@@ -228,11 +228,12 @@ class SqliteSaver(BaseCheckpointSaver[int]):
             raise self._explained(error) from error
 
     async def _write(self, config: RunnableConfig, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Write rows, in the epoch of the session's claim if it has one, else as they are.
+        """Write rows, bound to the epoch of the session's claim if it has one.
 
         Raises:
-            LogConflictError: another process has taken the session; nothing is written.
-            MissingError, RunError: the database cannot be used, or failed.
+            LogConflictError: another process has claimed the session; nothing was written.
+            MissingError: the database cannot be used.
+            RunError: the database failed.
         """
         session, epoch = config["configurable"]["thread_id"], epoch_of(config["configurable"])
         fence = (session, epoch)
@@ -243,7 +244,7 @@ class SqliteSaver(BaseCheckpointSaver[int]):
                 connection.executemany(statement, rows)
                 return
             written = connection.executemany(statement + _IN_EPOCH, [(*row, *fence) for row in rows]).rowcount
-            # What is there already is not written again; then, and then only, the epoch is looked at for itself.
+            # No row is inserted if it exists already. Only then a separate query has to check the epoch.
             if rows and not written and connection.execute(_IS_EPOCH, fence).fetchone() is None:
                 raise claim_lost("a checkpoint", session)
 
@@ -283,7 +284,7 @@ class SqliteSaver(BaseCheckpointSaver[int]):
 
 @asynccontextmanager
 async def create(options: Options, context: PlanContext) -> AsyncIterator[SqliteSaver]:
-    """The saver on its own file, or on the threads' database."""
+    """Yield the saver for the file in the options, or for the threads' database."""
     from zeus_runtime.plugin.checkpointer import sqlite_file
 
     found = sqlite_file(context.config.storage.url, context.directory)
@@ -293,8 +294,8 @@ async def create(options: Options, context: PlanContext) -> AsyncIterator[Sqlite
         if found is None and not context.config.storage.url.startswith("sqlite"):
             raise MissingError(
                 "the sqlite checkpointer shares the threads' SQLite database, but storage.url names another database",
-                remedy="Give it a file of its own (checkpointer: {sqlite: {path: .zeus/checkpoints.db}}), or choose"
-                " that database's checkpointer.",
+                remedy="Give the checkpointer a file (checkpointer: {sqlite: {path: .zeus/checkpoints.db}}), or choose"
+                " the checkpointer of that database.",
             )
         file = found or ":memory:"
     saver = SqliteSaver(file, beside_log=file == found)
@@ -311,7 +312,7 @@ def _connect(file: Path | str, timeout_seconds: float) -> sqlite3.Connection:
 
     def prepare() -> None:
         if not connection.execute("PRAGMA page_count").fetchone()[0]:
-            # Only of a database that is made now: it takes the lock for writing, and later it changes nothing.
+            # Only for a new database: the statement takes the write lock, and changes nothing in an existing one.
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
@@ -322,7 +323,7 @@ def _connect(file: Path | str, timeout_seconds: float) -> sqlite3.Connection:
         if timeout_seconds:
             retry_while_locked(prepare)
         else:
-            # The event loop's connection waits for nobody: who finds the database locked asks the worker.
+            # The event loop's connection never waits: if the database is locked, a worker thread does the work.
             prepare()
     except BaseException:
         connection.close()

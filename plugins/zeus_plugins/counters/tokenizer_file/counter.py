@@ -1,4 +1,4 @@
-"""Exact counts for a model whose tokenizer is a file: most that run on vLLM, Ollama or llama.cpp."""
+"""Exact token counts for models whose tokenizer is a file, such as most models on vLLM, Ollama or llama.cpp."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from zeus_runtime.plugin.counter import Counter, counter_with
 
 
 def create(options: Options, context: PlanContext) -> Counter:
-    """A counter by the tokenizer in ``options.path``.
+    """Return a counter that uses the tokenizer in ``options.path``.
 
     Raises:
-        OptionsError: the file is no tokenizer.
+        OptionsError: the file is not a tokenizer.
         MissingError: the library that reads it is not installed.
     """
     try:
@@ -24,16 +24,16 @@ def create(options: Options, context: PlanContext) -> Counter:
         tokenizer = Tokenizer.from_file(str(context.directory / options.path))
     except Exception as error:  # noqa: BLE001 - the library raises plain Exception for a file that it cannot read
         raise OptionsError(
-            f"{options.path} is no tokenizer: {error}",
-            remedy="Name the tokenizer.json that comes with the model's weights.",
+            f"{options.path} is not a tokenizer: {error}",
+            remedy="Set `path` to the tokenizer.json that comes with the model's weights.",
             where="path",
         ) from None
-    # Many files cut or fill up what is longer or shorter than an embedding takes; a count needs the text as it is.
+    # Many tokenizer files truncate or pad texts to the input length of an embedding; a count needs the whole text.
     tokenizer.no_truncation()
     tokenizer.no_padding()
 
     def count(text: str) -> int:
-        whole = text.encode(errors="replace").decode()  # the library refuses half of a surrogate pair
+        whole = text.encode(errors="replace").decode()  # the library refuses lone surrogates
         return len(tokenizer.encode(whole, add_special_tokens=False))
 
     return counter_with(count, context.profile)

@@ -23,5 +23,5 @@ class Options:
     ]
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """A file that is not there."""
+        """Report a tokenizer file that does not exist."""
         yield from around.missing_file(self.path, ("path",))

@@ -1,6 +1,6 @@
-"""An embedding model behind litellm: batches, a limit of time, and every failure one that search can live with.
+"""Calls an embedding model through litellm, in batches and with a timeout; search continues after any failed call.
 
-Creating it imports nothing heavy and asks nobody; only the key is looked for.
+Creating it imports no heavy library and sends nothing; it only looks for the key.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin import PlanContext
 
 _UNUSED_KEY: Final = "unused"
-"""Stands for the key of a server that asks for none: litellm's OpenAI client refuses to start without one."""
+"""A placeholder key for servers that need none: litellm's OpenAI client refuses to start without a key."""
 
 
 class _Never(int):
-    """A 0 that is true: litellm's OpenAI embeddings take ``max_retries or 2`` (1.106), and would retry after a 0."""
+    """A 0 that is truthy: litellm 1.106 uses ``max_retries or 2`` for OpenAI embeddings, so a plain 0 would retry."""
 
     def __bool__(self) -> bool:
         return True
@@ -36,17 +36,17 @@ _NEVER: Final = _Never(0)
 
 
 def create(options: Options, context: PlanContext) -> LitellmEmbedder:
-    """The model the YAML chose.
+    """Return the embedder for the model in the options.
 
     Raises:
-        MissingError: its key is not there; names the variable.
-        OptionsError: its dimension is not known, or options contradict each other.
+        MissingError: the key is missing; the error names the variable.
+        OptionsError: the model's dimension is not known, or options contradict each other.
     """
     for wrong in options.wrong():
         raise OptionsError(wrong.message, remedy=wrong.hint or "", where=".".join(map(str, wrong.path)))
     facts = known(options.model)
     dimension = options.dimension or facts.dimension
-    assert dimension is not None, "as nothing is wrong"
+    assert dimension is not None, "checked by options.wrong()"
     return LitellmEmbedder(
         options,
         model=facts.name,
@@ -80,7 +80,7 @@ class LitellmEmbedder(Embedder):
 
     Args:
         options: what the YAML says.
-        api_key: None if the provider's library finds its own way to sign in.
+        api_key: None if the provider's library authenticates by itself.
     """
 
     def __init__(
@@ -159,8 +159,8 @@ class LitellmEmbedder(Embedder):
         """The vectors of an answer, in the order of its texts and of length 1.
 
         Raises:
-            EmbeddingUnavailableError: it is not what was asked for.
-            OptionsError: it has another dimension.
+            EmbeddingUnavailableError: the answer does not have one vector for each text.
+            OptionsError: the vectors have another dimension.
         """
         import numpy as np
 
@@ -169,20 +169,20 @@ class LitellmEmbedder(Embedder):
             places = [entry.get("index", place) for place, entry in enumerate(entries)]
             rows = [np.asarray(entry["embedding"], dtype=np.float32) for entry in entries]
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise self._unavailable(f"gave an answer that holds no vectors: {error}") from error
+            raise self._unavailable(f"returned an answer without vectors: {error}") from error
         if sorted(places) != list(range(count)):
-            raise self._unavailable(f"gave {len(rows)} vectors for {count} texts")
+            raise self._unavailable(f"returned {len(rows)} vectors for {count} texts")
         for row in rows:
             if row.shape != (self.dimension,):
                 raise OptionsError(
-                    f"the embedding model {self._options.model!r} gave {row.size} numbers for a text, "
+                    f"the embedding model {self._options.model!r} returned {row.size} numbers for a text, "
                     f"not {self.dimension}",
                     remedy=f"Set embeddings.litellm.dimension to {row.size}, then run `zeus memory reindex`",
                 )
         vectors = np.stack(rows)[np.argsort(places)]
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or not (lengths > 0).all():
-            raise self._unavailable("gave vectors without a direction")
+            raise self._unavailable("returned vectors without a direction")
         scaled: NDArray[np.float32] = vectors / lengths
         return scaled
 

@@ -1,4 +1,4 @@
-"""What is known of a model before anything is asked of it: its dimension, its key's variable, its cosines."""
+"""Facts about embedding models that need no request: dimension, the key's variable, typical cosines."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY"),
     "voyage": ("VOYAGE_API_KEY",),
 }
-"""A provider's variables, the usual one first. Other providers need no key or sign in another way."""
+"""Each provider's variables, the usual one first. Other providers need no key or authenticate in another way."""
 
 _CALIBRATIONS: Final[Mapping[str, Calibration]] = {
     "text-embedding-3-small": Calibration(cosine_zero=0.15, cosine_one=0.6, trust=0.9),
     "text-embedding-3-large": Calibration(cosine_zero=0.15, cosine_one=0.6, trust=0.9),
     "text-embedding-ada-002": Calibration(cosine_zero=0.72, cosine_one=0.9, trust=0.9, duplicate=0.96),
 }
-"""Round figures from published examples, so that the search's floor lies at a cosine of about 0.26 (0.76 for ada-002);
-they were not measured here, which takes a key."""
+"""Round figures from published examples, which put the search's floor at a cosine of about 0.26 (0.76 for ada-002).
+They were not measured here, because that needs a key."""
 
 
 class Known(NamedTuple):
-    """What is known of a model.
+    """Facts about a model.
 
     Args:
-        name: without a prefix that says nothing: ``openai/`` is what names without one mean.
+        name: without a redundant prefix: a name without a provider means ``openai/``.
         dimension: None if not known.
-        keys: the variables that may hold the key, the usual one first; empty if there is none to look for.
-        calibration: that of the default model, if the model's own is not known.
+        keys: the variables that may hold the key, the usual one first; empty if the model needs none.
+        calibration: the default model's calibration if this model's is not known.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Known(NamedTuple):
 
 
 def known(model: str) -> Known:
-    """What is known of ``model``, from litellm's list where it is not one of OpenAI's; nothing is imported for it."""
+    """Return the facts about ``model``; models other than OpenAI's come from litellm's list, without importing it."""
     name = model.removeprefix("openai/")
     default = _CALIBRATIONS["text-embedding-3-small"]
     if name in _CALIBRATIONS:
@@ -64,7 +64,7 @@ def known(model: str) -> Known:
 
 
 def _listed(model: str) -> Mapping[str, Any]:
-    """The model's entry in the list that comes with litellm; importing litellm would take seconds."""
+    """Read the model's entry from litellm's JSON list: importing litellm would take seconds."""
     import json
     from importlib.util import find_spec
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the YAML says of an embedding model behind litellm."""
+"""Options of the embedding component `litellm`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OURS: Final = {
     "max_retries": None,
     "drop_params": None,
 }
-"""Arguments of litellm that ``extra`` may not set, with the option that does."""
+"""Arguments of litellm that ``extra`` may not set, each with the option that sets it."""
 
 
 @dataclass(frozen=True)
@@ -34,28 +34,28 @@ class Options:
     model: Annotated[
         str,
         Destination(signs=("://", "arn:", "?", "#", "%", "\\")),
-        Doc("The model as litellm names it: `text-embedding-3-large`, `ollama/nomic-embed-text`."),
+        Doc("The model's name in litellm: `text-embedding-3-large`, `ollama/nomic-embed-text`."),
     ] = "text-embedding-3-small"
     dimension: Annotated[
         int | None,
-        Doc("Numbers in a vector; asked of the provider as `dimensions`. Without it the model's own."),
+        Doc("Numbers in a vector; sent to the provider as `dimensions`. Default: the model's dimension."),
         Minimum(1),
         Maximum(65_536),
     ] = None
     ask_dimension: Annotated[
-        bool, Doc("false for a model that has one dimension only and refuses to be asked for it.")
+        bool, Doc("false for a model with one fixed dimension that refuses the parameter `dimensions`.")
     ] = True
     api_key: Annotated[
-        Secret | None, Doc("The provider's key; without it the provider's usual variable is read.")
+        Secret | None, Doc("The provider's key. Default: the value of the provider's usual variable.")
     ] = None
     api_base: Annotated[str | None, Destination(), Doc("URL of a compatible server or proxy.")] = None
     timeout_seconds: Annotated[
         float,
-        Doc("How long a search waits for its vector; then it goes on by words alone."),
+        Doc("How long a search waits for its vector; then it continues by words alone."),
         Minimum(0.001),
     ] = 2.0
     batch_timeout_seconds: Annotated[
-        float, Doc("How long one batch of memories may take; nobody waits for it."), Minimum(0.001)
+        float, Doc("How long one batch of memories may take; it runs in the background."), Minimum(0.001)
     ] = 60.0
     batch_size: Annotated[int, Doc("Texts in one request."), Minimum(1), Maximum(256)] = 256
     cache_size: Annotated[
@@ -64,8 +64,8 @@ class Options:
     cosine_zero: Annotated[
         float | None,
         Doc(
-            "Nine in ten memories that have nothing to do with a query have a lower cosine with it; "
-            "for a model Zeus does not know."
+            "The cosine below which nine in ten memories that are unrelated to a query lie; "
+            "for a model that Zeus does not know."
         ),
         Minimum(-1),
         Maximum(1),
@@ -73,7 +73,7 @@ class Options:
     cosine_one: Annotated[
         float | None,
         Doc(
-            "Nine in ten memories that answer a query have a lower cosine with it; for a model Zeus does not know."
+            "The cosine below which nine in ten memories that answer a query lie; for a model that Zeus does not know."
         ),
         Minimum(-1),
         Maximum(1),
@@ -81,25 +81,25 @@ class Options:
     extra: Annotated[
         Mapping[str, Any],
         Destination(signs=("/", "\\", "?", "#")),
-        Doc("Further arguments of litellm's embedding, as they are."),
+        Doc("Further arguments of litellm's embedding call, passed on unchanged."),
     ] = field(default_factory=dict)
     query_extra: Annotated[
         Mapping[str, Any],
         Destination(signs=("/", "\\", "?", "#")),
-        Doc("Those of queries alone: `input_type: search_query`."),
+        Doc("Further arguments for queries only: `input_type: search_query`."),
     ] = field(default_factory=dict)
     memory_extra: Annotated[
         Mapping[str, Any],
         Destination(signs=("/", "\\", "?", "#")),
-        Doc("Those of memories alone: `input_type: search_document`."),
+        Doc("Further arguments for memories only: `input_type: search_document`."),
     ] = field(default_factory=dict)
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """Options that no embedding model could be made of."""
+        """Report options from which no embedding model can be created."""
         return self.wrong()
 
     def wrong(self) -> Iterator[Misfit]:
-        """What is wrong with the options by themselves."""
+        """Report problems of the options that need no other part of the config."""
         from zeus_plugins.embeddings.litellm_embeddings.known import known
         from zeus_runtime.plugin import Misfit
 
@@ -114,18 +114,18 @@ class Options:
             yield Misfit(
                 ("model",),
                 f"the dimension of the embedding model {self.model!r} is not known",
-                "Give `dimension: N`, and `ask_dimension: false` if the model has no other",
+                "Set `dimension: N`, and `ask_dimension: false` if the model supports only one dimension",
             )
         zero, one = self.cosines(facts.calibration)
         if not zero < one:
             yield Misfit(
                 ("cosine_zero" if self.cosine_zero is not None else "cosine_one",),
                 f"cosine_zero ({zero:g}) must be below cosine_one ({one:g})",
-                "Give both as measured: of unrelated texts, and of texts that say the same",
+                "Set both to measured values: the cosine of unrelated texts, and of texts with the same meaning",
             )
 
     def cosines(self, usual: Calibration) -> tuple[float, float]:
-        """The cosines of unrelated texts and of texts that say the same; where none are given, the usual ones."""
+        """Return the cosines of unrelated texts and of texts with the same meaning; ``usual`` where none are set."""
         return (
             usual.cosine_zero if self.cosine_zero is None else self.cosine_zero,
             usual.cosine_one if self.cosine_one is None else self.cosine_one,

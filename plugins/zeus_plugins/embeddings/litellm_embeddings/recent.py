@@ -1,4 +1,4 @@
-"""The vectors of the queries asked last."""
+"""A cache of the vectors of recent queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Recent:
-    """The least recently used goes first; the texts themselves are not kept.
+    """An LRU cache. It stores digests of the texts, not the texts themselves.
 
     Args:
         size: how many at most.

@@ -1,4 +1,4 @@
-"""A sentence encoder in an ONNX file, run on this machine's processor."""
+"""Runs a sentence encoder from an ONNX file on this machine's CPU."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _UNKNOWN: Final = frozenset({"[UNK]", "<unk>"})
 
 
 def create(options: Options, context: PlanContext) -> OnnxEmbedder:
-    """The model in ``options.path``, loaded.
+    """Load the model in ``options.path``.
 
     Raises:
-        MissingError: a file or a package is not there.
-        OptionsError: the file is no such model, or options contradict each other.
+        MissingError: a file or a package is missing.
+        OptionsError: the file is not a text encoder, or options contradict each other.
     """
     folder = context.directory / options.path
     for wrong in options.wrong(context.directory):
@@ -37,11 +37,11 @@ def create(options: Options, context: PlanContext) -> OnnxEmbedder:
 
 
 class OnnxEmbedder(Embedder):
-    """One text at a time: in a batch of texts of different length, an int8 model rounds each text by the others.
+    """Encodes one text at a time: in a batch, an int8 model's rounding of a text depends on the other texts.
 
     Args:
-        options: what the YAML says.
-        folder: the model's.
+        options: the options from the YAML.
+        folder: the model's folder.
     """
 
     quick = True
@@ -89,7 +89,7 @@ class OnnxEmbedder(Embedder):
         except Exception as error:
             raise EmbeddingUnavailableError(
                 f"the embedding model {self._options.file} failed on {len(encoded.ids)} tokens: {error}",
-                remedy="max_tokens must not be more than the model was made for",
+                remedy="Set max_tokens to at most the length that the model supports",
             ) from error
         vector = (
             states
@@ -103,7 +103,7 @@ class OnnxEmbedder(Embedder):
 
 
 def _whole(text: str) -> str:
-    """``text`` without halves of surrogate pairs, which the tokenizer refuses."""
+    """Replace lone surrogates in ``text``, which the tokenizer refuses."""
     return text.encode(errors="replace").decode()
 
 
@@ -116,7 +116,8 @@ def _tokenizer(file: Path, max_tokens: int) -> Any:
         tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # noqa: BLE001 - the library raises plain Exception for a file that it cannot read
         raise OptionsError(
-            f"{file.name} is no tokenizer: {error}", remedy="Take the one of the model's folder"
+            f"{file.name} is not a tokenizer: {error}",
+            remedy="Use the tokenizer.json that belongs to the model",
         ) from None
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_tokens)
@@ -134,21 +135,21 @@ def _session(file: Path, options: Options) -> Any:
     settings.log_severity_level = 3
     try:
         session = onnxruntime.InferenceSession(str(file), settings, providers=["CPUExecutionProvider"])
-    except Exception as error:  # noqa: BLE001 - the library raises classes of its own, none of them public
+    except Exception as error:  # noqa: BLE001 - the library's exception classes are not public
         raise OptionsError(
-            f"{options.file} is no model that can be run: {error}", remedy="Take an ONNX file for processors"
+            f"{options.file} cannot be loaded as a model: {error}", remedy="Use an ONNX file made for CPUs"
         ) from None
     names = {each.name for each in session.get_inputs()}
     if "input_ids" not in names or not names <= _INPUTS:
         raise OptionsError(
-            f"{options.file} is no text encoder: its inputs are {', '.join(sorted(names))}",
-            remedy="It must take input_ids, and may take attention_mask and token_type_ids",
+            f"{options.file} is not a text encoder: its inputs are {', '.join(sorted(names))}",
+            remedy="Use a model with the input input_ids; attention_mask and token_type_ids are also supported",
         )
     return session
 
 
 def _name(options: Options, folder: Path) -> str:
-    """The folder's name with a digest of all that makes a vector what it is: files, pooling, cut, prefixes."""
+    """Return the folder's name with a digest of all that changes a vector: files, pooling, maximum length, prefixes."""
     from hashlib import blake2b, file_digest
 
     digest = blake2b(digest_size=6)

@@ -20,40 +20,42 @@ class Options:
 
     path: Annotated[
         str,
-        Doc("The model's folder, with `file` and tokenizer.json in it, relative to this YAML file."),
+        Doc("The model's folder, which contains `file` and tokenizer.json; relative to this YAML file."),
         FileRelative(),
     ]
     file: Annotated[str, Doc("The model in that folder: `onnx/model_qint8_avx512.onnx`.")] = "model.onnx"
     pooling: Annotated[
         Literal["mean", "cls"],
-        Doc("What a text's vector is made of: all its tokens (MiniLM, E5), or the first (BGE)."),
+        Doc("How tokens become one vector: the mean of all tokens (MiniLM, E5), or the first (BGE)."),
     ] = "mean"
-    max_tokens: Annotated[int, Doc("A longer text is cut off here."), Minimum(3), Maximum(1_000_000)] = 256
-    query_prefix: Annotated[str, Doc("Stands before each query: `query: ` for E5.")] = ""
-    memory_prefix: Annotated[str, Doc("Stands before each memory: `passage: ` for E5.")] = ""
-    threads: Annotated[int, Doc("Cores that one text may take."), Minimum(1), Maximum(1_024)] = 1
+    max_tokens: Annotated[
+        int, Doc("Longer texts are cut to this length."), Minimum(3), Maximum(1_000_000)
+    ] = 256
+    query_prefix: Annotated[str, Doc("Prefix of each query: `query: ` for E5.")] = ""
+    memory_prefix: Annotated[str, Doc("Prefix of each memory: `passage: ` for E5.")] = ""
+    threads: Annotated[int, Doc("CPU cores for one text."), Minimum(1), Maximum(1_024)] = 1
     cosine_zero: Annotated[
         float,
-        Doc("Nine in ten memories that have nothing to do with a query have a lower cosine with it."),
+        Doc("The cosine below which nine in ten memories that are unrelated to a query lie."),
         Minimum(-1),
         Maximum(1),
     ] = 0.2
     cosine_one: Annotated[
         float,
-        Doc("Nine in ten memories that answer a query have a lower cosine with it."),
+        Doc("The cosine below which nine in ten memories that answer a query lie."),
         Minimum(-1),
         Maximum(1),
     ] = 0.6
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """Options that no embedding model could be made of."""
+        """Report options from which no embedding model can be created."""
         return self.wrong(around.directory)
 
     def wrong(self, directory: Path) -> Iterator[Misfit]:
-        """Cosines that contradict each other, and a model's file that is not there.
+        """Report cosines that contradict each other, and a model file that does not exist.
 
         Args:
-            directory: where a relative path starts.
+            directory: the base of a relative path.
         """
         from zeus_runtime.plugin import Misfit
 
@@ -61,14 +63,14 @@ class Options:
             yield Misfit(
                 ("cosine_zero",),
                 f"cosine_zero ({self.cosine_zero:g}) must be below cosine_one ({self.cosine_one:g})",
-                "Give both as measured: of unrelated texts, and of texts that say the same",
+                "Set both to measured values: the cosine of unrelated texts, and of texts with the same meaning",
             )
         for name in (self.file, TOKENIZER):
             if not (directory / self.path / name).is_file():
                 yield Misfit(
                     ("path",),
                     f"the embedding model needs {Path(self.path) / name}, which does not exist",
-                    "Put the model's folder there: its ONNX file and its tokenizer.json. For all-MiniLM-L6-v2 both are"
+                    "Put the model's ONNX file and its tokenizer.json there. For all-MiniLM-L6-v2 both are"
                     " in the model's repository, or come from `optimum-cli export onnx`",
                     "missing-file",
                 )

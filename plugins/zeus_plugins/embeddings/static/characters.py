@@ -1,7 +1,7 @@
-"""Vectors for words of which a table knows nothing, from the characters they are written with.
+"""Computes vectors for words that are not in the table, from their characters.
 
-Each character and each pair of neighbours has a direction of its own, drawn by a hash: texts that share them are near,
-others are not (hashing trick; Weinberger et al. 2009). It knows no meaning, only what is written alike.
+A hash gives each character and each pair of neighbouring characters its direction, so texts that share characters are
+near each other (hashing trick; Weinberger et al. 2009). These vectors compare spelling, not meaning.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 _COMMON: Final = frozenset(
     "的了是在和也就都而及与着或我你他她它们这那个一会要把被让给到从对以为上下里中后前请可能"
 )
-"""Characters of Chinese that stand in sentences about anything."""
+"""Common Chinese characters that say nothing about a sentence's topic."""
 _COMMON_WEIGHT: Final = 0.25
 _CHARACTER: Final = 0.8
 _PAIR: Final = 0.4
 _TRIPLE: Final = 0.4
-"""The shares with which 24 Chinese statements are found best by their paraphrases (README.md)."""
+"""The weights with which paraphrases find 24 Chinese statements best (README.md)."""
 
 
 def features(word: str) -> list[tuple[str, float]]:
-    """What ``word`` is written with, and how much each counts."""
+    """Return the characters and pairs of ``word``, each with its weight."""
     if not ideographic(word[0]):
         marked = f"\x02{word}\x03"
         triples = [(marked[start : start + 3], _TRIPLE) for start in range(len(word))]
@@ -46,9 +46,9 @@ def features(word: str) -> list[tuple[str, float]]:
 
 
 def written(words: Sequence[str], dimension: int) -> NDArray[np.float32]:
-    """The sum of the directions of all that ``words`` are written with.
+    """Return the weighted sum of the directions of the characters and pairs in ``words``.
 
-    A feature's direction has length 1 and stands nearly at right angles to every other's.
+    Each direction has length 1 and is nearly orthogonal to all others.
 
     Args:
         dimension: a multiple of 8, at most 512.
@@ -62,6 +62,6 @@ def written(words: Sequence[str], dimension: int) -> NDArray[np.float32]:
     )
     bits = np.unpackbits(np.frombuffer(digests, dtype=np.uint8)).reshape(len(found), dimension)
     weights = np.array([weight for _, weight in found], dtype=np.float32)
-    # A bit b is the sign 2b - 1.
+    # A bit b means the sign 2b - 1.
     total: NDArray[np.float32] = (2 * (weights @ bits) - weights.sum()) / np.sqrt(np.float32(dimension))
     return total.astype(np.float32)

@@ -1,8 +1,8 @@
-"""What all English texts have in common, and tells nothing of what one of them is about.
+"""Removes from a vector the direction that all English texts share and that says nothing about their topic.
 
-The sum of a text's pieces leans towards its function words, questions more than statements. That part is one direction,
-nearly the same in all texts (the common component of Arora et al. 2017); here it is not taken from texts but from the
-words themselves, so that no collection is needed and none is favoured.
+The sum of a text's pieces leans towards its function words, in questions more than in statements. That part is one
+direction, nearly the same in all texts (the common component of Arora et al. 2017). Here it is computed from the
+function words themselves instead of from a collection of texts, so no collection is needed or favoured.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ FUNCTION_WORDS: Final = tuple(
     "than that the their theirs them then there these they this those to us was we were what when where which while "
     "who whom whose why will with would you your yours".split()
 )
-"""The closed classes of English: articles, pronouns, prepositions, conjunctions, auxiliaries, words that ask."""
+"""The closed word classes of English: articles, pronouns, prepositions, conjunctions, auxiliaries, question words."""
 
 
 def common_direction(table: VectorTable) -> NDArray[np.float32]:
-    """Where the function words of ``table`` lie together, of length 1."""
+    """Return the direction, of length 1, that the function words of ``table`` share."""
     import numpy as np
 
     places = [table.vocabulary[word] for word in FUNCTION_WORDS if word in table.vocabulary]
@@ -35,5 +35,5 @@ def common_direction(table: VectorTable) -> NDArray[np.float32]:
 
 
 def without(direction: NDArray[np.float32], vector: NDArray[np.float32]) -> None:
-    """Take from ``vector``, in place, what of it lies along ``direction``."""
+    """Subtract from ``vector``, in place, its component along ``direction``."""
     vector -= (vector @ direction) * direction

@@ -1,4 +1,4 @@
-"""Texts to vectors by a table of word vectors: no network, no model to load, no key."""
+"""Embeds texts with a table of word vectors: no network, no model to load, no key."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin import PlanContext
 
 MODEL: Final = "static-minilm-l6-v2-1"
-"""The table's name. Another table is another model: count up, and rows embedded before are not compared with it."""
+"""The table's name. Increase the number for a new table, so that older vectors are not compared with its vectors."""
 DIMENSION: Final = 256
 CALIBRATION: Final = Calibration(cosine_zero=0.15, cosine_one=0.6, trust=0.8, duplicate=0.87)
 """Chosen with ``python -m benchmarks.memory_quality --fit`` (docs/explanation/performance.md).
 
-Nine in ten memories that have nothing to do with a question have a cosine of about ``cosine_zero`` or less; nine in ten
-answers have less than ``cosine_one``. No statement of another value in
-``tests/plugins_bundled/embeddings/pairs.json`` is above ``duplicate``.
+Nine in ten memories that are unrelated to a question have a cosine of about ``cosine_zero`` or less; nine in ten
+answers have less than ``cosine_one``. In ``tests/plugins_bundled/embeddings/pairs.json`` no statement with another
+value is above ``duplicate``.
 """
 _OF_A_KIND: Final = 0.15
-"""Cosine of two phrases: of 78 pairs of values of one kind ("black", "white"; "a nurse", "a doctor") 79 % have as much,
-of 75 pairs of another kind ("black", "lazy") 4 %."""
+"""The minimum cosine of two values of one kind. Of 78 pairs of one kind ("black", "white"; "a nurse", "a doctor") 79 %
+reach it, of 75 pairs of different kinds ("black", "lazy") 4 %."""
 _AT_ONCE: Final = 64
-"""Texts between two looks at the event loop; about six milliseconds."""
+"""Texts to embed before yielding to the event loop; about six milliseconds."""
 
 
 def create(options: Options, context: PlanContext) -> StaticEmbedder:
-    """The bundled table. It is opened by the first text."""
+    """Return an embedder for the bundled table, which is opened for the first text."""
     return StaticEmbedder(characters=options.characters)
 
 
 class StaticEmbedder(Embedder):
-    """The weighted sum of the vectors of a text's pieces, brought to length 1.
+    """Embeds a text as the weighted sum of its pieces' vectors, scaled to length 1.
 
-    A query leaves out what all texts have in common (``common``): how it asks is not what it asks for. What a memory
-    has of that then counts for nothing in the cosine, so memories are as they were and need not be embedded anew.
+    A query's vector leaves out the direction that all texts share (``common``): the way a question is asked is not its
+    topic. The memories' part in that direction then does not count in the cosine, so memories keep it.
 
     Args:
-        characters: whether words that are not in the table count by their characters; else they are left out.
+        characters: compare words that are not in the table by their characters; otherwise ignore them.
     """
 
     dimension = DIMENSION
@@ -85,7 +85,7 @@ class StaticEmbedder(Embedder):
         return bool(vectors[0] @ vectors[1] >= _OF_A_KIND)
 
     def coverage(self, text: str) -> float:
-        """The share of the pieces that are in the table; of a run of ideographs each character is a piece."""
+        """Return the share of pieces that are in the table; each character of a run of ideographs is one piece."""
         from zeus_plugins.embeddings.static.wordpiece import ideographic
 
         known, unknown = self._words.pieces(text)
@@ -132,4 +132,4 @@ class StaticEmbedder(Embedder):
 
 
 _NOTHING: Final = 1e-6
-"""A sum this short is rounding, and has no direction."""
+"""A shorter sum is only a rounding error and has no direction."""

@@ -14,7 +14,7 @@ class Options:
     characters: Annotated[
         bool,
         Doc(
-            "Words that the table does not have (Chinese, other scripts) are compared by their characters; "
-            "false leaves them out."
+            "Compare words that are not in the table (Chinese, other scripts) by their characters; "
+            "false ignores them."
         ),
     ] = True

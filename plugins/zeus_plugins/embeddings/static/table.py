@@ -1,4 +1,4 @@
-"""The table of word vectors as it lies on disk: mapped, not read, so that a first embedding touches a few pages only.
+"""The table of word vectors on disk. It is memory-mapped, so the first embedding reads only a few pages.
 
 ``scripts/distill_embeddings.py`` writes it.
 """

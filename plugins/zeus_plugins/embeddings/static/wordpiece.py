@@ -1,7 +1,7 @@
-"""The pieces of a text by BERT's WordPiece with an uncased vocabulary, and the words that it does not know.
+"""Splits a text into WordPiece pieces of BERT's uncased vocabulary, and the words that the vocabulary does not have.
 
-The same pieces as the reference implementation gives for Latin script, without loading it. Words of other scripts, for
-which an English vocabulary has only single letters, are handed back whole.
+For Latin script the pieces equal those of the reference implementation, which need not be loaded. Words in other
+scripts, for which an English vocabulary has only single letters, are returned whole.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 _ASCII: Final = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
 _CONTROLS: Final = {code: None for code in (*range(32), 127) if chr(code) not in "\t\n\r"}
 _LONGEST_WORD: Final = 100
-"""Characters; a longer one is unknown (Devlin et al., BERT)."""
+"""In characters; longer words count as unknown (Devlin et al., BERT)."""
 _OTHER_SCRIPTS: Final = "\u0370"
 _JOINED: Final = (("\u3040", "\u30ff"), ("\uac00", "\ud7a3"), ("\uff66", "\uff9f"))
-"""Kana and Hangul: written without spaces or with endings, so taken by characters, as ideographs are."""
+"""Kana and Hangul: written without spaces or with endings, so they are split into characters like ideographs."""
 _IDEOGRAPHS: Final = (
     ("\u3400", "\u4dbf"),
     ("\u4e00", "\u9fff"),
@@ -28,11 +28,11 @@ _IDEOGRAPHS: Final = (
 
 
 class Pieces(NamedTuple):
-    """What a text consists of.
+    """The pieces of a text.
 
     Args:
-        known: places in the vocabulary, in order.
-        unknown: words that the vocabulary does not have, in order; a run of ideographs is one.
+        known: indexes into the vocabulary, in the order of the text.
+        unknown: words that are not in the vocabulary, in order; a run of ideographs is one word.
     """
 
     known: list[int]
@@ -40,10 +40,10 @@ class Pieces(NamedTuple):
 
 
 class WordPiece:
-    """A vocabulary at work.
+    """Splits texts with a vocabulary.
 
     Args:
-        vocabulary: piece to place; what continues a word begins with ``##``.
+        vocabulary: piece to index; a piece that continues a word begins with ``##``.
     """
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
@@ -71,7 +71,7 @@ class WordPiece:
         return found
 
     def _split(self, word: str) -> tuple[int, ...] | None:
-        """The longest piece each time, from the left; None when nothing fits."""
+        """Take the longest matching piece repeatedly, from the left; None if no piece matches."""
         if len(word) > _LONGEST_WORD or any(other_script(each) for each in word):
             return None
         vocabulary, places, start = self._vocabulary, [], 0
@@ -92,7 +92,7 @@ _REMEMBERED: Final = 20_000
 
 
 def _words(text: str) -> list[str]:
-    """Lower case without accents, split at spaces and around each punctuation mark."""
+    """Convert to lower case without accents; split at spaces and around each punctuation mark."""
     if text.isascii():
         return _ASCII.findall(text.lower().translate(_CONTROLS))
     flat = "".join(each for each in unicodedata.normalize("NFD", text) if unicodedata.category(each) != "Mn")
@@ -129,11 +129,11 @@ def _kind(character: str) -> str:
 
 @cache
 def other_script(character: str) -> bool:
-    """Whether ``character`` is a letter of Greek or of what follows it in Unicode: none of English."""
+    """Whether ``character`` is a letter from the Greek block of Unicode or later, so not English."""
     return character >= _OTHER_SCRIPTS and character.isalpha()
 
 
 @cache
 def ideographic(character: str) -> bool:
-    """Whether ``character`` is of a script whose words are not parted by spaces."""
+    """Whether ``character`` belongs to a script that does not separate words with spaces."""
     return any(low <= character <= high for low, high in (*_IDEOGRAPHS, *_JOINED))

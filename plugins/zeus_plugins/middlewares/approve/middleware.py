@@ -1,4 +1,4 @@
-"""Approvals: what the policy does not let run is asked of the user, and the answer is what the model is told."""
+"""Asks the user about tool calls that the policy does not let run, and reports the decision to the model."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 class Approve(Middleware):
-    """Lets a tool call through, refuses it, or asks.
+    """Runs a tool call, refuses it, or asks the user.
 
     Args:
-        options: who may what.
-        context: the run's.
+        options: the rules and the mode.
+        context: the run's approvals, tools and workspace.
     """
 
     def __init__(self, options: Options, context: RunContext) -> None:
@@ -94,7 +94,7 @@ class Approve(Middleware):
         return judged is not None and judged[2].action in ("ask", "listed")
 
     async def _judged(self, call: ToolCall) -> tuple[Tool, dict[str, Any], Verdict] | None:
-        """The tool, its arguments as they would run, and the verdict; None where nothing would run."""
+        """Return the tool, the arguments that would run, and the verdict; None if the call is invalid."""
         tool = self._tools.get(call.name)
         if tool is None:
             return None
@@ -103,14 +103,14 @@ class Approve(Middleware):
             return None
         ruled = self._policy.ruled(tool, arguments)
         if not self._asks and (ruled is None or ruled.action != "deny"):
-            return tool, arguments, Verdict("allow", "this mode asks nothing")
+            return tool, arguments, Verdict("allow", "this mode needs no approvals")
         verdict = ruled or await self._by_user(tool)
         if verdict.action in ("ask", "listed") and (refusal := self._refused_anyway(tool, arguments)):
             verdict = Verdict("deny", refusal)
         return tool, arguments, verdict
 
     def _refused_anyway(self, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
-        """Why the workspace would refuse what the user is about to be asked for: then nobody is asked."""
+        """Return why the workspace would refuse the call in any case, so that the user need not be asked; else None."""
         if tool.category != "filesystem" or tool.access != "write":
             return None
         paths = (each for name, each in arguments.items() if is_path(name) and isinstance(each, str))
@@ -125,22 +125,27 @@ class Approve(Middleware):
 
 
 def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
-    """The path without detours, and where links lead it; read as the workspace's and, where that lies in its folders,
-    as the host's.
+    """Return the normalised path and the path with links followed, each as a set of its spellings.
+
+    The path is read as a workspace path. If it lies in one of the workspace's folders on the host, it is also read as a
+    host path.
 
     Raises:
-        WorkspaceError: it is no path of the workspace.
+        WorkspaceError: the path is not in the workspace.
     """
     return [{workspace.normalize(path)}, {workspace.real(path)}, *_on_host(workspace, path)]
 
 
 def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:
-    """What a path of the host, such as MCP servers take, means there if it lies below the workspace's root or a route:
-    of each meaning the host's path and, so far as links lead not out of these, the workspace's."""
-    given = os.path.expanduser(path)  # noqa: PTH111 - pathlib raises where there is no home
+    """Yield the spellings of a host path, as MCP servers take it, if it lies below the workspace's root or a route.
+
+    The first set is for the path as written, the second for the path with links followed. Each holds the host path and,
+    unless links lead outside, the workspace path.
+    """
+    given = os.path.expanduser(path)  # noqa: PTH111 - pathlib raises if there is no home
     if not given.startswith("/"):
         return
-    # Two slashes at the beginning would stay, and nothing would lie below them.
+    # `normpath` keeps two leading slashes, and then no folder would contain the path.
     written, real = os.path.normpath("/" + given.lstrip("/")), os.path.realpath(given)
     spellings: tuple[set[str], set[str]] = ({written}, {real})
     is_inside = False
@@ -156,32 +161,35 @@ def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:
 
 
 def _below(folder: str, path: str) -> str | None:
-    """A path of the host from one of its folders on; None if it is not in that."""
+    """Return a host path relative to a folder; None if it is not inside the folder."""
     return os.path.relpath(path, folder) if path != folder and Path(path).is_relative_to(folder) else None
 
 
 def rejection(tool: str, decision: Decision, timeout_seconds: float | None) -> str:
-    """What the model reads of a call that was not approved."""
+    """Return the tool result that the model sees for a call that was not approved."""
     reason = f": {decision.reason}" if decision.reason else ""
     what = f"Do not call {tool} with these arguments again"
     match decision.by:
         case "timeout":
             waited = f" within {timeout_seconds:g} seconds" if timeout_seconds is not None else ""
             said = (
-                f"Nobody approved this call of {tool}{waited}, so it was not run. {what}; go on without it."
+                f"The user did not approve this call of {tool}{waited}, so it was not run. {what}; continue without"
+                " it."
             )
         case "earlier":
             said = (
-                f"The user has rejected this very call of {tool} before{reason}. It was not run, and the user was not"
+                f"The user has already rejected this call of {tool}{reason}. It was not run, and the user was not"
                 f" asked again. {what}."
             )
         case _:
-            said = f"The user rejected this call of {tool}{reason}. It was not run. {what}; go on without it."
+            said = (
+                f"The user rejected this call of {tool}{reason}. It was not run. {what}; continue without it."
+            )
     return told(said, decision, None)
 
 
 def told(content: str, decision: Decision, changed: Mapping[str, Any] | None) -> str:
-    """A result with what the model must know of its approval."""
+    """Add to a result the changed arguments and the instruction of the user's decision."""
     parts = []
     if changed is not None:
         shown = json.dumps(dict(changed), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Options of the approvals."""
+"""Options of the middleware `approve`."""
 
 from __future__ import annotations
 
@@ -21,45 +21,47 @@ class Options:
     mode: Annotated[
         Literal["run_everything", "allowlist", "ask"],
         Doc(
-            "What holds where no rule says otherwise: run without asking; ask but for the user's stored allowlist; ask "
-            "every time."
+            "Applies if no rule matches: run without asking; ask unless the tool is on the user's stored allowlist;"
+            " ask every time."
         ),
     ] = "allowlist"
     user_modes: Annotated[
         tuple[Literal["run_everything", "allowlist", "ask"], ...] | None,
         Doc(
-            "Modes that a user may choose instead (`zeus approvals mode`); null: those that ask no less than `mode`;"
-            " []: none."
+            "Modes that a user may choose instead (`zeus approvals mode`); null: those that ask at least as often as"
+            " `mode`; []: none."
         ),
     ] = None
     allow: Annotated[
         tuple[Rule, ...],
         Doc(
-            "Run without asking: a tool's name or pattern, or {name: {argument: pattern}}, all of which must fit."
+            "Run without asking: a tool's name or pattern, or {name: {argument: pattern}}; all arguments must match."
         ),
     ] = ()
-    ask: Annotated[tuple[Rule, ...], Doc("Ask, even if it is on the allowlist or an allow rule fits.")] = ()
+    ask: Annotated[
+        tuple[Rule, ...], Doc("Ask, even if the tool is on the allowlist or an allow rule matches.")
+    ] = ()
     deny: Annotated[tuple[Rule, ...], Doc("Never run, in any mode, whatever other rules say.")] = ()
     read_tools: Annotated[
         Literal["allow", "ask"],
-        Doc("Tools that change nothing run unasked where no rule fits, or are asked for like others."),
+        Doc("If no rule matches, read-only tools run without asking, or are treated like other tools."),
     ] = "allow"
     timeout_seconds: Annotated[
         float | None,
-        Doc("How long the user may take, counted from the first asking (a century at most); null: for ever."),
+        Doc("How long the user may take, from the first question on (at most a century); null: for ever."),
         Minimum(0.001),
         Maximum(3_153_600_000),
     ] = None
-    on_timeout: Annotated[Literal["reject", "approve"], Doc("What holds when nobody decided in time.")] = (
-        "reject"
-    )
+    on_timeout: Annotated[
+        Literal["reject", "approve"], Doc("The decision if the user did not answer in time.")
+    ] = "reject"
 
     def asks_user(self) -> bool:
-        """A sub-agent that writes and lists no such middleware would act behind the back of who is asked here."""
+        """Say that this middleware asks the user: a sub-agent that writes without one would bypass the approvals."""
         return True
 
     def access_layer(self, mode: str) -> AccessLayer:
-        """The rules about paths, for every file that a tool reaches; only agent mode asks."""
+        """Return the path rules, which apply to every file that a tool opens; ``ask`` rules only in agent mode."""
         from zeus_plugins.middlewares.approve.reach import PathRules
         from zeus_plugins.middlewares.approve.rules import rules_of
 
@@ -67,19 +69,19 @@ class Options:
         return PathRules(*(tuple(rules_of(each)) for each in (self.allow, asked, self.deny)))
 
     def with_mode(self, mode: AskMode) -> Options:
-        """These options with the mode that the config's ``approvals`` says."""
+        """Return these options with the mode of the config's ``approvals``."""
         from dataclasses import replace
 
         return replace(self, mode=mode)
 
     def ask_modes(self) -> AskModes:
-        """What the user may choose."""
+        """Return the configured mode and the modes that the user may choose."""
         from zeus_runtime.plugin.approval import AskModes
 
         return AskModes.of(self.mode, self.user_modes)
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """Rules for tools or arguments that are not there, patterns that cannot be read, a timeout without seconds."""
+        """Report rules for unknown tools or arguments, invalid patterns, and ``on_timeout`` without a timeout."""
         from zeus_plugins.middlewares.approve.rules import rules_of, unsound
         from zeus_runtime.plugin import Misfit
 
@@ -89,5 +91,5 @@ class Options:
                     yield from unsound(rule, around, (key, index))
         if self.timeout_seconds is None and "on_timeout" in around.written:
             yield Misfit(
-                ("on_timeout",), "without timeout_seconds nothing ever times out", "set timeout_seconds too"
+                ("on_timeout",), "on_timeout has no effect without timeout_seconds", "set timeout_seconds too"
             )

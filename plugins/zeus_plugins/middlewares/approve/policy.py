@@ -1,4 +1,4 @@
-"""The verdict on a call: run it, ask, or refuse it. Pure."""
+"""Decides whether a call runs, is asked about, or is refused. Pure functions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What becomes of a call.
+    """The decision about a call.
 
     Args:
-        action: ``listed`` means: the user's stored allowlist decides, and where it has not the tool, the user.
-        reason: why, in words for the user.
-        by_access: only what the tool is said to do (a server may say it of its own) lets it run, no rule and no choice.
+        action: ``listed`` means that the call runs if the tool is on the user's stored allowlist; else the user is
+            asked.
+        reason: the reason, shown to the user.
+        by_access: the call runs only because the tool is declared read-only, which a server may declare itself; no rule
+            and no mode allowed it.
     """
 
     action: Literal["allow", "ask", "deny", "listed"]
@@ -30,14 +32,14 @@ class Verdict:
 
 
 class Policy:
-    """The options as a function of a call.
+    """Applies the rules of the options to calls.
 
-    A ``deny`` rule that fits wins. An ``ask`` rule that fits wins over ``allow`` rules but those that say more
-    (``Rule.says_more_than``). Where no rule fits, tools that only read run, and the mode decides on the rest.
+    A matching ``deny`` rule wins. A matching ``ask`` rule wins over ``allow`` rules, except over more specific ones
+    (``Rule.says_more_than``). If no rule matches, read-only tools run, and the mode decides about the others.
 
     Args:
-        options: what the YAML says.
-        leads_to: what paths mean.
+        options: the options from the YAML.
+        leads_to: resolves paths.
     """
 
     def __init__(self, options: Options, leads_to: LeadsTo) -> None:
@@ -48,7 +50,7 @@ class Policy:
         self._deny = rules_of(options.deny)
 
     def ruled(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict | None:
-        """What becomes of a call of ``tool`` with these arguments, which are valid; None where the mode decides."""
+        """Return the verdict of the rules on a call with valid arguments; None if no rule decides, so the mode does."""
         given = with_defaults(tool, arguments)
         if denied := self._fitting(self._deny, tool.name, given, surely=False):
             return Verdict("deny", f"the rule `deny: {denied[0]}`")
@@ -70,11 +72,11 @@ class Policy:
 
 
 def by_mode(mode: AskMode, tool: Tool) -> Verdict:
-    """What becomes of a call of ``tool`` that no rule decides."""
+    """Return the verdict on a call of ``tool`` that no rule decides."""
     match mode:
         case "run_everything":
             return Verdict("allow", "everything runs")
         case "allowlist":
             return Verdict("listed", f"{tool.name} is not on your allowlist")
         case "ask":
-            return Verdict("ask", "every such call is asked for")
+            return Verdict("ask", "every such call needs approval")

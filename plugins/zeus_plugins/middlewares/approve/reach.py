@@ -1,4 +1,4 @@
-"""The path rules of `approve`, held for every file that a tool reaches, whether its arguments name the file or not."""
+"""Applies the path rules of `approve` to every file that a tool opens, whether or not its arguments name the file."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class PathRules:
     """The rules whose only argument is a file's path.
 
-    A rule for some tools holds while one of them runs; a rule for ``*`` also holds for files that the user names. Where
-    the running tool is not known, all rules that deny or ask hold, and only those of ``*`` allow.
+    A rule for certain tools applies while one of them runs; a rule for ``*`` also applies to files that the user names.
+    If the running tool is not known, all ``deny`` and ``ask`` rules apply, but only ``allow`` rules for ``*``.
 
     Args:
         allow, ask, deny: all rules of the options.
@@ -29,7 +29,7 @@ class PathRules:
     deny: tuple[Rule, ...]
 
     def ruling(self, reached: Reached, kind: Literal["read", "write"], tool: str | None) -> Ruling | None:
-        """Why ``tool`` may not reach the file, or not unasked."""
+        """Return the ruling if ``tool`` may not open the file, or only with approval."""
         if denied := self._fitting(self.deny, reached, tool, unknown=True):
             return Ruling("deny", f"the rule `deny: {denied[0]}` closes it")
         asked = self._fitting(self.ask, reached, tool, unknown=True)
@@ -47,10 +47,10 @@ class PathRules:
     def _fitting(
         self, rules: Iterable[Rule], reached: Reached, tool: str | None, *, unknown: bool
     ) -> list[Rule]:
-        """The rules for ``tool`` that name the file.
+        """Return the rules for ``tool`` that match the file.
 
         Args:
-            unknown: whether rules for some tools hold where it is not known which one runs.
+            unknown: whether rules for certain tools apply if the running tool is not known.
         """
         return [
             rule

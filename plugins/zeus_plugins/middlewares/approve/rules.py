@@ -1,4 +1,4 @@
-"""Rules: which calls a line of `allow`, `ask` or `deny` means. Pure but for `leads_to`, which may follow links."""
+"""Matches calls with the rules in `allow`, `ask` and `deny`. Pure, except that `leads_to` may follow links."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.tool import Tool
 
 LeadsTo: TypeAlias = Callable[[str], Iterable[Collection[str]]]
-"""A path as it is written to all that it may mean, normalised and with links followed: each as its absolute paths.
+"""Maps a path as written to its possible meanings, normalised and with links followed: each a set of absolute paths.
 
-Raises WorkspaceError where it means none.
+Raises WorkspaceError if the path has no meaning.
 """
 
 _MAGIC: Final = re.compile(r"[*?\[]")
@@ -34,11 +34,11 @@ _PATH_WORDS: Final = _FILE_WORDS | {"cwd", "source", "src", "destination", "dst"
 
 @dataclass(frozen=True)
 class Rule:
-    """One tool, or a pattern of tools, and what its arguments must be.
+    """A tool or a pattern of tools, with conditions on the arguments.
 
     Args:
         tool: a name or glob pattern.
-        arguments: an argument's name to the patterns one of which it must fit.
+        arguments: an argument's name to its patterns; the argument must match one of them.
     """
 
     tool: str
@@ -52,28 +52,28 @@ class Rule:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it names one tool."""
+        """Whether the rule names exactly one tool."""
         return not _MAGIC.search(self.tool)
 
     def says_more_than(self, other: Rule) -> bool:
-        """Whether it names the tool where ``other`` has a pattern, or further arguments, and nothing less exactly."""
+        """Whether the rule is more specific: a name instead of a pattern, or more arguments, and nothing less."""
         names, others = set(self.arguments), set(other.arguments)
         if names < others or not names >= others or self.is_exact < other.is_exact:
             return False
         return names > others or self.is_exact > other.is_exact
 
     def names(self, tool: str) -> bool:
-        """Whether the tool is meant, its arguments aside."""
+        """Whether the rule's tool or pattern matches ``tool``, whatever the arguments."""
         return self._tool.match(tool) is not None
 
     def fits(self, tool: str, arguments: Mapping[str, Any], leads_to: LeadsTo, *, surely: bool) -> bool:
-        """Whether a call is meant.
+        """Whether the rule matches a call.
 
         Args:
-            arguments: as they will run, defaults filled in.
-            surely: what is not clear (an object, a path that means nothing) does not fit, and all of a list must, and
-                whatever else has the argument's name within objects; else what is not clear does fit, and one of a
-                list, or one within an object, is enough.
+            arguments: the arguments that will run, with defaults filled in.
+            surely: if true, unclear values (an object, an invalid path) do not match, and all entries of a list and all
+                values of that name inside objects must match. If false, unclear values match, and one entry of a list
+                or one value inside an object is enough.
         """
 
         def fit(name: str, patterns: Sequence[Any], value: Any) -> bool:
@@ -88,7 +88,7 @@ class Rule:
 
     @cached_property
     def files(self) -> PathTest | None:
-        """Which files it means, whatever names them: where its only argument is a file's or folder's path."""
+        """Return a test for files if the rule's only argument is a path; else None."""
         if len(self.arguments) != 1:
             return None
         ((name, patterns),) = self.arguments.items()
@@ -104,7 +104,7 @@ class Rule:
 
 
 def _named(name: str, value: Any) -> Iterator[Any]:
-    """The values under a name at any depth: a server's tool may take its arguments in one object."""
+    """Yield the values under a name at any depth: a server's tool may take its arguments in one object."""
     left = [value]
     while left:
         each = left.pop()
@@ -117,7 +117,7 @@ def _named(name: str, value: Any) -> Iterator[Any]:
 
 
 def rules_of(written: Iterable[Written]) -> list[Rule]:
-    """The rules that lines of YAML stand for: a mapping may name several tools."""
+    """Convert entries of the YAML to rules; a mapping may name several tools."""
     rules: list[Rule] = []
     for line in written:
         if isinstance(line, str):
@@ -133,7 +133,7 @@ def rules_of(written: Iterable[Written]) -> list[Rule]:
 
 
 def with_defaults(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments with those that the schema fills in: what is left out has a meaning too."""
+    """Add the schema's defaults to the arguments, because an argument that is left out has a value too."""
     properties: Mapping[str, Any] = tool.parameters.get("properties", {})
     defaults = {
         name: schema["default"]
@@ -144,7 +144,7 @@ def with_defaults(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_path(name: str) -> bool:
-    """Whether an argument of that name holds paths: `path`, `file_path`, `targetDir`."""
+    """Whether an argument with this name holds paths: `path`, `file_path`, `targetDir`."""
     return _last_word(name) in _PATH_WORDS
 
 
@@ -154,7 +154,7 @@ def _last_word(name: str) -> str:
 
 
 def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> Iterator[Misfit]:
-    """What is wrong with a rule: it could never mean a call, or its patterns cannot be read."""
+    """Report a rule that can never match a call, or that has an invalid pattern."""
     from zeus_runtime.plugin import Misfit
 
     if rule.is_exact:
@@ -162,7 +162,7 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
     meant = [tool for name, tool in around.tools.items() if rule.names(name)]
     may_join = not rule.is_exact and around.may_have_like(rule.tool)
     if not rule.is_exact and not meant and not may_join:
-        yield Misfit(where, f"no tool of this agent is named like {rule.tool!r}", None, "unknown-tool")
+        yield Misfit(where, f"no tool of this agent matches {rule.tool!r}", None, "unknown-tool")
     for name, patterns in rule.arguments.items():
         if (
             meant
@@ -185,7 +185,7 @@ def _unreadable(name: str, pattern: Value) -> str | None:
     if not isinstance(pattern, str) or not is_path(name):
         return None
     if ".." in parts_of(pattern):
-        return f"{pattern!r} has a `..`: patterns are matched with paths that have none"
+        return f"{pattern!r} contains `..`: patterns are compared with resolved paths, which contain none"
     try:
         compile_glob(pattern)
     except ValueError as error:

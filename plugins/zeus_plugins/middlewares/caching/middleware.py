@@ -1,4 +1,4 @@
-"""Asks for the stable prefix to be cached, where the provider wants to be asked."""
+"""Asks the provider to cache the stable prefix, if it caches only on request."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Caching(Middleware):
-    """Puts at most four cache points on each request: tools, sections 1-6, the last message, the last request's last.
+    """Sets at most four cache points per request: tools, sections 1-6, last message, end of the previous request.
 
     Args:
-        options: where, and for how long.
+        options: the places, and how long the cache is kept.
         context: the model's profile, whose cache rules say whether there is anything to do, and its counter.
     """
 
@@ -56,7 +56,7 @@ class Caching(Middleware):
         )
 
     def _sizes(self, request: ModelRequest) -> tuple[int, int]:
-        """Tokens of the tools, and of the tools and sections 1-6; counted when they change."""
+        """Return the tokens of the tools, and of the tools with sections 1-6; counted only after a change."""
         text = request.system[: request.stable_system_length]
         if self._stable is None or self._stable[0] is not request.tools or self._stable[1] != text:
             tools = self._counter.tools(request.tools) if request.tools else 0
@@ -65,9 +65,9 @@ class Caching(Middleware):
 
 
 def stable_ends(messages: Sequence[BaseMessage] | View) -> tuple[int, ...]:
-    """The last message, and the last one before the last answer: where the request before this one ended.
+    """Return the places of the last message and of the last one before the last answer, where the last request ended.
 
-    The second keeps the cache within reach when many parallel calls lie between (the provider looks back 20 blocks).
+    The second keeps the cache within reach after many parallel calls, because the provider looks back 20 blocks.
     """
     last = len(messages) - 1
     before = last

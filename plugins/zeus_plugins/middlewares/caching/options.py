@@ -14,18 +14,19 @@ class Options:
     places: Annotated[
         tuple[Place, ...],
         Doc(
-            "Where cache points go: after the tools, after sections 1-6, after the last message and the one before the"
-            " last answer."
+            "Where to set cache points: after the tools, after sections 1-6, after the last message and the one before"
+            " the last answer."
         ),
     ] = ("tools", "system", "messages")
     lifetime: Annotated[
         Literal["5m", "1h"],
         Doc(
-            "How long the provider keeps it unused; `1h` costs twice the input price to write, `5m` 1.25 times."
+            "How long the provider keeps an unused cache; writing costs twice the input price for `1h`, 1.25 times for"
+            " `5m`."
         ),
     ] = "5m"
     minimum_tokens: Annotated[
         int | None,
-        Doc("The shortest prefix worth a cache point, in tokens; null takes the model's own from the table."),
+        Doc("The shortest prefix that gets a cache point, in tokens; null: the model's minimum."),
         Minimum(0),
     ] = None

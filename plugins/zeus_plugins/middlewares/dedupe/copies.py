@@ -1,4 +1,4 @@
-"""Older copies of what was read again, and which of them pay to be replaced."""
+"""Finds older copies of results that were read again, and selects those whose replacement saves money."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.model import ModelProfile
 
 READ_SHARE = 0.1
-"""What a cached token costs of a fresh one where no price is known: what most providers ask."""
+"""The price of a cached token as a share of a fresh one's if no price is known; most providers charge this."""
 
 
 @dataclass(frozen=True)
 class Copy:
-    """An older result and the newer one of the same call.
+    """An older result and the newer result of the same call.
 
     Args:
         seq: the older result.
         tool: the tool's name.
         call_id: the older call.
-        tokens: what the older result takes.
+        tokens: the size of the older result.
         newer: the newer result's seq.
     """
 
@@ -36,17 +36,17 @@ class Copy:
 
 
 class Readings:
-    """What was read with which arguments, kept as messages arrive."""
+    """Records which calls read what, as messages arrive."""
 
     def __init__(self) -> None:
         self._calls: dict[str, str] = {}
         self._latest: dict[str, Item] = {}
 
     def take(self, items: Sequence[Item]) -> Sequence[Copy]:
-        """Look at new messages, oldest first.
+        """Record new messages, oldest first.
 
         Returns:
-            the older copies of what they read again.
+            the older copies of the results that the new messages repeat.
         """
         copies = []
         for item in items:
@@ -66,7 +66,7 @@ class Readings:
 
 
 def same(tool: str, arguments: object) -> str:
-    """A key that two calls share if they ask for the same."""
+    """Return a key that is equal for two calls with the same tool and arguments."""
     return f"{tool} {json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)}"
 
 
@@ -83,16 +83,16 @@ def paying(
     horizon_calls: int,
     prices: tuple[float, float],
 ) -> Sequence[Copy]:
-    """The copies whose replacement costs less than it saves over the next calls; all or the newest few.
+    """Return the copies whose replacement saves more over the next calls than it costs: all, or only the newest.
 
-    Replacing one at some place sends all behind it past the cache once. Its tokens are saved at each call, at the
-    price of a cached token. So a copy pays together with all that stand behind it.
+    After a replacement all messages behind it miss the cache once. Each later call then saves the copy's tokens at the
+    price of a cached token. So a copy is weighed together with all copies behind it.
 
     Args:
-        copies: what may be replaced, in any order.
-        pointer_tokens: what the pointer takes instead.
-        horizon_calls: how many further calls count.
-        prices: of a cached and of a newly written token, as shares of a fresh one's.
+        copies: the copies that may be replaced, in any order.
+        pointer_tokens: the size of the pointer.
+        horizon_calls: the number of further calls over which the saving counts.
+        prices: the prices of a cached and of a newly written token, as shares of a fresh token's price.
     """
     read, write = prices
     newest_first = sorted(copies, key=lambda copy: -copy.seq)
@@ -117,7 +117,7 @@ def paying(
 
 
 def prices_of(profile: ModelProfile) -> tuple[float, float]:
-    """What a cached and a newly written token cost, as shares of a fresh one's price."""
+    """Return the prices of a cached and of a newly written token, as shares of a fresh token's price."""
     fresh = profile.input_cost_per_token
     if not fresh:
         return READ_SHARE, 1.0

@@ -1,4 +1,4 @@
-"""The dedupe policy: what was read again makes the older copy a pointer to the newer one, when that pays."""
+"""The dedupe policy: replaces the older copy of a repeated result by a pointer to the newer one, when that pays."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.context import Budget, Edit, View
 
 POINTER_TOKENS = 60
-"""What a pointer takes, about."""
+"""The approximate size of a pointer."""
 
 ASK_AGAIN_AFTER = 0.1
-"""How much fuller the window must be before what was refused is proposed again, as a share of it."""
+"""How much fuller the window must be before refused edits are proposed again, as a share of the window."""
 
 
 class Dedupe(Middleware):
-    """Weighs older copies when a new one appears, and takes all of them once the window is full enough.
+    """Weighs older copies when a new one appears, and replaces all of them once the window is full enough.
 
     Args:
-        options: what counts as worth it.
+        options: when a replacement is worth it.
         context: the model's prices and the archive's handles.
     """
 
@@ -71,13 +71,13 @@ class Dedupe(Middleware):
 
     def _edit(self, copy: Copy, *, full: bool) -> Evict:
         handle = self._context.archive.result_handle(copy.call_id)
-        why = "the window is filling" if full else "sending the rest anew once costs less than the copy"
+        why = "the window is filling" if full else "sending the rest again once costs less than the copy"
         return Evict(
             policy="dedupe",
-            reason=f"{copy.tool} gave the same again in message {copy.newer}; {why}",
+            reason=f"{copy.tool} was called again, with its newer result in message {copy.newer}; {why}",
             seq=copy.seq,
             content=(
-                f"[{copy.tool} was called again later with the same arguments: its newer result stands further below."
+                f"[{copy.tool} was called again later with the same arguments: its newer result is further below."
                 f" This older one is kept in {handle}]"
             ),
             handle=handle,

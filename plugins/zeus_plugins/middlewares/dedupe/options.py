@@ -20,8 +20,8 @@ class Options:
     horizon_calls: Annotated[
         int,
         Doc(
-            "For how many further model calls the saving counts, when it is weighed against sending the rest of the"
-            " conversation past the provider's cache once; 0: only the trigger counts."
+            "The number of further model calls over which the saving is weighed against one miss of the provider's"
+            " cache for the rest of the conversation; 0: only the trigger counts."
         ),
         Minimum(0),
         Maximum(20),
@@ -29,13 +29,13 @@ class Options:
     trigger: Annotated[
         Size | None,
         Doc(
-            "From this size on older copies go whether or not it pays; null: {fraction: 0.7}, or {messages: 60} for a"
-            " model whose limit is unknown."
+            "From this size on, all older copies are replaced, even if it costs more than it saves; null:"
+            " {fraction: 0.7}, or {messages: 60} for a model whose limit is unknown."
         ),
     ] = None
-    exclude: Annotated[tuple[str, ...], Doc("Tools whose results stay as they are.")] = ()
+    exclude: Annotated[tuple[str, ...], Doc("Tools whose results are never replaced.")] = ()
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """A trigger that cannot work with the model, and tools that are not there."""
+        """Report a trigger that cannot work with the model, and unknown tools."""
         yield from around.sizes(trigger=self.trigger)
         yield from around.unknown_tools(self.exclude, ("exclude",))

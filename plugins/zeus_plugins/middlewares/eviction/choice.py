@@ -1,4 +1,4 @@
-"""Which messages are evicted: the ones that arrived too large, and in need the largest there are."""
+"""Chooses the messages to evict: those that arrive too large, and the largest ones if a request does not fit."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.context import Budget, Item, View
 
 LEAST_TOKENS = 400
-"""Below this a pointer with its preview would save too little to be worth it, even in need."""
+"""Smaller messages are never evicted: a pointer with its preview would save too little."""
 
 ROOM = 0.95
-"""The share of the window that a request may take after what was too much has gone."""
+"""The share of the window that a request may take after messages were evicted to make it fit."""
 
 
 WAY_BACK = "recall"
-"""The tool that gives back, by pages, what was evicted: a page that is evicted itself could never be read."""
+"""The tool that returns evicted texts by pages. If its pages were evicted, they could never be read."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Choice:
 
     Args:
         item: the message.
-        limit_tokens: what it exceeds.
+        limit_tokens: the limit that it exceeds.
         reason: one sentence.
     """
 
@@ -38,7 +38,7 @@ class Choice:
 
 
 def too_large(items: Sequence[Item], view: View, budget: Budget, options: Options) -> Iterator[Choice]:
-    """Those of ``items`` that are over their limit."""
+    """Yield those of ``items`` that exceed their limit."""
     for item in items:
         limit = limit_of(item, options, budget)
         if limit is not None and item.tokens > limit and evictable(view, item):
@@ -46,9 +46,9 @@ def too_large(items: Sequence[Item], view: View, budget: Budget, options: Option
 
 
 def too_much(view: View, budget: Budget, options: Options) -> Sequence[Choice]:
-    """The largest messages whose eviction makes the request fit the window, once nothing else did.
+    """Return the largest messages, so many that the request fits the window; the last resort.
 
-    Tools that are never evicted come last: without them the request could not be sent at all.
+    Results of excluded tools come last, and are evicted only if the request could not be sent otherwise.
     """
     excess = budget.used_tokens - int(ROOM * budget.usable_tokens)
     if not budget.overflow or excess <= 0:
@@ -66,7 +66,7 @@ def too_much(view: View, budget: Budget, options: Options) -> Sequence[Choice]:
 
 
 def limit_of(item: Item, options: Options, budget: Budget) -> int | None:
-    """What a message may take, in tokens; None when it is never evicted on arrival."""
+    """Return a message's limit in tokens; None if it is never evicted on arrival."""
     limit = _written_limit(item, options)
     if limit is None or options.max_fraction is None:
         return limit
@@ -85,7 +85,7 @@ def _written_limit(item: Item, options: Options) -> int | None:
 
 
 def evictable(view: View, item: Item) -> bool:
-    """Whether it is a user's text or a tool's, shown whole, and not pinned."""
+    """Whether a message is a user's or a tool's text, shown whole and not pinned."""
     kind = item.source.partition(":")[0]
     return (
         kind in ("user", "tool")

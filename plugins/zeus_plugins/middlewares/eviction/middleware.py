@@ -1,4 +1,4 @@
-"""The eviction policy: what arrives too large goes to a file, and the model sees a preview and the path."""
+"""The eviction policy: moves messages that are too large to a file; the model sees a preview and the path."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Eviction(Middleware):
     """Looks at each message once, before the first model call that would send it.
 
     Args:
-        options: what is too large, and how much of it is shown.
+        options: the limits and the size of the preview.
         context: the archive's handles, and the tools that can read them.
     """
 
@@ -69,7 +69,7 @@ class Eviction(Middleware):
         return f"{head} Its first {shown} lines:]\n{start}" if shown else f"{head}]"
 
     def _start(self, text: str, max_tokens: int) -> tuple[str, int, int]:
-        """The preview of ``text`` in about so many tokens, how many lines it shows, and how many there are."""
+        """Return a preview of about ``max_tokens`` tokens, the lines that it shows, and the lines of ``text``."""
         options, counter = self._options, self._context.counter
         size = 4 * max_tokens
         shown = preview(text, options.preview_lines, options.preview_line_chars, max_bytes=size)

@@ -12,42 +12,42 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin import Misfit, Surroundings
 
 PAGED_TOOLS = ("ls", "glob", "grep", "read_file", "write_file", "edit_file", "write_todos")
-"""Tools that page what they give, or whose results are short (SPEC section 7)."""
+"""Tools with paged or short results (SPEC section 7)."""
 
 
 @dataclass(frozen=True)
 class Options:
     max_tokens: Annotated[
         int | None,
-        Doc("A tool result with more tokens goes to a file and is shown as a preview; null: none does."),
+        Doc("A tool result with more tokens is moved to a file and shown as a preview; null: no limit."),
         Minimum(1),
     ] = 20_000
     max_fraction: Annotated[
         float | None,
-        Doc(
-            "No limit is more than this share of the input limit, whatever its number says; null: as written."
-        ),
+        Doc("Caps every limit at this share of the input limit; null: limits apply as written."),
         Minimum(0.0001),
         Maximum(1),
     ] = None
     tools: Annotated[
         Mapping[str, Annotated[int, Minimum(1)] | None],
-        Doc("Limits of single tools, by name, in place of max_tokens and exclude; null: never."),
+        Doc("Limits of single tools, by name, which override max_tokens and exclude; null: never evict."),
     ] = field(default_factory=dict)
     exclude: Annotated[
         tuple[str, ...],
-        Doc("Tools whose results stay as they are; so do those of recall, which would be moved away again."),
+        Doc(
+            "Tools whose results are never evicted. Recall is also excluded: its results would be evicted again."
+        ),
     ] = PAGED_TOOLS
     max_user_tokens: Annotated[
         int | None,
-        Doc("A user's message with more tokens goes to a file, too; null: none does."),
+        Doc("A user's message with more tokens is moved to a file, too; null: no limit."),
         Minimum(1),
     ] = 50_000
-    preview_lines: Annotated[int, Doc("Lines of the preview."), Minimum(0)] = 10
-    preview_line_chars: Annotated[int, Doc("Characters of a preview's line, at most."), Minimum(1)] = 500
+    preview_lines: Annotated[int, Doc("Lines in the preview."), Minimum(0)] = 10
+    preview_line_chars: Annotated[int, Doc("Maximum characters of a line in the preview."), Minimum(1)] = 500
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """Tools that are not there, and limits that nothing could reach."""
+        """Report unknown tools, and limits that no message can reach."""
         yield from around.unknown_tools(self.exclude, ("exclude",), also=PAGED_TOOLS)
         yield from around.unknown_tools(self.tools, ("tools",), also=PAGED_TOOLS)
         if self.max_fraction is not None:

@@ -1,4 +1,4 @@
-"""The preview of a text: its first lines, each cut, and how much is left."""
+"""Makes the preview of a text: its first lines, each cut to a maximum length."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ _LEAST_CHARS = 20
 
 
 def preview(text: str, lines: int, line_chars: int, *, max_bytes: int) -> tuple[str, int, int]:
-    """The start of ``text``; nothing depends on anything but the arguments.
+    """Return the beginning of ``text``. Pure: the result depends only on the arguments.
 
     Args:
-        text: all of it.
-        lines: how many lines, at most.
-        line_chars: how many characters of each; a cut line says how long it is.
-        max_bytes: how many UTF-8 bytes in all, about; at least one line comes nevertheless, shortened.
+        text: the whole text.
+        lines: the maximum number of lines.
+        line_chars: the maximum number of characters per line; for a cut line its length is shown.
+        max_bytes: about the maximum number of UTF-8 bytes; at least one line, shortened, is returned in any case.
 
     Returns:
-        the preview, how many lines it shows, and how many ``text`` has.
+        the preview, the number of lines in it, and the number of lines in ``text``.
     """
     all_lines = text.split("\n")
     if all_lines[-1] == "" and len(all_lines) > 1:
@@ -32,7 +32,7 @@ def preview(text: str, lines: int, line_chars: int, *, max_bytes: int) -> tuple[
 
 
 def _fitting(text: str, size: int) -> int:
-    """How many characters of ``text`` take at most ``size`` UTF-8 bytes."""
+    """Return how many characters of ``text`` fit in ``size`` UTF-8 bytes."""
     return len(text.encode(errors="surrogatepass")[: max(size, 0)].decode(errors="ignore"))
 
 

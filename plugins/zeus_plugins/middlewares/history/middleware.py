@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class History(Middleware):
-    """Drops in chunks and only where a turn begins, so that a conversation's prefix stays the same between chunks.
+    """Drops messages in chunks and only at the start of a turn, so that the prefix stays the same between chunks.
 
-    Pinned messages stay and do not count; neither does a summary.
+    Pinned messages stay and do not count. A summary does not count either.
 
     Args:
-        options: how many messages stay, and how many go at once.
+        options: how many messages stay, and how many are dropped at once.
     """
 
     proposes = (DropBefore,)
@@ -39,7 +39,7 @@ class History(Middleware):
         return (
             DropBefore(
                 policy="history",
-                reason=f"{earlier} earlier messages, {self._options.max_messages} may stay;"
+                reason=f"{earlier} earlier messages, at most {self._options.max_messages} are sent;"
                 f" {seq - view.first} dropped",
                 seq=seq,
             ),
@@ -47,7 +47,7 @@ class History(Middleware):
 
 
 def _cut(view: View, count: int, chunk: int) -> int | None:
-    """The first message that stays when ``count`` go: where a turn begins, if one begins within ``chunk`` more."""
+    """Return the first message to keep if ``count`` are dropped; up to ``chunk`` more, if a turn begins there."""
     wanted = view.first
     while count > 0 and wanted < view.upto:
         count -= wanted not in view.pinned

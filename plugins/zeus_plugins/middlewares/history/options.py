@@ -10,12 +10,12 @@ from zeus_runtime.plugin import Doc, Minimum, dataclass
 @dataclass(frozen=True)
 class Options:
     max_messages: Annotated[
-        int, Doc("Earlier messages that are sent at the start of a turn, at most."), Minimum(1)
+        int, Doc("Maximum number of earlier messages that are sent at the start of a turn."), Minimum(1)
     ] = 30
     chunk: Annotated[
         int,
         Doc(
-            "Messages dropped at once, so that the prefix (and the cache) moves rarely; 1 moves it each turn."
+            "Messages dropped at once, so that the prefix (and the cache) changes rarely; with 1 it changes every turn."
         ),
         Minimum(1),
     ] = 10

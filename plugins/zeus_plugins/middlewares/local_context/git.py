@@ -1,9 +1,10 @@
-"""What git says of a folder: branch, last commits, uncommitted files. Read-only, bounded in time, and without running
-anything that the repository's own configuration names: an agent that can write files must not get code run this way.
+"""Reads a folder's git state: branch, last commits, uncommitted files. Read-only and with a timeout.
 
-No command here opens a file of the work tree: git would pass it through filters, whose names are the repository's to
-choose, so no list could turn them off. Changed files are found by what the index notes of them, as it was when they
-were staged. The few fixed settings that name a program are overridden, and no transport is allowed.
+Git runs no program that the repository's configuration names: otherwise an agent that can write files could get code
+run this way. No command here opens a file of the work tree, because git would pass it through filters. The repository
+chooses the names of its filters, so no list could turn them off. Changed files are found by comparing them with the
+index's notes from the time when they were staged. The few fixed settings that name a program are overridden, and no
+transport is allowed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _FIXED_VARIABLES: Final = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_OPTIONAL_LOCKS": "0",
-    # An empty list allows none, whatever protocol.<name>.allow says in the repository.
+    # An empty list allows no transport, whatever protocol.<name>.allow says in the repository.
     "GIT_ALLOW_PROTOCOL": "",
 }
 _MAX_BYTES: Final = 32_000_000
@@ -47,7 +48,7 @@ _ENTRY: Final = re.compile(
 """An entry of `git ls-files --stage --debug -z`."""
 
 _NOT_COMPARED: Final = 0x8000 | 0x4000_0000
-"""The flags of entries that git takes as unchanged (assume-unchanged) or does not check out (skip-worktree)."""
+"""The flags of entries that git considers unchanged (assume-unchanged) or does not check out (skip-worktree)."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,9 @@ class GitState:
     Args:
         branch: its name, or the short hash of a detached head.
         commits: short hash and subject, newest first.
-        changes: sorted paths below the folder with what happened to them: ``changed``, ``staged``, ``new``. A file is
-            ``changed`` if its time, size or kind is not the one that was staged.
-        all_changes: whether these are all; otherwise git said too much, or something that is not understood.
+        changes: sorted paths below the folder, each with its state: ``changed``, ``staged`` or ``new``. A file is
+            ``changed`` if its time, size or kind differs from the staged one.
+        all_changes: whether ``changes`` is complete; if not, git's output was too long or not understood.
     """
 
     branch: str
@@ -69,7 +70,7 @@ class GitState:
 
 
 class _Output(NamedTuple):
-    """What a command printed, which may be cut; nothing if it failed."""
+    """A command's output, which may be cut; empty if the command failed."""
 
     data: bytes = b""
     is_cut: bool = False
@@ -81,17 +82,17 @@ class _Output(NamedTuple):
 
     @property
     def paths(self) -> list[str]:
-        """Those that a NUL ends; the last of a cut answer may be half a path."""
+        """Return the paths that end with NUL: in a cut output the last path may be incomplete."""
         return list(filter(None, self.text.split("\0")[:-1]))
 
 
 async def git_state(
     folder: Path, environ: Mapping[str, str], *, commits: int, timeout_seconds: float
 ) -> GitState | None:
-    """The state of the repository that ``folder`` is in; None when there is none, no git, or no answer in time.
+    """Return the state of the repository around ``folder``; None without a repository, git, or an answer in time.
 
     Args:
-        commits: how many of the last are wanted.
+        commits: the maximum number of commits to return, newest first.
     """
     import asyncio
 
@@ -134,7 +135,7 @@ async def git_state(
 
 
 def _changed(folder: Path, tracked: _Output, *, has_modes: bool) -> tuple[list[str], bool]:
-    """The tracked files that are not as the index notes them, and whether all of the answer was understood."""
+    """Return the tracked files that differ from the index, and whether the whole output was understood."""
     found, end = [], 0
     for entry in _entries(tracked.data):
         end = entry.end()
@@ -164,7 +165,7 @@ def _is_changed(file: Path, entry: re.Match[bytes], *, has_modes: bool) -> bool:
         entry["stage"] != b"0"
         or stat.S_IFMT(now.st_mode) != stat.S_IFMT(mode)
         or (has_modes and stat.S_ISREG(mode) and (now.st_mode ^ mode) & stat.S_IXUSR != 0)
-        # The index has 32 bits for each.
+        # The index stores 32 bits for each of these.
         or now.st_size & 0xFFFF_FFFF != int(entry["size"])
         or seconds & 0xFFFF_FFFF != int(entry["seconds"])
         or int(entry["nanoseconds"]) not in (0, nanoseconds)
@@ -172,7 +173,7 @@ def _is_changed(file: Path, entry: re.Match[bytes], *, has_modes: bool) -> bool:
 
 
 async def _output(command: list[str], folder: Path, environ: Mapping[str, str]) -> _Output:
-    """What the command prints. It is killed when it prints too much, and when this is cancelled."""
+    """Return the command's output. The command is killed if it prints too much or the caller is cancelled."""
     import asyncio
     from subprocess import DEVNULL, PIPE
 

@@ -1,4 +1,4 @@
-"""Tells the model where it is: git state and a short tree of the workspace, the same bytes between compactions."""
+"""Shows the model the git state and a short tree of the workspace; the text changes only after a compaction."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class LocalContext(Middleware):
-    """Looks when a run begins and after each compaction, when the cached prefix is broken anyway.
+    """Reads the workspace when a run begins and after each compaction, when the cached prefix is broken anyway.
 
     Args:
-        options: how much is said.
+        options: how much to show.
         context: the workspace and the counter.
     """
 
@@ -39,7 +39,7 @@ class LocalContext(Middleware):
         return {Section.SANDBOX: self._steady.text}
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
-        """Proposes nothing: it sees whether messages left since it looked."""
+        """Propose no edits; only note whether messages have left the view since the last reading."""
         self._steady.follow(view)
         return ()
 
@@ -78,7 +78,7 @@ class LocalContext(Middleware):
         return self._fitted([*_git_lines(git, options), *_tree_lines(found)])
 
     def _fitted(self, lines: Sequence[str]) -> str:
-        """As many lines as the limit takes, and the word that there were more."""
+        """Return as many lines as fit the limit, with a note if there were more."""
         if not lines:
             return ""
         count = self._context.counter.text

@@ -10,10 +10,10 @@ from zeus_runtime.plugin import Doc, Minimum, dataclass
 @dataclass(frozen=True)
 class Options:
     max_tokens: Annotated[
-        int, Doc("The whole section, in tokens; the tree's last lines go first."), Minimum(20)
+        int, Doc("Maximum tokens of the section; the last lines of the tree are dropped first."), Minimum(20)
     ] = 600
-    depth: Annotated[int, Doc("Levels of folders in the tree; 0 leaves the tree out."), Minimum(0)] = 2
-    entries: Annotated[int, Doc("Entries listed of one folder; the rest are counted."), Minimum(1)] = 20
+    depth: Annotated[int, Doc("Levels of folders in the tree; 0: no tree."), Minimum(0)] = 2
+    entries: Annotated[int, Doc("Entries listed per folder; the rest are counted."), Minimum(1)] = 20
     ignore: Annotated[tuple[str, ...], Doc("Names that the tree leaves out, as glob patterns.")] = (
         ".*",
         "__pycache__",
@@ -22,13 +22,13 @@ class Options:
         "conversation_history",
         "large_tool_results",
     )
-    git: Annotated[
-        bool, Doc("Say branch, last commits and uncommitted files, where there is a repository.")
-    ] = True
+    git: Annotated[bool, Doc("Show branch, last commits and uncommitted files if there is a repository.")] = (
+        True
+    )
     commits: Annotated[int, Doc("Last commits listed."), Minimum(0)] = 3
     changes: Annotated[int, Doc("Uncommitted files listed; the rest are counted."), Minimum(0)] = 10
     timeout_seconds: Annotated[
         float,
-        Doc("How long git, and how long the tree may take; what is not there by then is left out."),
+        Doc("Timeout for git, and for the tree; parts that are not ready by then are left out."),
         Minimum(0),
     ] = 2.0

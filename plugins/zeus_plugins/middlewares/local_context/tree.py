@@ -1,4 +1,4 @@
-"""A short tree of the workspace, by breadth within limits."""
+"""Makes a short tree of the workspace, breadth first and within limits."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def tree(
     timeout_seconds: float,
     max_lines: int = 1000,
 ) -> list[str]:
-    """Lines of the tree, folders before files, each level indented; what does not fit is counted.
+    """Return the lines of the tree, folders before files, each level indented; omitted entries are counted.
 
     Args:
         depth: levels of folders.
-        entries: how many of one folder are listed.
+        entries: the maximum number of entries listed per folder.
         ignore: glob patterns of names that are left out.
-        timeout_seconds: folders that are not read by then are shown without what is in them.
-        max_lines: where it ends in any case.
+        timeout_seconds: folders that are not read by then are shown without their contents.
+        max_lines: the maximum number of lines.
     """
     end = monotonic() + timeout_seconds
     lines: list[str] = []

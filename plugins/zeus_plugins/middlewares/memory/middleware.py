@@ -1,4 +1,4 @@
-"""Puts what is known of the user, and what was kept that fits their message, into the prompt: sections 11 and 12."""
+"""Puts the profiles and the memories relevant to the user's message into the prompt: sections 11 and 12."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 QUERY_CHARACTERS: Final = 2_000
-"""A longer message is searched for by its beginning and its end."""
+"""For a longer message, the query is its beginning and its end."""
 
 
 class RememberedContext(Middleware):
-    """Searches once per message of the user; before each step it sees whether what it showed still holds.
+    """Searches once per user message; before each step it checks whether the memories it showed are still valid.
 
     Without a memory it does nothing.
 
     Args:
-        options: how much is shown.
+        options: how much to show.
         context: the memory service.
     """
 
@@ -80,7 +80,7 @@ class RememberedContext(Middleware):
         self._stale = still | gone
         if gone.keys() & {each.item.id for each in self._found}:
             self._found = await self._search(memory, turn)
-        # From here on what changed is known as it is now; what was shown of it before stays marked.
+        # Changed memories now count in their new version; their version as shown stays listed as outdated.
         self._former = {name: shown for name, shown in known.items() if name not in gone}
         following = await successors(memory, self._stale.values(), current)
         return self._section(memory, following)
@@ -94,7 +94,7 @@ class RememberedContext(Middleware):
         return [each for each in found if each.final_score >= self._options.min_score]
 
     def _section(self, memory: MemoryService, following: Mapping[str, MemoryItem]) -> SourcedText:
-        """What took the place of what was shown, then what fits the message; then what does not hold any more."""
+        """Return the section: replacements of memories shown before, then search results, then outdated memories."""
         found = {each.item.id: each for each in self._found or ()}
         items = [item for name, item in following.items() if name not in found]
         block = memory.format_memories_for_prompt(
@@ -111,7 +111,7 @@ class RememberedContext(Middleware):
             *({**each.as_json(), "shown": False} for each in former),
         ]
         text = "\n".join(filter(None, (block.text, warning(self._stale.values(), listed))))
-        # What was shown and is not any more is remembered for as long as the ledger's entry stays small.
+        # Memories shown before are tracked only up to a number, so that the ledger's entry stays small.
         return SourcedText(text, sources[:_MOST_SOURCES])
 
     def _top_k(self, memory: MemoryService) -> int:
@@ -125,8 +125,8 @@ class RememberedContext(Middleware):
                 if await memory.profiles.news(kind) >= after:
                     await memory.profiles.draw(kind, ask)
         except ZeusError as error:
-            # The run has its answer; the profile is drawn again after the next one.
-            _log.warning("the profile could not be drawn: %s", error)
+            # The run already has its answer; the next run derives the profile again.
+            _log.warning("the profile could not be derived: %s", error)
 
     async def _ask(self, name: Ref, system: str, text: str) -> str:
         from langchain_core.messages import HumanMessage

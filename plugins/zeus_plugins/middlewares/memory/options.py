@@ -12,36 +12,42 @@ from zeus_runtime.plugin import Doc, Maximum, Minimum, Misfit, Ref, RefTo, Surro
 class Options:
     top_k: Annotated[
         int | None,
-        Doc("Memories in the prompt; 0 shows none; null: memory.thresholds.top_k."),
+        Doc("Memories in the prompt; 0: none; null: memory.thresholds.top_k."),
         Minimum(0),
     ] = None
     max_characters: Annotated[
         int | None,
-        Doc("Characters of all memories together; null: memory.thresholds.max_prompt_characters."),
+        Doc("Maximum characters of all memories together; null: memory.thresholds.max_prompt_characters."),
         Minimum(0),
     ] = None
     min_score: Annotated[
         float, Doc("Memories with a lower final_score are not shown."), Minimum(0), Maximum(1)
     ] = 0.0
-    profile: Annotated[bool, Doc("Show what is known of the user and the project.")] = True
+    profile: Annotated[bool, Doc("Show the profiles of the user and the project.")] = True
     max_profile_characters: Annotated[
-        int, Doc("Characters of the profile, a Chinese one as three; its last lines go first."), Minimum(200)
+        int,
+        Doc(
+            "Maximum characters of the profile; a Chinese one counts as three. The last lines are dropped first."
+        ),
+        Minimum(200),
     ] = 2_000
     profile_after: Annotated[
         int | None,
-        Doc("After a run, draw the profiles anew once so many memories are new or changed; null: never."),
+        Doc(
+            "After a run, derive the profiles again once this many memories are new or changed; null: never."
+        ),
         Minimum(1),
     ] = 5
     profile_model: Annotated[
         Ref | None,
         RefTo("model", plain=("litellm", "model")),
-        Doc("A model that draws what the rules do not find; null: the rules alone."),
+        Doc("A model that adds to the profiles what the rules do not find; null: rules only."),
     ] = None
 
     required: Annotated[
-        bool, Doc("An agent without `memory:` is an error; false: this line does nothing then.")
+        bool, Doc("Without `memory:` in the agent, this line is an error; false: it does nothing instead.")
     ] = True
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """Without ``memory:`` there is nothing to show."""
+        """Report an agent without ``memory:``."""
         return around.without_memory() if self.required else iter(())

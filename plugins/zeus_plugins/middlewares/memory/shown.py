@@ -1,4 +1,4 @@
-"""What of memory was shown to the model, and what of it does not hold any more."""
+"""Tracks the memories that the model has seen, and finds those that are outdated."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.memory import MemoryItem, MemoryService
 
 _CHAIN: Final = 10
-"""How often a memory that took another's place may itself have been replaced."""
+"""How many replacements in a row are followed to find the memory that is valid now."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """One memory as it was shown.
+    """A memory in the version that was shown.
 
     Args:
-        version: of the text that was shown.
-        why: its scores, for a memory that was searched for.
-        stale: why it does not hold any more; empty while it does.
-        by: the memory that took its place.
+        version: the version of the text that was shown.
+        why: its scores if a search found it.
+        stale: why it is outdated; empty while it is valid.
+        by: the id of the memory that replaced it.
     """
 
     id: str
@@ -34,13 +34,13 @@ class Shown:
     by: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """As the ledger keeps it."""
+        """Return the form that is stored in the ledger."""
         mark = {"stale": self.stale, "by": self.by} if self.stale else {}
         return {"id": self.id, "version": self.version, **self.why, **{k: v for k, v in mark.items() if v}}
 
 
 def entry_of(found: Ranked | MemoryItem) -> Shown:
-    """A memory that is shown, and why: its scores, or that it took the place of one that was shown."""
+    """Return a memory's entry with the reason to show it: its scores, or that it replaced a memory shown before."""
     if not isinstance(found, Ranked):
         return Shown(found.id, found.version, {"scope": found.scope, "why": "in place of one shown before"})
     item = found.item
@@ -55,7 +55,7 @@ def entry_of(found: Ranked | MemoryItem) -> Shown:
 
 
 def sources_of(sources: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Shown], dict[str, Shown]]:
-    """What earlier steps of the thread showed, from the ledger: (what held, what did not)."""
+    """Read from the ledger what earlier steps of the thread showed: (valid memories, outdated memories)."""
     held: dict[str, Shown] = {}
     gone: dict[str, Shown] = {}
     for each in sources:
@@ -70,7 +70,7 @@ def sources_of(sources: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Shown], 
 def stale(
     memory: MemoryService, shown: Mapping[str, Shown], current: Mapping[str, MemoryItem]
 ) -> dict[str, Shown]:
-    """Those that do not hold any more as they were shown, with why."""
+    """Return the memories that are no longer valid in the version shown, each with the reason."""
     found = {}
     for name, each in shown.items():
         item = current.get(name)
@@ -88,7 +88,7 @@ def stale(
 
 
 def restored(memory: MemoryService, gone: Shown, current: Mapping[str, MemoryItem]) -> bool:
-    """Whether a memory that was put away holds again as it was shown or as it is now."""
+    """Whether a memory that was archived, deleted or expired is valid again, in any version."""
     item = current.get(gone.id)
     return gone.stale in ("archived", "deleted", "expired") and item is not None and memory.holds(item)
 
@@ -96,7 +96,7 @@ def restored(memory: MemoryService, gone: Shown, current: Mapping[str, MemoryIte
 async def successors(
     memory: MemoryService, gone: Collection[Shown], current: Mapping[str, MemoryItem]
 ) -> dict[str, MemoryItem]:
-    """The memories that hold now in the place of those that do not, the latest first."""
+    """Return the valid memories that replaced the outdated ones, latest first."""
     known = dict(current)
     wanted = {each.by for each in gone if each.by}
     for _ in range(_CHAIN):
@@ -117,19 +117,19 @@ async def successors(
 
 
 def warning(gone: Iterable[Shown], listed: Collection[str]) -> str:
-    """What the model is told of memories that it saw earlier in the session and that do not hold any more."""
+    """Return the text that warns the model about outdated memories it saw earlier in the session."""
     words = [_told(each, listed) for each in gone]
     if not words:
         return ""
     return (
-        f"Shown earlier in this session and no longer true: {', '.join(words)}. Do not rely on what earlier messages or"
-        " a summary took from them."
+        f"Shown earlier in this session and no longer true: {', '.join(words)}. Do not rely on anything that earlier"
+        " messages or a summary took from them."
     )
 
 
 def _told(each: Shown, listed: Collection[str]) -> str:
     if each.stale == "changed":
-        return f"{each.id} as it was before it changed"
+        return f"{each.id} in its earlier version"
     if each.by is not None and each.by in listed:
         return f"{each.id} (now {each.by})"
     return f"{each.id} ({each.stale})"

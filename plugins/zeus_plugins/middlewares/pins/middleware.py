@@ -1,4 +1,4 @@
-"""The pins policy: what is pinned stays in the view byte for byte; no policy may touch it."""
+"""The pins policy: pinned messages stay in the view byte for byte; no policy may change them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}
 
 
 class Pins(Middleware):
-    """Looks at each message once, when it arrives.
+    """Checks each message once, when it arrives.
 
     Args:
-        options: what is pinned.
+        options: which messages are pinned.
     """
 
     proposes = (Pin,)
@@ -52,9 +52,7 @@ class Pins(Middleware):
 
     def _too_much(self, reason: str, tokens: int) -> str:
         limit = self._options.max_tokens
-        return (
-            f"{tokens:,} tokens ({reason}) beside {self._taken:,} pinned ones exceed max_tokens = {limit:,}"
-        )
+        return f"{tokens:,} tokens ({reason}) and {self._taken:,} already pinned ones exceed max_tokens = {limit:,}"
 
     @cached_property
     def _patterns(self) -> Sequence[re.Pattern[str]]:

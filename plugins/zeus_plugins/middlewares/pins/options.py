@@ -16,11 +16,13 @@ class Options:
     first_user: Annotated[bool, Doc("Pin the first message of the user: the goal.")] = True
     patterns: Annotated[
         tuple[str, ...],
-        Doc("Pin messages in which one of these regular expressions is found ('.' pins all of the roles)."),
+        Doc("Pin messages that match one of these regular expressions ('.' pins all messages of the roles)."),
     ] = ()
     roles: Annotated[
         tuple[Literal["user", "assistant", "tool"], ...],
-        Doc("Whose messages the patterns are looked for in; a tool's result stays together with its call."),
+        Doc(
+            "The roles whose messages are searched for the patterns; a tool's result is pinned with its call."
+        ),
     ] = ("user",)
     tools: Annotated[
         tuple[str, ...],
@@ -29,13 +31,13 @@ class Options:
     max_tokens: Annotated[
         int,
         Doc(
-            "What all pinned messages may take; a message that would exceed it is not pinned, and the run says so."
+            "Maximum tokens of all pinned messages; a message that would exceed it is not pinned, and the run says so."
         ),
         Minimum(1),
     ] = 8_000
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """Patterns that are no regular expressions, tools that are not there, more pins than the window holds."""
+        """Report invalid regular expressions, unknown tools, and a limit of pins that exceeds the window."""
         import re
 
         from zeus_runtime.plugin import Misfit
@@ -44,6 +46,6 @@ class Options:
             try:
                 re.compile(pattern)
             except re.error as error:
-                yield Misfit(("patterns", index), f"{pattern!r} is no regular expression: {error}")
+                yield Misfit(("patterns", index), f"{pattern!r} is not a regular expression: {error}")
         yield from around.unknown_tools(self.tools, ("tools",))
         yield from around.above_window(self.max_tokens, ("max_tokens",))

@@ -1,4 +1,4 @@
-"""What left the window: history minus view, as texts with their places."""
+"""Finds the messages that left the window (history minus view), as texts with their places."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ OWN_TOOL = "recall"
 
 @dataclass(frozen=True)
 class Absent:
-    """A message of which something is not shown any more.
+    """A message that is no longer shown, or not completely.
 
     Args:
         seq: its place in the history.
         source: ``user``, ``assistant`` or ``tool NAME``.
         how: ``left`` the window, or is ``shown shortened``.
-        text: all of it, calls with their arguments included.
+        text: the whole text, including tool calls with their arguments.
     """
 
     seq: int
@@ -36,7 +36,7 @@ class Absent:
 
 
 def absent(view: View) -> Iterator[Absent]:
-    """Every message of which the model does not see all, oldest first; what this tool itself said is left out."""
+    """Yield every message that the model does not see completely, oldest first, without this tool's results."""
     own: set[str] = set()
     for seq in range(1, view.upto + 1):
         message = view.original(seq)
@@ -49,7 +49,7 @@ def absent(view: View) -> Iterator[Absent]:
 
 
 def at(view: View, seq: int) -> Absent | None:
-    """What is absent of the message at ``seq``; None when the model sees it whole."""
+    """Return the message at ``seq``; None if the model sees it completely."""
     message = view.original(seq)
     if not view.shown(seq):
         return Absent(seq, source_of(message), "left the window", whole_text(message))
@@ -59,7 +59,7 @@ def at(view: View, seq: int) -> Absent | None:
 
 
 def seq_of(view: View, path: str) -> int | None:
-    """The message whose original is kept under ``path``, as the text that is shown in its place says; else None."""
+    """Return the place of the message whose placeholder in the view names ``path``; None if no message matches."""
     named = re.compile(rf"{re.escape(path)}(?!\.?[\w-])")
     for seq in range(view.upto, 0, -1):
         if _shortened(view, seq) and named.search(whole_text(view.item_of(seq).message)):
@@ -73,7 +73,7 @@ def _shortened(view: View, seq: int) -> bool:
 
 
 def whole_text(message: BaseMessage) -> str:
-    """A message as text: what it says, then one paragraph for each tool call."""
+    """Return a message as text: its content, then one paragraph for each tool call."""
     calls = [
         f"[call of {call['name']}]\n{_arguments(call['args'])}"
         for call in calls_of(message)

@@ -1,4 +1,4 @@
-"""The recall tool: what left the model's view can be searched and read, from the history itself."""
+"""The recall tool: searches and reads messages that left the model's view, from the stored history."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Recall(Middleware):
-    """Remembers for its tool what the last model call was sent; changes nothing.
+    """Remembers the view of the last model call for its tool; changes no request.
 
     Args:
         context: the archive's handles.
@@ -58,8 +58,8 @@ def _recall(options: Options) -> Tool:
         """Search what is no longer in this conversation's window, or read one item of it in full.
 
         Earlier messages, tool results and long arguments may have been summarized, moved to files or shortened; nothing
-        of them is lost. With words, the messages that have them come with an excerpt; with an item, its whole text
-        comes by pages; with neither, everything that left is listed.
+        of them is lost. With words, it returns an excerpt of each message that has them; with an item, its whole text
+        by pages; with neither, a list of everything that left.
 
         Args:
             query: Words to find.
@@ -85,10 +85,10 @@ def _list(view: View, query: str, page: int, options: Options) -> ToolResult:
         return ToolResult(f"There is nothing outside the window{asked}.")
     pages = -(-len(finds) // options.results_per_page)
     if page > pages:
-        return ToolResult(f"There are {pages} pages; page {page} is none of them.", is_error=True)
+        return ToolResult(f"There are {pages} pages; page {page} does not exist.", is_error=True)
     start = (page - 1) * options.results_per_page
     shown = finds[start : start + options.results_per_page]
-    more = f"; go on with page={page + 1}" if page < pages else ""
+    more = f"; continue with page={page + 1}" if page < pages else ""
     head = (
         f"{len(finds)} outside the window{asked}; {start + 1}-{start + len(shown)}, page {page} of {pages}{more}."
         " Read one whole with item=NUMBER."
@@ -119,7 +119,7 @@ def _read(view: View, item: str, page: int, options: Options) -> ToolResult:
         if seq is None:
             return ToolResult(
                 f"Nothing of this conversation is kept under {item!r}. Give the number of a message, or a path as a"
-                " notice in the conversation names it; recall without arguments lists what there is.",
+                " notice in the conversation names it; recall without arguments lists all items.",
                 is_error=True,
             )
     else:
@@ -130,7 +130,7 @@ def _read(view: View, item: str, page: int, options: Options) -> ToolResult:
     found = at(view, seq) or Absent(seq, source_of(message), "in the window", whole_text(message))
     pages = max(1, -(-len(found.text) // options.page_chars))
     if page > pages:
-        return ToolResult(f"#{seq} has {pages} pages; page {page} is none of them.", is_error=True)
+        return ToolResult(f"#{seq} has {pages} pages; page {page} does not exist.", is_error=True)
     part = found.text[(page - 1) * options.page_chars : page * options.page_chars]
-    more = f"; go on with page={page + 1}" if page < pages else ""
+    more = f"; continue with page={page + 1}" if page < pages else ""
     return ToolResult(f"{_title(view, found)} · page {page} of {pages}{more}\n\n{part}")

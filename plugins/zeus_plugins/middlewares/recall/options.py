@@ -9,8 +9,6 @@ from zeus_runtime.plugin import Doc, Minimum, dataclass
 
 @dataclass(frozen=True)
 class Options:
-    results_per_page: Annotated[int, Doc("Finds on one page of a search."), Minimum(1)] = 8
-    excerpt_chars: Annotated[int, Doc("Characters of a find's excerpt, about."), Minimum(40)] = 300
-    page_chars: Annotated[int, Doc("Characters on one page of a message that is read."), Minimum(100)] = (
-        12_000
-    )
+    results_per_page: Annotated[int, Doc("Search results per page."), Minimum(1)] = 8
+    excerpt_chars: Annotated[int, Doc("Approximate characters of an excerpt."), Minimum(40)] = 300
+    page_chars: Annotated[int, Doc("Characters per page when a message is read."), Minimum(100)] = 12_000

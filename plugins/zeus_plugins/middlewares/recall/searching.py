@@ -1,4 +1,4 @@
-"""Finding words in what left the window: the same question gives the same answer."""
+"""Searches the messages that left the window; the same query gives the same answer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Find:
-    """A message that has some of the words.
+    """A message that contains some of the words.
 
     Args:
         item: the message.
-        words: how many different ones it has.
-        exact: whether it has them side by side, as they were asked for.
-        place: where in its text the excerpt should be.
+        words: how many different words it contains.
+        exact: whether it contains the whole phrase.
+        place: the place in its text for the excerpt.
     """
 
     item: Absent
@@ -29,11 +29,11 @@ class Find:
 
 
 def search(items: Iterable[Absent], query: str) -> Sequence[Find]:
-    """The messages that have at least half of the words of ``query``, whatever their case.
+    """Return the messages that contain at least half of the words of ``query``, in upper or lower case.
 
-    Those with the whole phrase come first, then by how many of the words they have, then newest first.
+    Messages with the whole phrase come first, then those with more of the words, then the newest.
 
-    An empty query finds every message, oldest first. Words are found inside others too, so Chinese needs no spaces.
+    An empty query finds every message, oldest first. Words are also found inside others, so Chinese needs no spaces.
     """
     phrase = " ".join(query.casefold().split())
     words = list(dict.fromkeys(phrase.split()))
@@ -50,7 +50,7 @@ def search(items: Iterable[Absent], query: str) -> Sequence[Find]:
 
 
 def excerpt(text: str, place: int, chars: int) -> str:
-    """About ``chars`` characters of ``text`` around ``place``, on one line."""
+    """Return about ``chars`` characters of ``text`` around ``place``, on one line."""
     start = max(0, min(place - chars // 4, len(text) - chars))
     end = start + chars
     cut = " ".join(text[start:end].split())

@@ -1,4 +1,4 @@
-"""Sections 13 and 15: what the user named with ``@`` and what they attached, as it was then, within a budget."""
+"""Builds sections 13 and 15: files that the user named with ``@`` or attached, as they were then, within a budget."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 50_000_000
 _PICTURES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".ico"})
 _LINE_TOKENS: Final = 60
-"""What naming a file takes, at most about; kept free for each file that is not shown."""
+"""About the maximum tokens for a file's name; reserved for each file that is not shown."""
 
 
 class ReferencedFiles(Middleware):
-    """Shows the same bytes at every step, since what it shows was kept when the message was said.
+    """Shows the same text at every step, because the files were copied when the user sent the message.
 
     Args:
-        options: how much is shown.
+        options: how much to show.
         context: the workspace and the counter.
     """
 
@@ -75,7 +75,7 @@ class ReferencedFiles(Middleware):
         count: Callable[[str], int],
         apart: Apart,
     ) -> str:
-        """The newest files first get room; they stand in the order in which they came."""
+        """Return the section's text: the newest files get room first, but all are shown in the order they came."""
         newest = {each.path: each for each in references}
         if not newest:
             return ""
@@ -137,7 +137,9 @@ class ReferencedFiles(Middleware):
         lines = text.count("\n") + 1
         kept = _cut(text, room - _LINE_TOKENS, count)
         if not kept:
-            return f'<{kind} path="{name}">not shown for lack of room: {lines:,} lines; read_file {where}</{kind}>'
+            return (
+                f'<{kind} path="{name}">not shown, no room left: {lines:,} lines; read_file {where}</{kind}>'
+            )
         rest = f"... cut: {kept.count(chr(10)) + 1:,} of {lines:,} lines are shown; read_file {where} has the rest"
         return f"{opening}{kept}\n[{rest}]{closing}"
 
@@ -146,7 +148,7 @@ _MOST_SOURCES: Final = 40
 
 
 def _cut(text: str, room: int, count: Callable[[str], int]) -> str:
-    """The first whole lines of ``text`` that take at most ``room`` tokens."""
+    """Return the first whole lines of ``text`` that fit in ``room`` tokens."""
     if room < 1:
         return ""
     size = min(len(text), max(1, room * 4))

@@ -14,16 +14,20 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Options:
     max_tokens: Annotated[
-        int, Doc("Of all files named with @ together (section 13); the newest come first."), Minimum(100)
+        int,
+        Doc("Maximum tokens of all files named with @ (section 13); the newest get room first."),
+        Minimum(100),
     ] = 16_000
     max_attachment_tokens: Annotated[
-        int, Doc("Of all attached files together (section 15); the newest come first."), Minimum(100)
+        int,
+        Doc("Maximum tokens of all attached files (section 15); the newest get room first."),
+        Minimum(100),
     ] = 16_000
     max_file_tokens: Annotated[
-        int, Doc("Of one file; the rest is named with the path to read it under."), Minimum(50)
+        int, Doc("Maximum tokens of one file; a path to read the rest is shown."), Minimum(50)
     ] = 8_000
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """More than the window holds."""
+        """Report limits that exceed the window."""
         for name in ("max_tokens", "max_attachment_tokens", "max_file_tokens"):
             yield from around.above_window(getattr(self, name), (name,))

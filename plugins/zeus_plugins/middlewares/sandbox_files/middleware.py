@@ -1,4 +1,4 @@
-"""Tells the model which files are in its session's sandbox, the same bytes between compactions."""
+"""Lists the files in the session's sandbox for the model; the text changes only after a compaction."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Options:
     max_tokens: Annotated[
-        int, Doc("The whole section, in tokens; the rest of the files is counted."), Minimum(20)
+        int, Doc("Maximum tokens of the section; further files are counted."), Minimum(20)
     ] = 500
-    max_files: Annotated[int, Doc("Files and folders that are looked at."), Minimum(1)] = 1_000
+    max_files: Annotated[int, Doc("Maximum number of files and folders that are read."), Minimum(1)] = 1_000
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """No tools that have a sandbox."""
+        """Report an agent without sandbox tools."""
         yield from around.without_sandbox()
 
 
 class SandboxFilesSection(Middleware):
-    """Looks when a run begins and after each compaction, when the cached prefix is broken anyway.
+    """Lists the files when a run begins and after each compaction, when the cached prefix is broken anyway.
 
     Args:
-        options: how much is said.
+        options: how much to show.
         context: the sandboxes and the counter.
     """
 
@@ -51,7 +51,7 @@ class SandboxFilesSection(Middleware):
         return {Section.SANDBOX: self._steady.text}
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
-        """Proposes nothing: it sees whether messages left since it looked."""
+        """Propose no edits; only note whether messages have left the view since the last listing."""
         self._steady.follow(view)
         return ()
 
@@ -60,10 +60,10 @@ class SandboxFilesSection(Middleware):
         for backend in self._context.sandboxes.opened:
             try:
                 box = await backend.create(session)
-                # One more than is looked at tells that there are more.
+                # One more than the maximum shows that there are further files.
                 found += await box.list(max_files=self._options.max_files + 1)
             except (SandboxError, SandboxUnavailableError):
-                # The tools will say it, with the reason, when they are called.
+                # The tools report this, with the reason, when they are called.
                 continue
         return found
 

@@ -1,4 +1,4 @@
-"""Skills for the model: names and descriptions in section 8, instructions when they are asked for, pinned then."""
+"""Offers skills to the model: names and descriptions in section 8, instructions on request, which are then pinned."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _LOADED: Final = "<skill name="
 
 
 class SkillLibrary(Middleware):
-    """Looks for skills before each step, and reads only files that changed since; gives nothing where there are none.
+    """Looks for skills before each step and reads only changed files. Without skills it adds nothing.
 
     Args:
-        options: whom to trust, and how much is shown.
+        options: whether to trust the project, and how much to show.
         context: the folders and the counter.
     """
 
@@ -98,7 +98,8 @@ class SkillLibrary(Middleware):
         if taken + tokens > limit:
             yield Refusal(
                 pin,
-                f"{tokens:,} tokens of a loaded skill beside {taken:,} exceed max_pinned_tokens = {limit:,}",
+                f"{tokens:,} tokens of a loaded skill and {taken:,} already pinned ones exceed"
+                f" max_pinned_tokens = {limit:,}",
             )
             return
         self._pinned_tokens = taken + tokens

@@ -31,8 +31,8 @@ def skill_tools(
 
     Args:
         library_of: the skills of the run that calls a tool.
-        page_tokens: of one page of a text.
-        files: the workspace, which says where in it a skill lies and what of it may be read.
+        page_tokens: maximum tokens per page.
+        files: the workspace; it decides which of a skill's files may be read.
     """
 
     @tool(name="load_skill", category="skills", access="read", replayable_result=True)
@@ -85,7 +85,7 @@ def skill_tools(
 
 
 def header(name: str, digest: str, page: int = 1) -> str:
-    """The first line of a loaded skill."""
+    """Return the first line of a loaded skill."""
     return f'<skill name="{name}" version="{digest}" page="{page}">'
 
 
@@ -97,13 +97,13 @@ def _loaded(
     head = header(skill.name, hashlib.sha256(data).hexdigest()[:12], page)
     if library.shows(head):
         return ToolResult(
-            f"The skill {skill.name} is loaded already and did not change: its instructions stand above."
+            f"The skill {skill.name} is already loaded and did not change: its instructions are above."
         )
     pages = pages_of(text.body, page_tokens, library.count)
     if page > len(pages):
         return _no_page(skill.name, page, len(pages))
     more = (
-        f"\n\nPage {page} of {len(pages)}; load_skill with page={page + 1} goes on."
+        f"\n\nPage {page} of {len(pages)}; load_skill with page={page + 1} continues."
         if page < len(pages)
         else ""
     )
@@ -136,7 +136,7 @@ def _listed(skills: Skills, query: str, page: int) -> ToolResult:
     if page > pages:
         return _no_page("The list", page, pages)
     shown = matches[(page - 1) * SKILLS_PER_PAGE : page * SKILLS_PER_PAGE]
-    more = f"; page={page + 1} goes on" if page < pages else ""
+    more = f"; page={page + 1} continues" if page < pages else ""
     count = "1 skill" if len(matches) == 1 else f"{len(matches)} skills"
     head = f"{count}{asked}, page {page} of {pages}{more}:"
     return ToolResult("\n".join([head, *(f"- {each.name}: {each.description}" for each in shown)]))
@@ -146,9 +146,7 @@ def _unknown(skills: Skills, name: str) -> ToolResult:
     import difflib
 
     close = difflib.get_close_matches(name, list(skills.by_name), n=3)
-    hint = (
-        f"Did you mean {' or '.join(close)}?" if close else "load_skill without a name lists what there is."
-    )
+    hint = f"Did you mean {' or '.join(close)}?" if close else "load_skill without a name lists all skills."
     return ToolResult(f"There is no skill {name!r}. {hint}", is_error=True)
 
 
@@ -158,12 +156,12 @@ def _paged(title: str, text: str, counting: Counting, *, page: int, page_tokens:
         return _no_page(title, page, len(pages))
     if len(pages) == 1:
         return ToolResult(text or "(the file is empty)")
-    more = f"; page={page + 1} goes on" if page < len(pages) else ""
+    more = f"; page={page + 1} continues" if page < len(pages) else ""
     return ToolResult(f"[{title}, page {page} of {len(pages)}{more}]\n{pages[page - 1]}")
 
 
 def _no_page(title: str, page: int, pages: int) -> ToolResult:
-    return ToolResult(f"{title} has {pages} pages; page {page} is none of them.", is_error=True)
+    return ToolResult(f"{title} has {pages} pages; page {page} does not exist.", is_error=True)
 
 
 def _text(data: bytes) -> str | None:
@@ -176,7 +174,7 @@ def _text(data: bytes) -> str | None:
 
 
 def pages_of(text: str, page_tokens: int, counting: Counting) -> list[str]:
-    """``text`` in pages of at most about ``page_tokens``, parted between lines where there are lines."""
+    """Split ``text`` into pages of at most about ``page_tokens``, at line ends if possible."""
     total = counting(text)
     if total <= page_tokens:
         return [text]

@@ -1,4 +1,4 @@
-"""Where a view is cut: whole tool groups, as much kept as was asked for and as leaves room. Pure."""
+"""Decides where a view is cut: between tool groups, keeping as much as requested and as fits. Pure."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ def cut(
     keep_tokens: int | None,
     room_tokens: int,
 ) -> int | None:
-    """The place of the first message that stays, or None when there is nothing to cut.
+    """Return the place of the first message that stays, or None if there is nothing to cut.
 
-    An answer and the results of its calls stay or go together; the last group always stays.
+    An answer and the results of its calls stay or leave together; the last group always stays.
 
     Args:
         kinds: each message's type, ``tool`` for a result.
         tokens: each message's size.
-        keep_messages: stay at least, counted from the end.
-        keep_tokens: stay at most, counted from the end.
-        room_tokens: what stays must not take more, whatever was asked for.
+        keep_messages: the minimum number of messages that stay, counted from the end.
+        keep_tokens: the maximum tokens that stay, counted from the end.
+        room_tokens: a maximum for the tokens that stay, whatever the other arguments say.
     """
     places = [place for place, kind in enumerate(kinds) if place > 0 and kind != "tool"]
     if not places:
@@ -42,7 +42,7 @@ def cut(
 
 
 def _tails(tokens: Sequence[int]) -> list[int]:
-    """For each place, the tokens from there to the end."""
+    """Return for each place the tokens from there to the end."""
     sums = [0] * (len(tokens) + 1)
     for place in range(len(tokens) - 1, -1, -1):
         sums[place] = sums[place + 1] + tokens[place]

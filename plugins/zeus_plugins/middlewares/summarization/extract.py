@@ -1,4 +1,4 @@
-"""A summary without a model: what the user said, what was called, what was written. Deterministic and pure."""
+"""Makes a summary without a model, from the user's requests, the tool calls and the written files. Pure."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _PATHS = ("path", "file_path", "filename", "file")
 
 
 def extract(messages: Sequence[tuple[int, BaseMessage]], count: Callable[[str], int], limit: int) -> str:
-    """What happened in ``messages``, in lines, at most ``limit`` tokens; when it is too long, older lines go first.
+    """List the events in ``messages``, at most ``limit`` tokens; if too long, older lines are left out first.
 
     Args:
-        messages: (place in the history, message) of what is replaced.
-        count: the tokens of a text.
-        limit: tokens; at least a heading and a line are given.
+        messages: (place in the history, message) of each replaced message.
+        count: returns the tokens of a text.
+        limit: maximum tokens; at least a heading and a line are returned.
     """
     asked = [
         f"- (message {seq}) {_line(text_of(each, name_others=True))}"
@@ -55,7 +55,7 @@ def _steps(message: BaseMessage) -> Iterator[str]:
 
 
 def _written(message: BaseMessage) -> Iterator[str]:
-    """Paths that calls of ``message`` wrote to, by the names of tool and argument."""
+    """Yield the paths that calls of ``message`` wrote to, found by the names of tool and argument."""
     for call in calls_of(message):
         given = call["args"]
         if isinstance(given, Mapping) and any(word in call["name"] for word in _WRITING):

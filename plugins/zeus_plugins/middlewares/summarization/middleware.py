@@ -1,4 +1,4 @@
-"""The summarization policy: old messages become one structured summary, and the originals stay readable."""
+"""The summarization policy: replaces old messages by one structured summary; the originals stay readable."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 POLICY = "summarization"
 
 _LEAST_SHARE = 0.05
-"""Less than this of the input limit, or of what is summarized at the latest, is not worth a broken prefix,
-unless the provider refused the request."""
+"""A smaller share of the input limit, or of the latest size for a summary, is not worth a broken prefix, unless the
+provider refused the request."""
 
 _LEAST_TOKENS = 150
-"""A summary with its frame could not be shorter than this."""
+"""A summary with its frame is never shorter than this."""
 
 
 @dataclass(frozen=True)
 class _Paid:
-    """A summary that is written and not in the view yet.
+    """A summary that was written but is not in the view yet.
 
     Args:
-        first, start: the messages it stands for, by their place in the history, ``start`` not included.
+        first, start: the messages that it replaces, by their places in the history; ``start`` is excluded.
         summary: the text.
     """
 
@@ -43,10 +43,10 @@ class _Paid:
 
 
 class Summarization(Middleware):
-    """Summarizes when the trigger holds. A summary that was paid for and not admitted is the start of the next.
+    """Summarizes when the trigger is reached. A summary that was not admitted is the beginning of the next one.
 
     Args:
-        options: when, what stays, and who writes.
+        options: the trigger, the messages to keep, and the model.
         context: the models and the counter.
 
     Raises:
@@ -83,12 +83,12 @@ class Summarization(Middleware):
         return "the input limit" if most is None else f"{most:,} tokens of messages"
 
     def _latest(self, budget: Budget) -> int:
-        """From how many tokens of a request on it is summarized whatever the trigger says."""
+        """Return the tokens of a request from which on it is summarized, whatever the trigger says."""
         most = self._options.max_trigger_tokens
         return budget.usable_tokens if most is None else most + budget.fixed_tokens
 
     def _start(self, view: View, budget: Budget) -> int | None:
-        """The place in the history of the first message that stays."""
+        """Return the place in the history of the first message that stays."""
         from zeus_plugins.middlewares.summarization.cut import cut
 
         items = [view.item_of(seq) for seq in range(view.first, view.upto + 1)]
@@ -113,7 +113,7 @@ class Summarization(Middleware):
         return self._context.counter
 
     def _limit(self, budget: Budget) -> int:
-        """The longest summary, in tokens."""
+        """Return the maximum length of the summary in tokens."""
         return min(self._options.max_summary_tokens, budget.usable_tokens // 8)
 
     def _worth_it(self, replaced: Sequence[Item], budget: Budget) -> bool:
@@ -154,7 +154,7 @@ class Summarization(Middleware):
     async def _summary(
         self, view: View, budget: Budget, replaced: Sequence[Item], start: int, limit: int
     ) -> tuple[str, str, float | None]:
-        """The summary, how it was made, and what it cost."""
+        """Return the summary, a description of how it was made, and its cost in USD."""
         from zeus_plugins.middlewares.summarization.extract import extract
         from zeus_plugins.middlewares.summarization.transcript import entry, tail
         from zeus_plugins.middlewares.summarization.wording import bounded, summary_in
@@ -166,7 +166,7 @@ class Summarization(Middleware):
             former = paid.summary
             replaced = [item for item in replaced if item.seq >= paid.start]
             if not replaced:
-                return former, "are in a summary that was written before", None
+                return former, "are in a summary that was written earlier", None
         elif (request := self._in_conversation(view, budget, replaced, start, limit)) is not None:
             outcome = await self._summariser(limit).continue_with(request, len(replaced))
             if not outcome.failure:
@@ -180,7 +180,7 @@ class Summarization(Middleware):
         outcome = await self._outcome(shown, former, limit)
         how, cost = _how(outcome, skipped), outcome.cost_usd
         if refused is not None:
-            how = f"{how}; the conversation itself gave no summary: {refused.failure}"
+            how = f"{how}; the request in the conversation returned no summary: {refused.failure}"
             cost = refused.cost_usd if cost is None else cost + (refused.cost_usd or 0.0)
         if not outcome.failure:
             return outcome.summary, how, cost
@@ -193,7 +193,7 @@ class Summarization(Middleware):
     def _in_conversation(
         self, view: View, budget: Budget, replaced: Sequence[Item], start: int, limit: int
     ) -> ModelRequest | None:
-        """The request for a summary that goes on from the last one sent; None where a transcript is cheaper."""
+        """Return a request for a summary that extends the last request sent; None if a transcript is cheaper."""
         from zeus_plugins.middlewares.summarization.ongoing import cheaper, question, shared_messages
 
         options, context = self._options, self._context
@@ -226,7 +226,7 @@ class Summarization(Middleware):
 
         try:
             summariser = self._summariser(limit)
-        except Exception as error:  # noqa: BLE001 - an unusable summary model must not end the run: the fallback says so
+        except Exception as error:  # noqa: BLE001 - an unusable summary model must not end the run; the fallback reports it
             return SummaryOutcome(summary=former, failure=str(error))
         return await summariser.summarise(entries, former)
 
@@ -251,7 +251,7 @@ class Summarization(Middleware):
         )
 
     def _request(self, view: View, replaced: Sequence[Item], start: int) -> tuple[int, str] | None:
-        """The user's last request, where the view would not show it any more."""
+        """Return the user's last request if the view would no longer show it."""
         from zeus_plugins.middlewares.summarization.wording import request_in
 
         if any(view.original(seq).type == "human" for seq in range(start, view.upto + 1)):
@@ -274,5 +274,5 @@ def _how(outcome: SummaryOutcome, skipped: int) -> str:
         said.append(f"{outcome.trimmed} of the calls with trimmed input")
     if outcome.failure:
         what = "the rest" if outcome.calls else "an extract"
-        said.append(f"{what} was made without a model, since the summary model failed: {outcome.failure}")
+        said.append(f"{what} was made without a model, because the summary model failed: {outcome.failure}")
     return "; ".join(said)

@@ -1,4 +1,4 @@
-"""A summary asked for in the conversation itself, so that the provider reads what it has cached. Pure."""
+"""Requests a summary in the conversation itself, so that the provider reads its cache. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _MINIMUM_TOKENS: Final = 1024
 
 
 def question(prompt: str, staying: int, limit: int) -> HumanMessage:
-    """What asks for the summary, as the conversation's last message.
+    """Return the message that requests the summary at the end of the conversation.
 
     Args:
-        prompt: how a summary is written.
+        prompt: the instructions for the summary.
         staying: how many of the last messages stay as they are.
-        limit: tokens of the longest summary.
+        limit: maximum tokens of the summary.
     """
     from langchain_core.messages import HumanMessage
 
@@ -34,7 +34,7 @@ def question(prompt: str, staying: int, limit: int) -> HumanMessage:
 
 
 def shared_messages(sent: Sequence[BaseMessage], now: Sequence[Item]) -> int:
-    """How many leading messages of ``now`` are those of ``sent``."""
+    """Return how many messages at the beginning of ``now`` equal those of ``sent``."""
     count = 0
     for before, item in zip(sent, now, strict=False):
         if before is not item.message:

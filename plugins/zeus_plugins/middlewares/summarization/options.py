@@ -20,59 +20,59 @@ class Options:
     trigger: Annotated[
         Size | None,
         Doc(
-            "When to summarize: so many tokens or messages, or a fraction of the input limit; null: {fraction: 0.85},"
-            " or {tokens: 170000} for a model whose limit is unknown. A full input limit, also an assumed one, is"
-            " reason enough in any case."
+            "When to summarize: a number of tokens or messages, or a fraction of the input limit; null:"
+            " {fraction: 0.85}, or {tokens: 170000} for a model whose limit is unknown. A full input limit, even an"
+            " assumed one, always triggers a summary."
         ),
     ] = None
     max_trigger_tokens: Annotated[
         int | None,
         Doc(
-            "Summarize at so many tokens of messages (prompt and tools not counted) at the latest, however large the"
-            " window: every call pays for what stands in it; null: only the trigger counts."
+            "Summarize at the latest at this many tokens of messages (without prompt and tools), however large the"
+            " window is, because every call pays for its contents; null: only the trigger counts."
         ),
         Minimum(1),
     ] = None
     keep: Annotated[
         Size | None,
         Doc(
-            "What stays as it is, counted from the end: less where it would not fit, more to keep a call with its"
-            " results; null: {fraction: 0.10}, or {messages: 6} for a model whose limit is unknown; with"
-            " max_trigger_tokens, a tenth of that where it is less than the limit."
+            "How much stays unchanged, counted from the end: less if it would not fit, more to keep a call with its"
+            " results. null: {fraction: 0.10}, or {messages: 6} for a model whose limit is unknown; a tenth of"
+            " max_trigger_tokens if that is below the limit."
         ),
     ] = None
     model: Annotated[
         Ref | None,
         RefTo("model", plain=("litellm", "model")),
-        Doc("Who writes the summary; null for the running model."),
+        Doc("The model that writes the summary; null: the running model."),
     ] = None
     trim_tokens_to_summarize: Annotated[
         int | None,
         Doc(
-            "Show the summarizer only the last so many tokens of what is replaced; null shows all, in pieces."
+            "Show the summarizer only this many tokens from the end of the replaced messages; null: all, in parts."
         ),
         Minimum(1),
     ] = None
     max_summary_tokens: Annotated[
         int,
-        Doc("The longest summary; never more than an eighth of the input limit."),
+        Doc("Maximum tokens of the summary; never more than an eighth of the input limit."),
         Minimum(100),
     ] = 2000
     reuse_cache: Annotated[
         bool,
         Doc(
-            "Ask for the summary in the running conversation where its cached prefix makes that cheaper than a"
+            "Request the summary in the running conversation if its cached prefix makes that cheaper than a"
             " transcript; only with the running model and without trim_tokens_to_summarize."
         ),
     ] = True
     prompt: Annotated[
         str,
-        Doc("The file in a Home's `prompts/` that says how a summary is written; the nearest Home wins."),
+        Doc("The file in a Home's `prompts/` with the instructions for the summary; the nearest Home wins."),
         Pattern(r"^[A-Za-z0-9_.-]+\.md$"),
     ] = "SUMMARY.md"
 
     def sizes(self, profile: ModelProfile) -> tuple[Size, Size]:
-        """The trigger and what is kept, the defaults filled in for what is known of the model (SPEC section 7)."""
+        """Return the trigger and the size to keep, with the defaults for the model filled in (SPEC section 7)."""
         keep = self.keep or (Size(fraction=0.10) if profile.known else Size(messages=6))
         if self.keep is None and self.max_trigger_tokens is not None:
             keep = Size(tokens=max(1, min(self.max_trigger_tokens, profile.max_input_tokens) // 10))
@@ -95,21 +95,21 @@ class Options:
         return found
 
     def misfits(self, surroundings: Surroundings) -> Iterator[Misfit]:
-        """The prompt file, and triggers and keep against the model's window and each other."""
+        """Report a missing prompt file, and triggers and ``keep`` that contradict the model's window or each other."""
         try:
             self.prompt_file(surroundings.homes)
         except OptionsError as error:
             yield Misfit(("prompt",), error.message, error.remedy, error.code)
         if self.trigger is not None or self.keep is not None:
             trigger, keep = self.sizes(surroundings.profile)
-            # The unwritten trigger for an unknown model is above its assumed limit, which triggers by itself.
+            # For an unknown model the default trigger is above the assumed limit, which triggers by itself.
             is_assumed = self.trigger is None and not surroundings.profile.known
             yield from surroundings.sizes(trigger=None if is_assumed else trigger, keep=keep)
         kept = None if self.keep is None else self.keep.in_tokens(surroundings.profile.max_input_tokens)
         if self.max_trigger_tokens is not None and kept is not None and kept >= self.max_trigger_tokens:
             yield Misfit(
                 ("max_trigger_tokens",),
-                f"{self.max_trigger_tokens:,} tokens are not above what is kept ({self.keep}), so every step would"
+                f"{self.max_trigger_tokens:,} tokens are not more than `keep` ({self.keep}), so every step would"
                 " summarize",
                 "raise max_trigger_tokens or keep less",
                 "wrong-size",

@@ -1,4 +1,4 @@
-"""The summary call: in pieces that fit the summarizer's window, and tried again with less."""
+"""Calls the summary model, in parts that fit its window, and retries with less input."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.model import Model, ModelProfile
 
 _HOPELESS: Final = frozenset({"auth", "divergence"})
-"""Failures that less input does not cure."""
+"""Failures for which a retry with less input is useless."""
 
-_NO_TEXT: Final = "the summary model gave no text"
+_NO_TEXT: Final = "the summary model returned no text"
 
 CUT_NOTE: Final = "[the summary was cut here]"
 
 
 @dataclass(frozen=True)
 class SummaryOutcome:
-    """What came of it.
+    """The result of summarizing.
 
     Args:
-        summary: as far as it was paid for; the former summary while no call has given one.
-        done: how many entries it covers.
-        calls: model calls that gave a text.
-        cost_usd: what they cost; None while no price is known.
-        trimmed: how many of the calls saw only the end of their piece.
-        failure: why the rest is not covered; empty when all is.
-        in_place: whether it was asked for in the conversation itself.
+        summary: the summary up to the last successful call; the former summary if no call succeeded.
+        done: the number of entries that it covers.
+        calls: the number of model calls that returned a text.
+        cost_usd: their cost; None if no price is known.
+        trimmed: the number of calls that saw only the end of their part.
+        failure: why the remaining entries are not covered; empty if all are.
+        in_place: whether the summary was requested in the conversation itself.
     """
 
     summary: str = ""
@@ -46,14 +46,14 @@ class SummaryOutcome:
 
 
 class Summariser:
-    """Summarises with a model, in as many calls as its window needs, each going on from the summary before.
+    """Summarises with a model, in as many calls as its window needs; each call continues the previous summary.
 
     Args:
-        model: what is called; it repeats failed calls itself, as `retry` says.
-        prompt: how a summary is written.
-        counter: counts in the model's tokens.
+        model: the model to call; it retries failed calls by itself, as `retry` says.
+        prompt: the instructions for the summary.
+        counter: counts the model's tokens.
         profile: the model's window and prices.
-        summary_tokens: the longest summary.
+        summary_tokens: maximum tokens of the summary.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Summariser:
         self._limit = summary_tokens
 
     async def summarise(self, entries: Sequence[str], previous: str) -> SummaryOutcome:
-        """One summary of ``previous`` and ``entries``; what was paid for is in it also when a later call fails."""
+        """Summarise ``previous`` and ``entries``; if a call fails, the results of earlier calls are kept."""
         made = SummaryOutcome(summary=previous)
         pieces = list(chunks(entries, self._count, self._piece_tokens))
         for number, piece in enumerate(pieces, start=1):
@@ -90,18 +90,18 @@ class Summariser:
         return made
 
     async def continue_with(self, request: ModelRequest, entries: int) -> SummaryOutcome:
-        """One summary asked for in the conversation itself, or why there is none.
+        """Request a summary in the conversation itself; the outcome has the summary or the failure.
 
         Args:
-            request: the conversation, the question last.
-            entries: how many messages the summary stands for.
+            request: the conversation, with the question as its last message.
+            entries: the number of messages that the summary replaces.
         """
         try:
             answer = await self._finished(request)
         except ModelError as error:
             return SummaryOutcome(failure=error.message)
         if calls_of(answer.message):
-            # What it says beside a call announces the call; it is no summary.
+            # Text next to a call announces the call; it is not a summary.
             return SummaryOutcome(failure="the model called a tool", cost_usd=self._price(answer))
         if not _is_text(answer):
             return SummaryOutcome(failure=_NO_TEXT, cost_usd=self._price(answer))
@@ -120,13 +120,15 @@ class Summariser:
 
     @property
     def _piece_tokens(self) -> int:
-        """What one call can take besides the prompt, the former summary and the answer, a tenth left for the error
-        of the count."""
+        """Return the tokens that one call can take besides prompt, former summary and answer.
+
+        A tenth is reserved for errors of the count.
+        """
         taken = self._count(self._prompt) + 2 * self._limit + 200
         return max(200, self._profile.max_input_tokens * 9 // 10 - taken)
 
     def _less(self, piece: str, error: ModelError) -> int:
-        """A second try sees half, or less where the provider says how much was too much."""
+        """Return the input for a retry in tokens: half, or less if the provider's error names its limit."""
         share = 0.5
         if error.input_tokens and error.limit_tokens:
             share = min(share, error.limit_tokens / error.input_tokens * 0.5)
@@ -141,7 +143,7 @@ class Summariser:
             asked.insert(0, f"<summary_so_far>\n{previous}\n</summary_so_far>")
         words = self._limit * 6 // 10
         asked.append(
-            f"Write the record of these messages{of}{', going on from the summary so far' if previous else ''}, in at "
+            f"Write the record of these messages{of}{', continuing the summary so far' if previous else ''}, in at "
             f"most {words} words."
         )
         return await self._answer(

@@ -1,4 +1,4 @@
-"""Messages as a text that a summariser reads, in pieces that fit its window. Pure."""
+"""Writes messages as a transcript for the summariser, in parts that fit its window. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CountText = Callable[[str], int]
 
 
 def entry(seq: int, message: BaseMessage) -> str:
-    """One message: who, its place in the history, its text and its calls."""
+    """Return a message as text: its role, its place in the history, its text and its calls."""
     if message.type == "tool":
         failed = ", failed" if getattr(message, "status", "") == "error" else ""
         head = f"[result of {message.name or 'a tool'}, message {seq}{failed}]"
@@ -27,7 +27,7 @@ def entry(seq: int, message: BaseMessage) -> str:
 
 
 def written_calls(message: BaseMessage) -> Iterator[tuple[str, str]]:
-    """Name and arguments, as JSON, of each call, in order."""
+    """Yield the name and the arguments (as JSON) of each call, in order."""
     for call in calls_of(message):
         arguments = call["args"]
         yield (
@@ -40,8 +40,8 @@ class JoinedEntries(NamedTuple):
     """Entries joined into one text.
 
     Args:
-        text: what the summariser reads.
-        done: how many entries are wholly in this chunk and those before it.
+        text: the text for the summariser.
+        done: the number of entries that are complete with this chunk and the previous ones.
     """
 
     text: str
@@ -49,11 +49,11 @@ class JoinedEntries(NamedTuple):
 
 
 def chunks(entries: Sequence[str], count: CountText, limit: int) -> Iterator[JoinedEntries]:
-    """The entries in texts of at most ``limit`` tokens, in order; one that is longer by itself is cut in parts.
+    """Join the entries, in order, into texts of at most ``limit`` tokens; a longer entry is split into parts.
 
     Args:
-        entries: what ``entry`` made.
-        count: the tokens of a text.
+        entries: results of ``entry``.
+        count: returns the tokens of a text.
         limit: tokens, at least 1.
     """
     held: list[str] = []
@@ -71,7 +71,7 @@ def chunks(entries: Sequence[str], count: CountText, limit: int) -> Iterator[Joi
 
 
 def parts(text: str, count: CountText, limit: int) -> Iterator[str]:
-    """``text`` in pieces of at most ``limit`` tokens, cut at line ends where there are any near."""
+    """Split ``text`` into parts of at most ``limit`` tokens, at nearby line ends if there are any."""
     while text:
         piece = head(text, count, limit)
         yield piece
@@ -79,7 +79,7 @@ def parts(text: str, count: CountText, limit: int) -> Iterator[str]:
 
 
 def head(text: str, count: CountText, limit: int) -> str:
-    """The beginning of ``text`` that has at most ``limit`` tokens, at least one character; to a line's end if near."""
+    """Return the beginning of ``text``: at most ``limit`` tokens, at least one character, to a nearby line end."""
     tokens = count(text)
     if tokens <= limit:
         return text
@@ -91,7 +91,7 @@ def head(text: str, count: CountText, limit: int) -> str:
 
 
 def tail(entries: Sequence[str], count: CountText, limit: int) -> list[str]:
-    """The last entries that have at most ``limit`` tokens together; at least the end of the last one."""
+    """Return the last entries that have at most ``limit`` tokens together; at least the end of the last one."""
     kept: list[str] = []
     left = limit
     for each in reversed(entries):
@@ -105,7 +105,7 @@ def tail(entries: Sequence[str], count: CountText, limit: int) -> list[str]:
 
 
 def end(text: str, count: CountText, limit: int) -> str:
-    """The end of ``text`` that has at most ``limit`` tokens, at least one character."""
+    """Return the end of ``text``: at most ``limit`` tokens, at least one character."""
     tokens = count(text)
     if tokens <= limit:
         return text

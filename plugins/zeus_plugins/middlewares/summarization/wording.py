@@ -1,4 +1,4 @@
-"""What stands in the view instead of the messages that left: the summary, the last request, where the originals are."""
+"""Writes and reads the message that replaces the old ones: summary, last request, path of the originals."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _REQUEST: Final = re.compile(r"<last_request message=\"(\d+)\">\n(.*)\n</last_re
 
 
 def compose(summary: str, *, handle: str, count: int, last: int, request: tuple[int, str] | None) -> str:
-    """The message that takes the place of ``count`` messages.
+    """Return the message that replaces ``count`` messages.
 
     Args:
-        summary: what the summariser wrote.
+        summary: the summariser's text.
         handle: the path of the originals.
-        count: how many messages it stands for.
-        last: the place in the history of the last of them.
-        request: place and text of the user's last request, when it is not in the view any more.
+        count: the number of replaced messages.
+        last: the place in the history of the last replaced message.
+        request: place and text of the user's last request, if it is no longer in the view.
     """
     lines = [
         f"[{count} earlier messages, up to message {last}, are summarized here. Nothing is lost: the originals are in "
-        f"{handle}; look there for exact wording, output or code that the summary leaves out. Go on with the work; do "
-        "not start it anew.]",
+        f"{handle}; look there for exact wording, output or code that the summary leaves out. Continue the work; do "
+        "not start again.]",
         f"<summary>\n{summary}\n</summary>",
     ]
     if request is not None:
@@ -35,19 +35,19 @@ def compose(summary: str, *, handle: str, count: int, last: int, request: tuple[
 
 
 def summary_in(content: str) -> str:
-    """The summary within a composed message; the whole text when it is not composed here."""
+    """Return the summary in a composed message; the whole text if ``compose`` did not write it."""
     found = _SUMMARY.search(content)
     return found[1] if found else content
 
 
 def request_in(content: str) -> tuple[int, str] | None:
-    """The user's last request that a composed message carries on."""
+    """Return place and text of the user's last request in a composed message; None if it has none."""
     found = _REQUEST.search(content)
     return (int(found[1]), found[2]) if found else None
 
 
 def bounded(text: str, count: Callable[[str], int], limit: int, note: str) -> str:
-    """``text`` in at most ``limit`` tokens; what is cut off is said by ``note``."""
+    """Cut ``text`` to at most ``limit`` tokens; ``note`` marks the cut."""
     if count(text) <= limit:
         return text
     return f"{head(text, count, max(1, limit - count(note) - 2)).rstrip()}\n{note}"

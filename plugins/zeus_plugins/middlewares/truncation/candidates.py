@@ -1,4 +1,4 @@
-"""Which arguments may be cut: long ones that can be had again, found once when their call arrives."""
+"""Finds arguments that may be cut: long, replayable ones, checked once when their call arrives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.context import Item
 
 PATHS = ("path", "file_path", "filename", "file")
-"""Arguments that name the file which another argument is the text of."""
+"""Names of arguments with the path of a file, whose text is in another argument."""
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,10 @@ class Candidate:
     """A tool call with long arguments.
 
     Args:
-        seq: the answer that holds it.
-        call_id: which call.
+        seq: the answer that contains the call.
+        call_id: the call's id.
         tool: the tool's name.
-        arguments: the long ones.
+        arguments: the names of the long arguments.
         path: the file that the call names, if it names one.
     """
 
@@ -36,7 +36,7 @@ class Candidate:
 def candidates(
     items: Sequence[Item], replayable: Callable[[str], Collection[str]], max_chars: int
 ) -> Iterator[Candidate]:
-    """The calls of ``items`` with replayable arguments longer than ``max_chars``."""
+    """Return the calls in ``items`` that have replayable arguments longer than ``max_chars``."""
     for item in items:
         if item.message.type != "ai":
             continue
@@ -55,7 +55,7 @@ def candidates(
 def shortened(
     candidate: Candidate, keep_chars: int, mark: str, where: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """What is shown instead of the long arguments: their start, the mark, and for each where the rest is."""
+    """Return the shortened arguments: the beginning, the mark, the length, and where the rest is."""
     return {
         name: f"{value[:keep_chars]}{mark} [{len(value):,} characters; {where[name]}]"
         for name, value in candidate.arguments.items()

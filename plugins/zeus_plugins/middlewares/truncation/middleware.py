@@ -1,4 +1,4 @@
-"""The truncation policy: long arguments of old tool calls are shown cut, decided once and in batches."""
+"""The truncation policy: cuts long arguments of old tool calls in the view, once per call and in batches."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.context import Budget, Edit, View
 
 ASK_AGAIN_AFTER = 0.1
-"""How much fuller the window must be before what was refused is proposed again, as a share of it."""
+"""How much fuller the window must be before refused edits are proposed again, as a share of the window."""
 
 
 class Truncation(Middleware):
     """Collects candidates as calls arrive; proposes them together once the window is full enough.
 
     Args:
-        options: what is long, and when to cut.
+        options: the lengths, and when to cut.
         context: the model's profile, its counter, and the tools with their replayable arguments.
     """
 
@@ -67,12 +67,12 @@ class Truncation(Middleware):
         archive = self._context.archive
         file = f"the file is {candidate.path}; " if candidate.path else ""
         where = {
-            name: f"{file}as it was called: {archive.argument_handle(candidate.call_id, name)}"
+            name: f"{file}the original argument: {archive.argument_handle(candidate.call_id, name)}"
             for name in candidate.arguments
         }
         return TruncateArguments(
             policy="truncation",
-            reason=f"{candidate.tool}: {', '.join(candidate.arguments)} can be had again",
+            reason=f"{candidate.tool}: {', '.join(candidate.arguments)} can be read again",
             seq=candidate.seq,
             call_id=candidate.call_id,
             arguments=shortened(candidate, self._options.keep_chars, self._options.truncation_text, where),

@@ -26,32 +26,30 @@ class Options:
     keep: Annotated[
         Size | None,
         Doc(
-            "The newest part, whose calls stay whole; null: {fraction: 0.10}, or {messages: 20} for a model whose"
-            " limit is unknown."
+            "The size of the newest part, whose calls stay whole; null: {fraction: 0.10}, or {messages: 20} for a"
+            " model whose limit is unknown."
         ),
     ] = None
     max_chars: Annotated[int, Doc("Arguments with more characters are cut."), Minimum(1)] = 2_000
-    keep_chars: Annotated[int, Doc("Characters of a cut argument that stay."), Minimum(0)] = 20
+    keep_chars: Annotated[int, Doc("Characters that stay of a cut argument."), Minimum(0)] = 20
     truncation_text: Annotated[
-        str, MinLength(1), Doc("What follows them, before the length and where the rest is.")
+        str, MinLength(1), Doc("The text after them, before the length and the path of the rest.")
     ] = "...(argument truncated)"
     min_saving_tokens: Annotated[
         int,
         Doc(
-            "Cut only when this much is saved at once, so that the prefix (and the provider's cache) changes rarely;"
-            " 0: cut as soon as there is something."
+            "Cut only when this many tokens are saved at once, so that the prefix (and the provider's cache) changes"
+            " rarely; 0: cut as soon as there is something to cut."
         ),
         Minimum(0),
     ] = 1_000
     arguments: Annotated[
         Mapping[str, tuple[str, ...]],
-        Doc(
-            "Further arguments that may be cut, by tool: for tools that do not declare theirs as replayable."
-        ),
+        Doc("Further arguments that may be cut, by tool, for tools that do not declare them as replayable."),
     ] = field(default_factory=dict)
 
     def sizes(self, profile: ModelProfile) -> tuple[Size, Size]:
-        """The trigger and what is kept, the defaults filled in for the model (SPEC section 7)."""
+        """Return the trigger and the size to keep, with the defaults for the model filled in (SPEC section 7)."""
         known = profile.known
         return (
             self.trigger or (Size(fraction=0.85) if known else Size(messages=20)),
@@ -59,7 +57,7 @@ class Options:
         )
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """Sizes that cannot work with the model, tools and arguments that are not there."""
+        """Report sizes that cannot work with the model, and unknown tools and arguments."""
         from zeus_runtime.plugin import Misfit
 
         if self.trigger is not None or self.keep is not None:

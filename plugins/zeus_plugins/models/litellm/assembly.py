@@ -1,8 +1,9 @@
-"""The pieces of one answer put together, whatever way a provider cuts them.
+"""Assembles one answer from its pieces, however a provider splits them.
 
-Some providers give a call's pieces no index, or every call the index 0; some repeat id and name in each piece; some
-give no ids, or ids used before. A new call begins where a name comes with a new id, or with complete arguments before
-it. An id that is missing or taken is made from the conversation, so the same answer always gets the same ids.
+Some providers send the pieces of a call without an index, or all calls with the index 0. Some repeat id and name in
+each piece. Some send no ids, or ids that were used before. A new call begins at a name with a new id, or at a name
+after complete arguments. A missing or used id is replaced by one derived from the conversation, so that the same answer
+always gets the same ids.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
 _KEPT_FIELDS = ("thought_signature", "thought_signatures")
-"""What a provider attaches to an answer or a call and wants back (Gemini)."""
+"""Data that a provider attaches to an answer or a call and needs back in later requests (Gemini)."""
 
 
 class Assembly:
-    """Grows with every delta; ``message`` is the whole.
+    """Collects the deltas; ``message`` returns the whole answer.
 
     Args:
         taken: ids of the conversation's earlier calls.
-        seed: begins the ids made here; unique to the place in the conversation.
+        seed: the prefix of ids made here; unique to the place in the conversation.
     """
 
     def __init__(self, *, taken: Collection[str], seed: str) -> None:
@@ -44,7 +45,7 @@ class Assembly:
         self._calls: list[_Call] = []
 
     def add(self, delta: Mapping[str, Any]) -> list[ModelPiece]:
-        """What ``delta`` (a chat-completions delta, or a whole message) brings, as pieces."""
+        """Add ``delta`` (a chat-completions delta, or a whole message) and return its contents as pieces."""
         pieces: list[ModelPiece] = []
         if delta.get("reasoning_content"):
             self._reasoning.append(delta["reasoning_content"])
@@ -87,7 +88,7 @@ class Assembly:
         )
 
     def _call_of(self, index: int | None, given: str | None, name: str | None) -> _Call | None:
-        """The call a part goes on with; None when it begins one."""
+        """Return the call that a part continues; None if the part begins a new call."""
         if given is not None:
             same = [call for call in self._calls if call.given == given and index in (None, call.index)]
             if same and not (name and same[-1].complete and not same[-1].repeats):
@@ -111,10 +112,10 @@ class Assembly:
         return call_id
 
     def message(self, *, is_cut: bool = False) -> AIMessage:
-        """The whole answer.
+        """Return the whole answer.
 
         Args:
-            is_cut: it ended at the output limit, so its last call may not be whole.
+            is_cut: whether it ended at the output limit, so its last call may be incomplete.
         """
         kept: dict[str, Any] = {}
         if self._reasoning:
@@ -148,7 +149,7 @@ class _Call:
 
     @property
     def complete(self) -> bool:
-        """Whether the arguments so far are a whole JSON value."""
+        """Whether the arguments so far are a complete JSON value."""
         from json import loads
 
         try:
@@ -168,7 +169,7 @@ def _kept(holder: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def seed_of(messages: Sequence[Any]) -> str:
-    """The start of the ids made in the answer to ``messages``: unique to this place in the conversation."""
+    """Return the prefix of the ids made in the answer to ``messages``, unique to this place in the conversation."""
     from hashlib import blake2b
 
     last = messages[-1] if messages else None
@@ -177,7 +178,7 @@ def seed_of(messages: Sequence[Any]) -> str:
 
 
 def call_ids(messages: Sequence[Any]) -> set[str]:
-    """The ids of every call in ``messages``."""
+    """Return the ids of all calls in ``messages``."""
     return {
         call["id"]
         for message in messages

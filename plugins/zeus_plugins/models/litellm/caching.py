@@ -1,4 +1,4 @@
-"""A request's cache points as the `cache_control` marks that litellm hands on to Anthropic, Bedrock and others."""
+"""Converts cache points to the `cache_control` marks that litellm passes to Anthropic, Bedrock and others."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 def marked(
     request: ModelRequest, chat: list[dict[str, Any]], tools: list[dict[str, Any]]
 ) -> dict[str, list[dict[str, Any]]]:
-    """``messages`` and ``tools`` of the call, marked where the request's cache points say so.
+    """Return ``messages`` and ``tools`` of the call with marks at the request's cache points.
 
-    The system prompt is cut in two where its stable part ends; the two halves join to the same text.
+    The system prompt is split at the end of its stable part; the two parts join to the same text.
 
     Args:
-        chat: the messages as litellm takes them, the system prompt first where there is one.
-        tools: the tools as litellm takes them.
+        chat: the messages in litellm's form, with the system prompt first if there is one.
+        tools: the tools in litellm's form.
     """
     points = request.cache_points
     if points is None:
         return {"messages": chat, "tools": tools}
-    # Five minutes is what providers do unasked, and older models refuse to be asked for it.
+    # Five minutes is the providers' default, and older models refuse the parameter.
     mark = {"type": "ephemeral"} if points.lifetime == "5m" else {"type": "ephemeral", "ttl": points.lifetime}
     if points.tools and tools:
         tools[-1]["cache_control"] = mark
@@ -42,7 +42,7 @@ def _system(text: str, stable: int, mark: dict[str, str]) -> list[dict[str, Any]
 
 
 def _mark(message: dict[str, Any], mark: dict[str, str]) -> None:
-    """Mark a message's last block; a result is marked as a whole, an empty text not at all (Anthropic refuses it)."""
+    """Mark a message's last block. A result is marked as a whole; empty text is not marked: Anthropic refuses it."""
     if message["role"] == "tool":
         message["cache_control"] = mark
         return

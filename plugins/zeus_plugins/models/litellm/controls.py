@@ -1,4 +1,4 @@
-"""The names that litellm keeps for itself: they control litellm and are not part of the provider's request.
+"""The parameter names that litellm reserves: they control litellm and are not part of the provider's request.
 
 ``tests/plugins_bundled/models/test_extra.py`` compares them with the installed litellm.
 """
@@ -20,7 +20,7 @@ SIGN_IN: Final = frozenset(
     openai_service_account_id region_name s3_region_name ssl_verify tenant_id use_xai_oauth
     """.split()
 )
-"""Of litellm's own names, those that say who calls and where, or that pass a parameter on: ``extra`` may hold them."""
+"""Reserved names that ``extra`` may contain: they set credentials or addresses, or pass a parameter on."""
 
 CONTROLS: Final = frozenset(
     """
@@ -58,4 +58,4 @@ CONTROLS: Final = frozenset(
     use_in_pass_through use_litellm_proxy user_continue_message verbose wandb_api_key weave_project_id weight
     """.split()
 )
-"""litellm's other own names, without prices (``cost`` in the name) and internal ones (a leading underscore)."""
+"""litellm's other reserved names, except prices (``cost`` in the name) and internal ones (a leading underscore)."""

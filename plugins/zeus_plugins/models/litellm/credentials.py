@@ -1,4 +1,4 @@
-"""Where a provider's key comes from: the YAML, the process environment, or the ``.env`` beside the YAML."""
+"""Finds a provider's key in the YAML, the process environment, or the ``.env`` next to the YAML."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _ARGUMENTS: Final = (
     ("VERTEXAI_PROJECT", "vertex_project"),
     ("VERTEXAI_LOCATION", "vertex_location"),
 )
-"""End of a variable's name to the argument of litellm's completion that says the same."""
+"""The end of a variable's name to the equivalent argument of litellm's completion."""
 
 _KEYS: Final = ("_API_KEY", "_API_TOKEN")
-"""Ends of the names without which a call cannot work; cloud accounts have other ways to sign in."""
+"""The ends of required variables' names; cloud accounts have other ways to authenticate."""
 
 _BESIDE_THE_KEY: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "azure": (("AZURE_API_BASE", "api_base"), ("AZURE_API_VERSION", "api_version")),
     "azure_ai": (("AZURE_AI_API_BASE", "api_base"),),
 }
-"""Provider to further variables without which no call works, each with the argument that says the same."""
+"""Provider to further required variables, each with the equivalent argument."""
 
 _PACKAGES: Final[Mapping[str, tuple[str, str]]] = {
     "bedrock": ("boto3", "bedrock"),
@@ -42,29 +42,29 @@ _PACKAGES: Final[Mapping[str, tuple[str, str]]] = {
     "vertex_ai": ("google.auth", "vertex"),
     "vertex_ai_beta": ("google.auth", "vertex"),
 }
-"""Provider to the package that litellm imports for it and does not require, and our extra that has it."""
+"""Provider to the package that litellm imports for it without requiring it, and our extra that installs it."""
 
 _OTHER_SIGN_INS: Final = frozenset({"azure_ad_token", "azure_ad_token_provider", "client_id", "tenant_id"})
 
 _UNUSED_KEY: Final = "unused"
-"""Stands for the key of a server that asks for none: litellm's OpenAI client refuses to start without one."""
+"""A placeholder key for servers that need none: litellm's OpenAI client refuses to start without a key."""
 
 
 def credentials(
     litellm: Any, options: Options, environ: Mapping[str, str], dotenv: Set[str] = frozenset()
 ) -> dict[str, Any]:
-    """The arguments of litellm's completion that say who calls and where.
+    """Return the arguments of litellm's completion with the credentials and the address.
 
     Args:
         litellm: the library.
-        options: what the YAML says; wins.
-        environ: the process environment with ``.env`` beneath it. litellm reads the process's own, so what only
-            ``.env`` has is passed on as arguments.
-        dotenv: the names that only ``.env`` has.
+        options: the options from the YAML; they take precedence.
+        environ: the process environment, with ``.env`` for names that it lacks. litellm reads the process environment
+            itself, so values from ``.env`` are passed as arguments.
+        dotenv: the names that are only in ``.env``.
 
     Raises:
-        ModelError: (auth) a key or another variable is missing, all named; (bad_request) the model has no provider, or
-            ``.env`` names a machine.
+        ModelError: (auth) a key or another variable is missing, and all are named; (bad_request) the model has no
+            provider, or ``.env`` sets a host.
         MissingError: a package that the provider needs is not installed.
     """
     provider = _known_provider(litellm, options)
@@ -78,7 +78,7 @@ def credentials(
         options.model, api_key=found.get("api_key"), api_base=found.get("api_base")
     )
     keys = [name for name in _variables(litellm, options.model) if name.endswith(_KEYS)]
-    # litellm takes an empty variable for a key.
+    # litellm accepts an empty variable as a key.
     empty = [name for name in keys if environ.get(name) == ""] if not any(map(environ.get, keys)) else []
     missing = [name for name in checked["missing_keys"] if name.endswith(_KEYS)] or empty
     if "api_key" in found or _OTHER_SIGN_INS & set(options.extra):
@@ -102,14 +102,14 @@ def credentials(
 
 
 def _all_missing(model: str, keys: Sequence[str], beside: Sequence[tuple[str, str]]) -> ModelError:
-    """Everything that is missing at once, where a provider wants more than a key."""
+    """Return one error that names everything missing, for a provider that needs more than a key."""
     names = [*keys[:1], *(name for name, _ in beside)]
     options = [
         *(["model.litellm.api_key"] if keys else []),
         *(f"model.litellm.{'' if argument == 'api_base' else 'extra.'}{argument}" for _, argument in beside),
     ]
     return ModelError(
-        f"the model {model!r} needs more than is set: {', '.join(names)}",
+        f"the model {model!r} needs variables that are not set: {', '.join(names)}",
         kind="auth",
         remedy=f"Set {'them' if len(names) > 1 else 'it'} in the environment or in .env, or in the YAML:"
         f" {', '.join(options)}",
@@ -117,10 +117,10 @@ def _all_missing(model: str, keys: Sequence[str], beside: Sequence[tuple[str, st
 
 
 def _known_provider(litellm: Any, options: Options) -> str:
-    """The model's provider.
+    """Return the model's provider.
 
     Raises:
-        ModelError: (bad_request) litellm knows none by this name, so it could send the request nowhere.
+        ModelError: (bad_request) litellm knows no provider for this name, so it cannot send the request.
     """
     from openai import BadRequestError
 
@@ -130,7 +130,7 @@ def _known_provider(litellm: Any, options: Options) -> str:
     try:
         return str(litellm.get_llm_provider(options.model, api_base=options.api_base)[1])
     except BadRequestError:
-        # A guess at the provider would be a second, worse suggestion beside that of `unknown-model`.
+        # No guess at the provider here: `unknown-model` already makes a better suggestion.
         name = options.model.replace(":", "/", 1) if ":" in options.model else "openai/gpt-5.2"
         raise ModelError(
             f"the model {options.model!r} names no provider that litellm knows",
@@ -165,7 +165,7 @@ def _provider(litellm: Any, model: str) -> str:
 
 
 def refused_key(litellm: Any, options: Options, environ: Mapping[str, str]) -> str:
-    """What to do about a key that the provider refused, naming the place it came from."""
+    """Return the remedy for a key that the provider refused; it names the key's source."""
     if options.api_key is not None:
         return "Check the key in model.litellm.api_key, and that it may use this model"
     given = [
@@ -184,10 +184,10 @@ def refused_key(litellm: Any, options: Options, environ: Mapping[str, str]) -> s
 def _from_dotenv(
     litellm: Any, options: Options, environ: Mapping[str, str], dotenv: Set[str]
 ) -> dict[str, Any]:
-    """What the process does not have. ``.env`` lies in the project, so it may not decide which machine gets the keys.
+    """Return the arguments from ``.env``. As part of the project, ``.env`` may not decide which host gets the keys.
 
     Raises:
-        ModelError: (bad_request) it names a machine, which the YAML does not.
+        ModelError: (bad_request) ``.env`` sets a host that the YAML does not set.
     """
     found = {}
     for name in _variables(litellm, options.model):
@@ -199,7 +199,7 @@ def _from_dotenv(
             if not said and name in dotenv and _names_machine(argument, value):
                 where = "" if argument == "api_base" else "extra."
                 raise ModelError(
-                    f".env says with {name} which machine gets the requests, and only the YAML may",
+                    f".env sets the host of the requests with {name}, which only the YAML may do",
                     kind="bad_request",
                     remedy=f"Write model.litellm.{where}{argument}: ${{{name}}} in the YAML, or set {name} in the"
                     " environment",
@@ -209,14 +209,14 @@ def _from_dotenv(
 
 
 def _names_machine(argument: str, value: str) -> bool:
-    """Whether a variable decides about the host: as an address, or as a part of its name that ends the name."""
+    """Whether a variable decides about the host: as an address, or as the last part of the host's name."""
     if argument in ("aws_region_name", "vertex_location"):
         return any(sign in value for sign in "/\\?#")
     return argument == "api_base"
 
 
 def _variables(litellm: Any, model: str) -> list[str]:
-    """The variables that say who calls the model's provider, and where; sorted."""
+    """Return the variables with credentials and addresses of the model's provider, sorted."""
     provider = _provider(litellm, model)
     prefix = provider.upper()
     own = {f"{prefix}{end}" for end, _ in _ARGUMENTS if end.startswith("_")}

@@ -1,4 +1,4 @@
-"""Say which keys ``extra`` may hold: parameters of the provider's request, not litellm's controls."""
+"""Checks the keys of ``extra``: parameters of the provider's request are allowed, litellm's controls are not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OPTIONS: Final = {
     "headers": "headers",
     "stream": "stream",
 }
-"""Keys that an option of the component says."""
+"""Keys for which the component has an option."""
 
 _OWN: Final = frozenset({"messages", "tools", "stream_options", "num_retries", "max_retries", "drop_params"})
 """Keys that Zeus sets for every request."""
@@ -37,21 +37,21 @@ _REMEDIES: Final = {
     "functions": "write `tools:` of the config instead",
     "function_call": "write `tool_choice` instead",
     "custom_llm_provider": "write the provider before the model's name: `PROVIDER/MODEL`",
-    "audio": "Zeus reads text and tool calls only; remove it",
-    "modalities": "Zeus reads text and tool calls only; remove it",
-    "logprobs": "Zeus does not keep them; remove it",
-    "top_logprobs": "Zeus does not keep them; remove it",
-    "additional_drop_params": "a setting must not be dropped in silence; remove it, and the setting that it names",
+    "audio": "Zeus supports only text and tool calls; remove it",
+    "modalities": "Zeus supports only text and tool calls; remove it",
+    "logprobs": "Zeus does not store them; remove it",
+    "top_logprobs": "Zeus does not store them; remove it",
+    "additional_drop_params": "settings must not be dropped silently; remove it, and the setting that it names",
     "model_info": "set limits and prices under profiles.models",
     "base_model": "set limits and prices under profiles.models",
 }
-"""Keys that change which model answers, how often, or what an answer is, with what to do instead."""
+"""Keys that change the model, the number of answers, or the form of an answer, each with its remedy."""
 
 _CONTROL: Final = "it controls litellm and is not part of the provider's request; remove it"
 
 
 def problems_of(extra: Mapping[str, Any]) -> Iterator[Misfit]:
-    """A misfit for each key of ``extra``, and of ``extra_body`` in it, that is not a parameter of the request."""
+    """Report each key of ``extra``, and of ``extra_body`` in it, that is not a parameter of the request."""
     inner = extra.get("extra_body")
     paths: list[tuple[str, ...]] = [("extra", key) for key in extra]
     if isinstance(inner, Mapping):
@@ -66,7 +66,7 @@ def check_extra(extra: Mapping[str, Any]) -> None:
     """Raise the first of ``problems_of`` as an error.
 
     Raises:
-        OptionsError: ``where`` is its place in the options.
+        OptionsError: a key is not allowed; ``where`` is its place in the options.
     """
     for problem in problems_of(extra):
         where = ".".join(map(str, problem.path))
@@ -74,7 +74,7 @@ def check_extra(extra: Mapping[str, Any]) -> None:
 
 
 def _remedy(key: str) -> str | None:
-    """What to do instead of setting ``key``; None where it may be set."""
+    """Return the remedy for a key that may not be set; None if ``key`` is allowed."""
     if key in _OPTIONS:
         return f"Use model.litellm.{_OPTIONS[key]}"
     if key in _OWN:

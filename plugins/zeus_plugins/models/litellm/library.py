@@ -1,4 +1,4 @@
-"""The litellm library: loaded late, off the event loop, and quiet."""
+"""Loads the litellm library on first use, in a thread, and turns its output off."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from zeus_runtime.plugin import MissingError
 
 
 async def library() -> Any:
-    """litellm, ready for use. The first call imports it, in a thread: it takes seconds.
+    """Return litellm, ready for use. The first call imports it in a thread, because that takes seconds.
 
     Raises:
-        MissingError: it is not installed.
+        MissingError: litellm is not installed.
     """
     import asyncio
     import sys
 
     loaded = sys.modules.get("litellm")
-    # One that another run imports just now has some of its names; importing it again waits for that.
+    # While another run imports litellm, the module has only some of its names; another import waits for the rest.
     if loaded is None or getattr(getattr(loaded, "__spec__", None), "_initializing", False):
         return await asyncio.to_thread(_load)
     return _quiet(loaded)
@@ -26,8 +26,8 @@ async def library() -> Any:
 def _load() -> Any:
     import os
 
-    # Read when litellm is imported; without them it fetches the price map from the network, and puts a `.env` that it
-    # finds above its own folder into this process's environment, which a project must not change.
+    # litellm reads these at import. Without them it fetches the price map from the network, and loads a `.env` above
+    # its folder into this process's environment, which a project must not change.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     try:
@@ -41,16 +41,16 @@ def _load() -> Any:
 
 
 def _quiet(litellm: Any) -> Any:
-    """No telemetry, no advertising, no log lines, no tokenizers from the network; unsupported settings are errors."""
+    """Turn off telemetry, advertising, logging and downloads of tokenizers; make unsupported settings errors."""
     import logging
     import warnings
 
-    # It logs, with a traceback, what it also raises, and warns of answers that it then reads all the same.
+    # It logs errors, with a traceback, that it also raises, and warns about answers that it then reads anyway.
     logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", message="Pydantic serializer warnings", category=UserWarning)
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.disable_hf_tokenizer_download = True
-    # A setting the provider does not know is refused, not dropped: nothing in the YAML may be without effect.
+    # Settings that the provider does not support are refused, not dropped: no key of the YAML may be without effect.
     litellm.drop_params = False
     return litellm

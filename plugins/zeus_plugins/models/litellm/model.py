@@ -1,6 +1,6 @@
-"""Any model litellm can reach, as a Zeus ``Model``: one streaming call, errors classified, the connection closed.
+"""Makes any model that litellm supports a Zeus ``Model``: one streaming call, classified errors, a closed connection.
 
-Every command that reads a config creates the model, few call it: what a call needs is imported by the call.
+Every command that reads a config creates the model, but few call it. So the imports for a call happen in the call.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def create(options: Options, context: PlanContext) -> LitellmModel:
-    """The model the YAML chose. Nothing is imported or checked before its first call.
+    """Create the model. Nothing is imported or checked before its first call, except ``extra``.
 
     Raises:
-        OptionsError: ``extra`` holds a key that has an option, or that is not part of the provider's request.
+        OptionsError: ``extra`` has a key that has an option, or that is not part of the provider's request.
     """
     if options.extra:
         from zeus_plugins.models.litellm.extra import check_extra
@@ -38,7 +38,7 @@ def create(options: Options, context: PlanContext) -> LitellmModel:
 
 
 def _profile(options: Options, context: PlanContext) -> ModelProfile:
-    """The profile of this model, which need not be the agent's."""
+    """Return the profile of this model, which may differ from the agent's model."""
     if context.profile.name == options.model:
         return context.profile
     return context.profile_of(options.model)
@@ -56,11 +56,11 @@ class LitellmModel:
     """A model called through ``litellm.acompletion``.
 
     Args:
-        options: what the YAML says.
-        environ: the process environment with ``.env`` beneath it.
-        profile: gives the model's limits and prices.
-        sight: makes what it sees of pictures.
-        dotenv: the names in ``environ`` that only ``.env`` has.
+        options: the options from the YAML.
+        environ: the process environment, with ``.env`` for names that it lacks.
+        profile: returns the model's limits and prices.
+        sight: returns the conversion of pictures for this model.
+        dotenv: the names in ``environ`` that are only in ``.env``.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class LitellmModel:
         return self._options.model
 
     async def check(self) -> None:
-        """See whether a call could be made at all, without making one.
+        """Check, without a call, whether the model can be called.
 
         Raises:
             ModelError: (auth) a key is missing.
@@ -131,9 +131,9 @@ class LitellmModel:
                 error.remedy = refused_key(litellm, self._options, self._environ)
             raise
         if finish_reason == "tool_calls" and not assembly.has_calls:
-            # litellm drops a call without a function from a stream, and nothing of it reaches us but this reason. It
-            # becomes a call without a name, as in an answer that is not streamed, so that the model gets an error for
-            # it. Beside another call it leaves no trace: an index that is left out proves nothing.
+            # litellm drops a call without a function from a stream; only this finish reason reaches us. We make it a
+            # call without a name, as in an answer that is not streamed, so that the model gets an error for it. If the
+            # answer also has a valid call, the dropped one cannot be detected: a missing index proves nothing.
             for piece in assembly.add(delta_of({"tool_calls": [{}]})):
                 yield piece
         if refused:
@@ -148,7 +148,7 @@ class LitellmModel:
 
     @cached_property
     def _max_tokens(self) -> int | None:
-        """The longest answer that the YAML asks for; what a table knows of the model is not sent."""
+        """Return the output limit set in the YAML; the limit in the model tables is not sent."""
         options, profile = self._options, self._profile
         if options.max_tokens is not None or "max_completion_tokens" in options.extra:
             return options.max_tokens
@@ -187,15 +187,15 @@ class LitellmModel:
             "stream_options": {"include_usage": True} if options.stream else None,
         }
         given = {key: value for key, value in arguments.items() if value not in (None, [], {})}
-        # litellm's own retries are off: retrying is the runtime's. One stays that no argument turns off: its HTTP
-        # handler (Anthropic and others, not OpenAI) sends a request again, once, when it is reset before any
-        # response. Its MCP gateway, which it enters for any tools, would need the `mcp` package.
+        # litellm's retries are off, because the runtime retries. One retry cannot be turned off: litellm's HTTP handler
+        # (for Anthropic and others, not OpenAI) repeats a request once if the connection is reset before a response.
+        # litellm calls its MCP gateway for any tools, which would need the `mcp` package.
         return {**given, "num_retries": 0, "max_retries": 0, "_skip_mcp_handler": True}
 
     async def _chunks(
         self, litellm: Any, arguments: Mapping[str, Any]
     ) -> AsyncGenerator[dict[str, Any], None]:
-        """The answer's chunks as plain data: delta, finish_reason, model, usage. Every failure is a ModelError."""
+        """Yield the answer's chunks as plain data: delta, finish_reason, model, usage. All failures are ModelErrors."""
         patience = _Patience(self._options)
         if not self._options.stream:
             yield await self._unstreamed(litellm, arguments, patience)
@@ -213,7 +213,7 @@ class LitellmModel:
     async def _unstreamed(
         self, litellm: Any, arguments: Mapping[str, Any], patience: _Patience
     ) -> dict[str, Any]:
-        """The whole answer, read by litellm, or else from the body that litellm got."""
+        """Return the whole answer, read by litellm or, if that fails, from the response body."""
         from zeus_plugins.models.litellm.reading import whole_answer
 
         bodies: list[Any] = []
@@ -233,7 +233,7 @@ class LitellmModel:
 
 
 async def _streamed(answer: Any, patience: _Patience) -> AsyncGenerator[dict[str, Any], None]:
-    """The pieces of litellm's stream. What goes wrong after the answer has ended cannot undo it: its usage is lost."""
+    """Yield the pieces of litellm's stream. A failure after the end of the answer only loses its usage."""
     from litellm.litellm_core_utils.core_helpers import map_finish_reason
 
     from zeus_plugins.models.litellm.reading import reason_of, usage_of
@@ -260,13 +260,13 @@ async def _streamed(answer: Any, patience: _Patience) -> AsyncGenerator[dict[str
 
 
 def _ending(answer: Any) -> str | None:
-    """How the answer of a stream ended; None before it has."""
+    """Return the finish reason of a stream's answer; None before its end."""
     ending = answer.received_finish_reason or answer.intermittent_finish_reason
     return None if ending is None else str(ending)
 
 
 class _Patience:
-    """How long the provider may still take, in all and in silence."""
+    """The timeouts of one call: for the whole call, and for the silence between pieces."""
 
     def __init__(self, options: Options) -> None:
         from asyncio import get_running_loop
@@ -276,7 +276,7 @@ class _Patience:
         self._end = self._clock() + options.timeout_seconds
 
     async def wait(self, awaitable: Awaitable[Any]) -> Any:
-        """The result; a ModelError (timeout) when it comes too late."""
+        """Return the result, or raise a ModelError (timeout) if it comes too late."""
         import asyncio
 
         from zeus_runtime.plugin.model import ModelError
@@ -324,7 +324,7 @@ def _whole(answer: Any) -> dict[str, Any]:
     from zeus_runtime.plugin.model import ModelError
 
     if not answer.choices:
-        raise ModelError("the provider's answer holds no message", kind="server")
+        raise ModelError("the provider's answer contains no message", kind="server")
     choice = answer.choices[0]
     usage = getattr(answer, "usage", None)
     return {

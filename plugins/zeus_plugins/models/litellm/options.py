@@ -1,4 +1,4 @@
-"""What the YAML says of a litellm model."""
+"""Options of the model component `litellm`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """``{litellm: {model: gpt-5.2, temperature: 0}}``; a plain string as ``model:`` is the name alone."""
+    """``{litellm: {model: gpt-5.2, temperature: 0}}``; a plain string as ``model:`` is only the name."""
 
     model: Annotated[
         str,
         AlsoCalled(("name", "model_name", "id", "provider")),
         Destination(signs=("://", "arn:", "?", "#", "%", "\\")),
-        Doc("The model as litellm names it, with its provider: `openai/gpt-5.2`, `ollama/qwen3`."),
+        Doc("The model's name in litellm, with its provider: `openai/gpt-5.2`, `ollama/qwen3`."),
     ]
     api_key: Annotated[
-        Secret | None, Doc("The provider's key; without it the provider's usual variable is read.")
+        Secret | None, Doc("The provider's key. Default: the value of the provider's usual variable.")
     ] = None
     api_base: Annotated[
         str | None,
@@ -37,16 +37,16 @@ class Options:
         int | None,
         AlsoCalled(("max_output_tokens", "max_completion_tokens")),
         Doc(
-            "The longest answer, in tokens; null: `profiles.models.NAME.max_output_tokens`, if the YAML sets it."
+            "Maximum tokens of an answer; null: `profiles.models.NAME.max_output_tokens`, if the YAML sets it."
         ),
         Minimum(1),
     ] = None
-    timeout_seconds: Annotated[float, Doc("How long one call may take in all."), Minimum(0.001)] = 600.0
+    timeout_seconds: Annotated[float, Doc("How long one whole call may take."), Minimum(0.001)] = 600.0
     idle_seconds: Annotated[
         float,
         Doc(
-            "How long the provider may be silent: before the first piece and between pieces. With `stream: false` an "
-            "answer comes as one piece, so this is how long it may take."
+            "How long the provider may be silent: before the first piece and between pieces. With `stream: false` the "
+            "answer is one piece, so this is the time limit of the answer."
         ),
         Minimum(0.001),
     ] = 300.0
@@ -57,14 +57,14 @@ class Options:
         Mapping[str, Any],
         Destination(signs=("/", "\\", "?", "#")),
         Doc(
-            "Further parameters of the provider's request, as they are: `seed`, `reasoning_effort`, `api_version`, ... "
-            "litellm's own controls (`fallbacks`, `cache`, ...) are refused."
+            "Further parameters of the provider's request, unchanged: `seed`, `reasoning_effort`, `api_version`, ..."
+            " litellm's own controls (`fallbacks`, `cache`, ...) are refused."
         ),
     ] = field(default_factory=dict)
-    stream: Annotated[bool, Doc("Ask for the answer piece by piece; false for servers that cannot.")] = True
+    stream: Annotated[bool, Doc("Stream the answer; false for servers that do not support streaming.")] = True
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """Keys of ``extra`` that control litellm, or that have an option."""
+        """Report keys of ``extra`` that control litellm, or that have an option."""
         if self.extra:
             from zeus_plugins.models.litellm.extra import problems_of
 

@@ -1,4 +1,4 @@
-"""Read a provider's answer: no field is trusted to be there, or to have the type that the API promises."""
+"""Reads a provider's answer defensively: any field may be missing or have another type than documented."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _REASONS: Final = {
     "max_tokens": "length",
     "refusal": "content_filter",
 }
-"""Anthropic's and older words for how an answer ended, in those of chat completions. litellm maps the others."""
+"""Anthropic's and older finish reasons to those of chat completions; litellm maps the others."""
 
 
 def delta_of(holder: Any) -> dict[str, Any]:
-    """A chat-completions message or delta with fields of the right types, without the fields that cannot be read.
+    """Return a chat-completions message or delta that has only the readable fields, with the right types.
 
-    A tool call that cannot be read becomes a call without a name, so that the model gets an error for it.
+    An unreadable tool call becomes a call without a name, so that the model gets an error for it.
     """
     said = holder if isinstance(holder, Mapping) else {}
     fields = _mapping(said.get("provider_specific_fields"))
@@ -42,7 +42,7 @@ def delta_of(holder: Any) -> dict[str, Any]:
 
 
 def whole_delta(message: Any) -> dict[str, Any]:
-    """``delta_of`` a whole message: two calls stay two, even with the same id."""
+    """Return ``delta_of`` a whole message; two calls with the same id stay two calls."""
     delta = delta_of(message)
     return {
         **delta,
@@ -51,15 +51,15 @@ def whole_delta(message: Any) -> dict[str, Any]:
 
 
 def reason_of(value: Any) -> str:
-    """How the answer ended: ``stop``, ``tool_calls``, ``length``, ``content_filter`` or the provider's own word."""
+    """Return the finish reason: ``stop``, ``tool_calls``, ``length``, ``content_filter`` or the provider's word."""
     reason = value if isinstance(value, str) else ""
     return _REASONS.get(reason, reason)
 
 
 def usage_of(reports: Iterable[Any]) -> Usage | None:
-    """What the provider counted; None where a number is none.
+    """Return the usage that the provider reports; None if a number is invalid.
 
-    Reports within one stream are cumulative, so the greatest of each number is the last.
+    Reports within one stream are cumulative, so the greatest value of each number is the last one.
 
     Args:
         reports: objects or mappings with the fields of a chat-completions usage.
@@ -83,7 +83,7 @@ def usage_of(reports: Iterable[Any]) -> Usage | None:
 
 
 def whole_answer(raw: Any) -> dict[str, Any] | None:
-    """An answer that litellm could not read, from the body that it got; None where it holds no message.
+    """Read an answer that litellm could not read from the response body; None if the body has no message.
 
     Args:
         raw: the body as JSON text, in the form of chat completions or of Anthropic's messages.
@@ -115,7 +115,7 @@ def whole_answer(raw: Any) -> dict[str, Any] | None:
 
 
 def _from_anthropic(blocks: Sequence[Any]) -> dict[str, Any]:
-    """Anthropic's content blocks as a chat-completions message."""
+    """Convert Anthropic's content blocks to a chat-completions message."""
     known = [_mapping(block) for block in blocks]
     return {
         "content": "".join(_text(each.get("text")) for each in known if each.get("type") == "text"),
@@ -129,7 +129,7 @@ def _from_anthropic(blocks: Sequence[Any]) -> dict[str, Any]:
 
 
 def unreadable(error: BaseException) -> ModelError | None:
-    """The error that says so, where litellm failed on what the provider sent and not on the way there; else None."""
+    """Return an error if litellm failed to parse the provider's response; None if the request itself failed."""
     if getattr(error, "status_code", None) not in (None, 500):
         return None
     causes = list(_causes(error))
@@ -149,7 +149,7 @@ _ON_THE_WAY: Final = frozenset(
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """``error`` and all that it was made from."""
+    """Yield ``error`` and all its causes."""
     waiting, seen = [error], set[int]()
     while waiting:
         each = waiting.pop()
@@ -189,7 +189,7 @@ def _arguments(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """A text, or the texts of content blocks."""
+    """Return a text, or the joined texts of content blocks."""
     if isinstance(value, list):
         return "".join(_text(_mapping(block).get("text")) for block in value)
     return value if isinstance(value, str) else ""
@@ -212,7 +212,7 @@ def _get(holder: Any, name: str) -> Any:
 
 
 def _count(value: Any) -> int | None:
-    """A number of tokens; 0 for a missing value, None for an invalid one."""
+    """Return a number of tokens; 0 for a missing value, None for an invalid one."""
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:

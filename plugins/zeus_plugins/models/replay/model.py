@@ -1,4 +1,4 @@
-"""A recorded run played back: every request gets the answer recorded for it, or a clear error."""
+"""Replays a recorded run: every request gets the answer recorded for it, or a clear error."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 
 def create(options: Options, context: PlanContext) -> ReplayModel:
-    """The model the YAML chose.
+    """Create the model.
 
     Raises:
-        CassetteError: there is no such cassette, or the file is none.
+        CassetteError: the file does not exist, or is not a cassette.
     """
     return ReplayModel(context.directory / options.cassette, options)
 
 
 class ReplayModel:
-    """Plays a cassette. It keeps no place: the conversation itself says which call comes.
+    """Replays a cassette. It keeps no position: the conversation determines the recorded call.
 
     Args:
         path: the cassette.
-        options: what the YAML says.
+        options: the options from the YAML.
     """
 
     def __init__(self, path: Path, options: Options) -> None:

@@ -1,4 +1,4 @@
-"""What the YAML says of a replayed run."""
+"""Options of the model component `replay`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Options:
     match: Annotated[
         Literal["messages", "strict", "order"],
         Doc(
-            "What must be as recorded: the conversation and the tools' names (`messages`); the system prompt, the "
-            "tools' schemas and the settings too (`strict`); only the sequence of the calls (`order`)."
+            "The parts of a request that must equal the recording: the conversation and the tools' names (`messages`); "
+            "also the system prompt, the tools' schemas and the settings (`strict`); only the order of calls (`order`)."
         ),
     ] = "messages"
     pause_seconds: Annotated[float, Doc("Pause before each streamed piece."), Minimum(0)] = 0.0
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """A cassette that is not there."""
+        """Report a cassette that does not exist."""
         yield from around.missing_file(
             self.cassette, ("cassette",), "Record one with `zeus run --record FILE`, or correct the path"
         )

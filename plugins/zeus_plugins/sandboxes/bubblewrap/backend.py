@@ -1,4 +1,4 @@
-"""Linux namespaces, one set for each program, over a folder of files for each session."""
+"""Runs each program in new Linux namespaces, with a folder of files for each session."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Bubblewrap:
     """Runs programs in namespaces.
 
     Args:
-        options: as the YAML has them.
-        directory: what relative paths start at.
-        environ: where the program ``bwrap`` is looked for (``PATH``).
+        options: the options from the YAML.
+        directory: the base of relative paths.
+        environ: the environment with the ``PATH`` to find ``bwrap``.
     """
 
     def __init__(self, options: Options, directory: Path, environ: Mapping[str, str]) -> None:
@@ -58,7 +58,7 @@ class Bubblewrap:
 
     @property
     def root(self) -> SandboxRoot:
-        """What programs see as ``/``."""
+        """The file system that programs see as ``/``."""
         wanted = self._options.python
         if self._rootfs is not None:
             inside = wanted or "/usr/bin/python3"
@@ -94,24 +94,24 @@ class Bubblewrap:
 
 
 def sandboxes(options: Options, directory: Path, environ: Mapping[str, str]) -> SandboxSessions:
-    """The backend, with arguments as ``Bubblewrap`` has them."""
+    """Create the backend; the arguments are those of ``Bubblewrap``."""
     contained = Bubblewrap(options, directory, environ)
     return folder_sandboxes(contained, directory / options.folder, keep_days=options.keep_days)
 
 
 def create(options: Options, context: PlanContext) -> SandboxSessions:
-    """The backend of the config.
+    """Create the backend for the config.
 
     Raises:
-        OptionsError: the rootfs or the Python that the YAML names is not there, or may not be shown.
+        OptionsError: the rootfs or the Python in the YAML does not exist, or programs may not see it.
         LinkedFolderError: the folder is in ``.zeus``, and a link leads there.
     """
     if options.rootfs is not None:
         _require_shown(context, context.directory / options.rootfs, "rootfs")
         if not _has(context.directory / options.rootfs, "bin/sh"):
             raise OptionsError(
-                f"bubblewrap: the rootfs {options.rootfs} is no folder with a bin/sh in it",
-                remedy="A relative path starts at the working directory.",
+                f"bubblewrap: the rootfs {options.rootfs} is not a folder that contains bin/sh",
+                remedy="Correct the path; it is relative to the working directory.",
                 where="rootfs",
             )
     elif options.python is not None:
@@ -127,7 +127,7 @@ def _require_shown(context: PlanContext, folder: Path, option: str) -> None:
     if reason is not None:
         raise OptionsError(
             f"bubblewrap: programs may not see {folder}: {reason}",
-            remedy="Name a folder that has nothing to do with the project or with Zeus.",
+            remedy="Choose a folder that is outside of the project and of Zeus's folders.",
             where=option,
         )
 
@@ -142,7 +142,7 @@ def _need_python(wanted: str) -> None:
     if host_root(wanted).python != str(Path(wanted).resolve()):
         raise OptionsError(
             f"bubblewrap: the Python {wanted} cannot be shown to programs without other files",
-            remedy="Name one below /usr, or one in the folder bin of a prefix that holds nothing else.",
+            remedy="Choose one below /usr, or one in the folder bin of a prefix that contains nothing else.",
             where="python",
         )
 

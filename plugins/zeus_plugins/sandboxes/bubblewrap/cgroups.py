@@ -1,7 +1,7 @@
-"""A control group for one sandbox, where this process may make one: the kernel then counts all memory, sockets too.
+"""Creates a control group for a sandbox, if this process may; the kernel then counts all memory, including sockets.
 
-Only cgroup v2, and only below a group that was delegated to this user (a systemd user slice, root on the host) with its
-controllers ``memory`` and ``pids`` on. Nothing else on the machine is moved or switched on for it. Source:
+This works only with cgroup v2, below a group that was delegated to this user (a systemd user slice, root on the host)
+and has the controllers ``memory`` and ``pids`` enabled. It moves no other processes and enables no controllers. Source:
 Documentation/admin-guide/cgroup-v2.rst.
 """
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 NO_GROUP: Final = (
     "no control group is delegated to this user, so memory and socket buffers are not limited by the kernel:"
-    " Zeus looks at them every 50 ms and counts each local socket as full"
+    " Zeus checks them every 50 ms and counts each local socket as full"
 )
 _CONTROLLERS: Final = {"memory", "pids"}
 _OWN_BYTES: Final = 16 * 2**20
-"""What bubblewrap and the kernel's tables for the sandbox take."""
+"""Memory for bubblewrap and for the kernel's tables of the sandbox."""
 _OWN_PROCESSES: Final = 4
-"""Bubblewrap's, and the shell that waits."""
+"""Processes besides the program's: bubblewrap and the waiting shell."""
 _TRIES: Final = 100
 _NUMBERS: Final = itertools.count()
 
 
 def delegated_group(proc: Path = Path("/proc/self")) -> Path | None:
-    """The nearest group around this process in which it may make limited ones; None if there is none.
+    """Return the nearest group around this process in which it may create limited groups; None if there is none.
 
     Args:
         proc: this process's folder in ``/proc``.
@@ -57,7 +57,7 @@ def delegated_group(proc: Path = Path("/proc/self")) -> Path | None:
 
 
 def _can_hold(group: Path) -> bool:
-    """Whether a limited group may be made here, and processes moved into it."""
+    """Whether this process may create a limited group here and move processes into it."""
     try:
         passed_on = set((group / "cgroup.subtree_control").read_text().split())
     except OSError:
@@ -68,21 +68,21 @@ def _can_hold(group: Path) -> bool:
 
 
 class Group:
-    """The group of one sandbox.
+    """The control group of one sandbox.
 
     Args:
-        parent: as ``delegated_group`` gives it.
-        limits: what is allowed.
+        parent: the result of ``delegated_group``.
+        limits: the limits of the sandbox.
 
     Raises:
-        OSError: the kernel refuses it.
+        OSError: the kernel refused it.
     """
 
     def __init__(self, parent: Path, limits: SandboxLimits) -> None:
         self.folder = parent / f"zeus-sandbox-{os.getpid()}-{next(_NUMBERS)}"
         self.folder.mkdir()
         try:
-            # What it writes to its file systems in memory counts as its memory: two of them and a quarter.
+            # Files in the sandbox's file systems in memory count as its memory: two of them, plus a quarter.
             memory = limits.memory_bytes + limits.disk_bytes * 9 // 4 + _OWN_BYTES
             self._write("memory.max", memory)
             self._write("pids.max", limits.processes + _OWN_PROCESSES)
@@ -94,23 +94,21 @@ class Group:
             raise
 
     def add(self, pids: Iterable[int]) -> None:
-        """Move processes into it; those that they make from now on are in it too."""
+        """Move processes into the group; processes that they start from now on belong to it too."""
         for pid in pids:
             self._write("cgroup.procs", pid)
 
     @property
     def ran_out_of_memory(self) -> bool:
-        """Whether the kernel ended it because of its memory."""
+        """Whether the kernel killed processes of the group because of its memory."""
         with suppress(OSError, ValueError):
             events = dict(line.split() for line in (self.folder / "memory.events").read_text().splitlines())
             return int(events.get("oom_kill", 0)) > 0
         return False
 
     def close(self) -> None:
-        """End what is in it, and remove it."""
-        with suppress(
-            OSError
-        ):  # a kernel before 5.14; what is in it has ended with the sandbox's first process
+        """Kill the processes in the group, and remove it."""
+        with suppress(OSError):  # a kernel before 5.14; the processes died with the sandbox's first process
             self._write("cgroup.kill", 1)
         for _ in range(_TRIES):
             try:
@@ -123,7 +121,7 @@ class Group:
                 return
 
     def _write(self, name: str, value: int) -> None:
-        # Not created: a file that the kernel does not have is not there.
+        # Opened without creating it: if the kernel lacks the file, that is an error.
         descriptor = os.open(self.folder / name, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
         try:
             os.write(descriptor, str(value).encode())

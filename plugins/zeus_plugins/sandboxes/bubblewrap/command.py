@@ -1,7 +1,8 @@
-"""The command line that puts a program into namespaces, and the shell that waits in front of it.
+"""The command line that runs a program in namespaces, and the shell that waits before the program starts.
 
-The shell says that the sandbox stands, waits until the program's files are there, sets the limits that a process can
-have, which must happen inside the user namespace to count only what is in it, and becomes the program.
+The shell reports that the sandbox is ready, and waits until the program's files are there. Then it sets the limits of a
+process and becomes the program. The limits must be set inside the user namespace, so that they count only its
+processes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from zeus_plugins.sandboxes.bubblewrap.identity import Identity
 from zeus_runtime.plugin.sandbox import WORKING_FOLDER, SandboxLimits
 
 FOLDERS: Final = (WORKING_FOLDER, "/tmp", "/dev/shm")
-"""What programs can write to; each is a file system in memory of its own."""
+"""The folders that programs can write to; each is a separate file system in memory."""
 
 READY: Final = b"+"
 FAILED: Final = 125
@@ -48,13 +49,13 @@ _BLOCK: Final = 512
 
 @dataclass(frozen=True)
 class SandboxRoot:
-    """What programs see as ``/``.
+    """The file system that programs see as ``/``.
 
     Args:
         rootfs: a folder; None for the host's ``/usr``.
-        python: the interpreter, as programs call it; None where there is none.
-        prefix: the host folder that holds it, where that is not below ``/usr``. It has the same path inside, because
-            an interpreter may have been linked to its library by that path.
+        python: the interpreter's path for programs; None if there is no interpreter.
+        prefix: the host folder with the interpreter, if that is not below ``/usr``. It has the same path inside,
+            because the interpreter may be linked to its library by that path.
     """
 
     rootfs: Path | None
@@ -71,11 +72,11 @@ def arguments_of(
     filter_fd: int,
     status_fd: int,
 ) -> list[str]:
-    """Bubblewrap's own arguments; they go through a file, since programs can read the command line.
+    """Return bubblewrap's arguments; they are passed in a file, because programs can read the command line.
 
     Args:
         filter_fd: the system call filter, open for reading.
-        status_fd: where bubblewrap writes what it started and how it ended.
+        status_fd: bubblewrap writes the first process and its exit code here.
     """
     return [
         *_namespaces(identity),
@@ -87,7 +88,7 @@ def arguments_of(
 
 
 def waiting(identity: Identity, limits: SandboxLimits, arguments: Sequence[str]) -> list[str]:
-    """The shell that becomes the program ``arguments`` once its standard input gives it a line."""
+    """Return the shell command that becomes the program ``arguments`` after a line on its standard input."""
     most = most_of_each(limits)
     limited = _LIMITS.format(
         processes=most[resource.RLIMIT_NPROC],
@@ -97,12 +98,12 @@ def waiting(identity: Identity, limits: SandboxLimits, arguments: Sequence[str])
     )
     if not identity.changed:
         return [*_shell(_GATE + limited), *arguments]
-    # Who waits is still this process's own user, who alone may set a limit from outside.
+    # The waiting shell still runs as this process's user, the only one that may set a limit from outside.
     return [*_shell(_GATE + 'exec "$@"'), *_dropping(identity), *_shell(limited), *arguments]
 
 
 def most_of_each(limits: SandboxLimits) -> Mapping[int, int]:
-    """The ``RLIMIT_*`` of a process in the sandbox."""
+    """Return the ``RLIMIT_*`` values of a process in the sandbox."""
     return {
         resource.RLIMIT_NPROC: limits.processes + 2,
         resource.RLIMIT_DATA: limits.memory_bytes,
@@ -128,7 +129,7 @@ def _namespaces(identity: Identity) -> Sequence[str]:
 
 
 def _dropping(identity: Identity) -> Sequence[str]:
-    """The command that root's programs start with: it gives up being root."""
+    """Return the command that drops root's privileges before a program of root starts."""
     user = str(identity.uid)
     return (
         *("/usr/bin/setpriv", "--reuid", user, "--regid", user, "--clear-groups"),
@@ -164,7 +165,7 @@ def _file_systems(root: SandboxRoot, limits: SandboxLimits) -> Iterator[str]:
             for name in ("python", "python3"):
                 yield from ("--symlink", str(root.python), f"{_NAMES}/{name}")
     yield from ("--proc", "/proc", "--dev", "/dev")
-    # It reads as zeros too, and cannot be mapped: mapped and shared, zeros are memory that nothing counts.
+    # This also reads as zeros, but cannot be mapped: shared mappings of /dev/zero are memory that no limit counts.
     yield from ("--dev-bind", "/dev/full", "/dev/zero")
     for folder in FOLDERS:
         size = max(limits.disk_bytes if folder != "/dev/shm" else limits.disk_bytes // 4, 4096)

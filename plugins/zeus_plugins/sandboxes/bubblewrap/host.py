@@ -1,4 +1,4 @@
-"""Whether this machine can make sandboxes, and what programs in them see of it."""
+"""Checks whether this machine can create sandboxes, and decides what programs in them see of it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PROBE_SECONDS: Final = 10
 
 
 def check_system() -> None:
-    """Whether its kernel is one that sandboxes are made on.
+    """Check that this machine's kernel and architecture are supported.
 
     Raises:
-        SandboxUnavailableError: it is not.
+        SandboxUnavailableError: they are not.
     """
     if sys.platform != "linux":
         raise SandboxUnavailableError(
@@ -34,13 +34,13 @@ def check_system() -> None:
 
 
 def host_root(wanted: str | None) -> SandboxRoot:
-    """The host's ``/usr`` as programs see it, with a Python if there is one that can be shown.
+    """Return the host's ``/usr`` as the root for programs, with a Python if one can be shown.
 
-    A Python outside of ``/usr`` is shown by its prefix, read-only; nothing else of the folders above it is. One whose
-    prefix holds more than a Python, such as a home folder, is not shown.
+    A Python outside of ``/usr`` is shown with its prefix, read-only; other files in the folders above are hidden. It is
+    not shown if its prefix contains more than a Python, such as a home folder.
 
     Args:
-        wanted: an interpreter on the host; None for the one this runs on.
+        wanted: an interpreter on the host; None for the running one.
     """
     own = Path(wanted or getattr(sys, "_base_executable", None) or sys.executable).resolve()
     if own.is_file():
@@ -60,10 +60,10 @@ def _can_be_shown(prefix: Path) -> bool:
 
 
 def probe(bwrap: str) -> None:
-    """Whether a sandbox can be made: the cheapest one that has every namespace.
+    """Try to create a minimal sandbox with every namespace.
 
     Raises:
-        SandboxUnavailableError: it cannot, in bubblewrap's own words.
+        SandboxUnavailableError: that failed; the message is bubblewrap's.
     """
     spaces = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
     remedy = (
@@ -75,7 +75,7 @@ def probe(bwrap: str) -> None:
             spaces += ["--unshare-user", "--disable-userns"]
         elif not Path("/usr/bin/setpriv").exists():
             raise SandboxUnavailableError(
-                "root needs /usr/bin/setpriv to run programs as somebody else",
+                "root needs /usr/bin/setpriv to run programs as another user",
                 remedy="Install util-linux, or run Zeus as an ordinary user.",
             )
         done = subprocess.run(

@@ -1,8 +1,8 @@
-"""Who programs run as: never root, and nobody else's uid.
+"""Chooses the uid of programs: never root, and never another account's uid.
 
-An ordinary user's programs run in a user namespace of their own, whose count of processes is its own too. Root's run
-under a uid that no account has and that is drawn anew for each run, because the limit of processes does not hold for
-root, and because a user namespace would map to root again.
+An ordinary user's programs run in a new user namespace, which has a separate count of processes. Root's programs run
+under a random uid that no account has, because the limit of processes does not apply to root, and because a user
+namespace would map to root again.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Final
 _INSIDE: Final = 1000
 _FULL: Final = 4_294_967_295
 _UNUSED: Final = range(2_000_000_000, 2_100_000_000)
-"""Above what distributions, systemd and container engines hand out, below the signed limit of some file systems."""
+"""Above the uids that distributions, systemd and container engines use; below the signed limit of some file systems."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Whom a program runs as.
+    """The user that a program runs as.
 
     Args:
-        uid: the number it has inside.
-        changed: whether the files given to it must be handed to that uid, since root makes them.
+        uid: its number inside the sandbox.
+        changed: whether the program's files must be given to that uid, because root creates them.
     """
 
     uid: int
@@ -33,10 +33,10 @@ class Identity:
 
 
 def fresh_identity() -> Identity:
-    """An identity for one run.
+    """Return an identity for one run.
 
     Raises:
-        LookupError: this root has no other uid to give.
+        LookupError: no other uid is mapped for this root.
     """
     if os.geteuid() != 0:
         return Identity(_INSIDE, changed=False)
@@ -50,5 +50,5 @@ def _drawn(mapped: list[tuple[int, int]]) -> int:
         return _UNUSED.start + secrets.randbelow(len(_UNUSED))
     if count < 100:
         raise LookupError("root has no other uid here")
-    # The last of the range: the first are the accounts of the container.
+    # From the end of the range: the first uids are the container's accounts.
     return first + count - 1 - secrets.randbelow(min(count // 2, 10_000))

@@ -1,4 +1,4 @@
-"""What the YAML can say of the bubblewrap sandbox."""
+"""Options of the sandbox component `bubblewrap`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from zeus_runtime.plugin import Doc, Executes, Minimum, dataclass
 
 @dataclass(frozen=True)
 class Options:
-    """Options of ``bubblewrap``. Relative paths start at the working directory."""
+    """Options of ``bubblewrap``. Paths are relative to the working directory."""
 
-    folder: Annotated[
-        str, Executes(), Doc("Where each session's files are kept, in a folder of its own.")
-    ] = ".zeus/sandboxes"
+    folder: Annotated[str, Executes(), Doc("The folder with a subfolder for each session's files.")] = (
+        ".zeus/sandboxes"
+    )
     keep_days: Annotated[
         float | None,
-        Doc("Files of sessions that ran no program for longer are removed; null keeps any age."),
+        Doc("Files of sessions that ran no program for this many days are removed; null: never."),
         Minimum(0),
     ] = 30
     rootfs: Annotated[
@@ -24,7 +24,7 @@ class Options:
         Executes(),
         Doc(
             "A folder that programs see as /, read-only; it needs /bin/sh, and may not be in or around the workspace. "
-            "null: the host's /usr and what programs of it need."
+            "null: the host's /usr and the files that its programs need."
         ),
     ] = None
     python: Annotated[

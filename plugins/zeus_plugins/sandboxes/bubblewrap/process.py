@@ -1,4 +1,4 @@
-"""One program in namespaces, from the first process to the death of the last."""
+"""Runs one program in namespaces, from the start of its first process to the death of its last."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _DEATH_MILLISECONDS: Final = 10_000
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program ended: as ``Outcome``, without the files."""
+    """How a program ended: like ``Outcome``, without the files."""
 
     exit_code: int
     killed_by: SandboxLimit | None
@@ -48,17 +48,17 @@ class Ended:
 
 
 class Standing:
-    """A sandbox that stands, with its file systems open and its program not yet started.
+    """A sandbox that is ready: its file systems are open, and its program is not yet started.
 
     Args:
         process: bubblewrap.
-        first: the first process in it, by the host's number.
-        handle: a pidfd of it.
-        folders: the open file systems that the program will write to, as ``FOLDERS``.
-        gate: what lets the program start.
-        output: where it will write.
-        status: where bubblewrap says how it ended.
-        group: the control group that it is in; None where none can be made.
+        first: the host's pid of the first process in the sandbox.
+        handle: a pidfd of that process.
+        folders: the open file systems that the program will write to, in the order of ``FOLDERS``.
+        gate: a line on this socket starts the program.
+        output: the program's output.
+        status: bubblewrap's report of how the program ended.
+        group: the sandbox's control group; None if none can be created.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class Standing:
         self._status = status
 
     async def run(self, limits: SandboxLimits, on_output: Callable[[bytes], None] | None) -> Ended:
-        """Start the program and return when nothing of it lives any more.
+        """Start the program and return when all its processes are dead.
 
         Raises:
-            SandboxError: it could not be started.
+            SandboxError: the program could not be started.
         """
         loop = asyncio.get_running_loop()
         watch = _Watch(self._output, limits, on_output, self.kill)
@@ -119,11 +119,11 @@ class Standing:
         return Ended(code if code is not None else 128 + signal.SIGKILL, killed_by, kept, seconds)
 
     def kill(self) -> None:
-        """End every process of the sandbox: they die with the first."""
+        """Kill all processes of the sandbox: they die with the first one."""
         _die(self._handle)
 
     def _exit_code(self) -> int | None:
-        """The program's, as bubblewrap reports it; None when it was killed before it could."""
+        """The program's exit code as bubblewrap reports it; None if bubblewrap was killed before its report."""
         self._process.wait()
         with suppress(BlockingIOError):
             os.set_blocking(self._status, False)
@@ -136,13 +136,13 @@ class Standing:
 
 
 class _Watch:
-    """What a running program writes, and whether and why it was ended.
+    """Collects a running program's output, and kills the program if it exceeds a limit.
 
     Args:
-        output: the descriptor that it writes to, not blocking.
-        limits: what it may use.
-        on_output: called with what it writes, as it comes.
-        kill: ends it.
+        output: the non-blocking descriptor of the program's output.
+        limits: the program's limits.
+        on_output: called with each piece of output.
+        kill: kills the program.
     """
 
     def __init__(
@@ -161,13 +161,13 @@ class _Watch:
         self._kill = kill
 
     def stop(self, limit: SandboxLimit) -> None:
-        """End the program because of a limit, unless it has ended."""
+        """Kill the program because of a limit, unless it has already ended."""
         if self.killed_by is None and not self.ended.done():
             self.killed_by = limit
             self._kill()
 
     def collect(self) -> None:
-        """Take what it has written; more than it may ends it."""
+        """Read the output so far; kill the program if it is too long."""
         try:
             data = os.read(self._output, _CHUNK)
         except BlockingIOError:
@@ -183,14 +183,14 @@ class _Watch:
             self.stop("output")
 
     def collect_rest(self) -> None:
-        """Take what it had written when it ended."""
+        """Read the rest of the output after the program's end."""
         last = -1
         while last < len(self.kept) < self._most:
             last = len(self.kept)
             self.collect()
 
     def end(self) -> None:
-        """Take note that its first process has ended, and so all of it."""
+        """Note that the first process has ended, and with it all others."""
         if not self.ended.done():
             self.ended.set_result(None)
 
@@ -205,12 +205,12 @@ async def standing(
     *,
     filter_program: bytes,
 ) -> AsyncIterator[Standing]:
-    """A sandbox for one program; it is gone with all its processes when the block ends.
+    """Create a sandbox for one program; it is removed with all its processes when the block ends.
 
-    It is started in the calling thread: it dies with the thread that started it.
+    It is started in the calling thread, because it dies with the thread that started it.
 
     Raises:
-        SandboxError: bubblewrap cannot make it, with its own words.
+        SandboxError: bubblewrap could not create it; the message is bubblewrap's.
     """
     with ExitStack() as stack:
         group = _group(stack, limits)
@@ -257,7 +257,7 @@ async def standing(
 
 
 def _group(stack: ExitStack, limits: SandboxLimits) -> Group | None:
-    """A control group that goes when the sandbox has gone; None where none can be made: then it is looked at alone."""
+    """Create a control group that is removed after the sandbox; None if impossible, so that only checks limit it."""
     parent = delegated_group()
     if parent is None:
         return None
@@ -318,14 +318,14 @@ async def _first_process(gate: socket.socket, output: IO[bytes], status: IO[byte
 
 
 def _limit(first: int, limits: SandboxLimits) -> None:
-    """Set the limits that the waiting shell cannot set itself, which what it becomes has too.
+    """Set the limits that the waiting shell cannot set itself; the program inherits them.
 
-    No crash is handed to the host's core_pattern, which runs as the host's root: of all limits only 1 byte stops one
-    that is a command (fs/coredump.c). And the first process, bubblewrap's own, may do no more than the program: where
-    both are of one user, as an ordinary user's are, the program can write into its memory.
+    Crashes must not start the host's core_pattern command, which runs as the host's root: only a limit of exactly 1
+    byte prevents that (fs/coredump.c). The first process, which is bubblewrap's, gets the program's limits too. If both
+    run as one user, as for an ordinary user, the program can write into bubblewrap's memory.
 
     Raises:
-        SandboxError: a limit cannot be set.
+        SandboxError: a limit could not be set.
     """
     try:
         for which, most in most_of_each(limits).items():
@@ -345,7 +345,7 @@ def _die(handle: int) -> None:
 
 
 def _reap(process: subprocess.Popen[bytes]) -> None:
-    # A child that it made only now does not know yet that it dies with it; it is still of its group.
+    # A child that bubblewrap started only now is not yet set to die with it, but is still in its process group.
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -357,7 +357,7 @@ def _pipe(stack: ExitStack) -> tuple[IO[bytes], IO[bytes]]:
 
 
 def _memory(stack: ExitStack, data: bytes) -> int:
-    """A descriptor that reads ``data``."""
+    """Return a descriptor from which ``data`` can be read."""
     descriptor = os.memfd_create("zeus")
     stack.callback(os.close, descriptor)
     os.write(descriptor, data)

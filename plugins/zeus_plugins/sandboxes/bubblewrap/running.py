@@ -1,4 +1,4 @@
-"""One program over a folder: files in, the program in namespaces of its own, files out."""
+"""Runs one program on a folder: copies files in, runs the program in new namespaces, copies files out."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ async def run(
     limits: SandboxLimits,
     on_output: Callable[[bytes], None] | None,
 ) -> Outcome:
-    """Run a program over ``folder`` in namespaces that are made for it and gone when this returns or is cancelled.
+    """Run a program on ``folder`` in new namespaces, which are removed when this returns or is cancelled.
 
     Raises:
-        SandboxError: it could not be run.
+        SandboxError: the program could not be run.
     """
     identity = fresh_identity()
     owner = identity.uid if identity.changed else None
@@ -55,7 +55,7 @@ def _put_own(scratch: int, program: Program, owner: int | None) -> None:
         put_files(scratch, program.files, owner)
     except OSError as error:
         raise SandboxError(
-            f"the program's own files cannot be put into the sandbox: {error.strerror}",
+            f"the program's files cannot be copied into the sandbox: {error.strerror}",
             remedy="Raise disk_mb.",
         ) from None
 
@@ -65,12 +65,12 @@ def _staged_in(kept: int, work: int, owner: int | None, limits: SandboxLimits) -
         staged = copy_in(kept, work, owner)
     except OSError as error:
         raise SandboxError(
-            f"the session's files cannot be put into the sandbox: {error.strerror}",
+            f"the session's files cannot be copied into the sandbox: {error.strerror}",
             remedy="Remove some of them, or raise disk_mb.",
         ) from None
     if len(staged.files) + len(staged.folders) > limits.files:
         raise SandboxError(
-            f"the session's files cannot be put into the sandbox: it has more than {limits.files:,} files",
+            f"the session's files cannot be copied into the sandbox: it has more than {limits.files:,} files",
             remedy="Remove some of them, or raise max_files.",
         )
     return staged

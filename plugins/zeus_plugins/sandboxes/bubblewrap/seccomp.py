@@ -1,7 +1,7 @@
-"""The system call filter as a classic BPF program, the form that the kernel and ``bwrap --seccomp`` take.
+"""Assembles the system call filter as a classic BPF program, the form for the kernel and ``bwrap --seccomp``.
 
-An assembler of one page instead of libseccomp, whose Python bindings need a native library that is not everywhere: the
-filter is a list of numbers and six calls whose arguments matter. Sources: seccomp(2), <linux/filter.h>,
+This assembler replaces libseccomp, whose Python bindings need a native library that is not available everywhere. The
+filter is short: a list of numbers, and six calls whose arguments matter. Sources: seccomp(2), <linux/filter.h>,
 <linux/seccomp.h>.
 """
 
@@ -49,10 +49,10 @@ Instruction = tuple[int, int, int, int]
 
 
 def filter_program(machine: str) -> bytes:
-    """The filter for ``platform.machine()``, as an array of ``struct sock_filter``.
+    """Return the filter for ``platform.machine()``, as an array of ``struct sock_filter``.
 
     Raises:
-        KeyError: no numbers are known for the architecture.
+        KeyError: the numbers of the architecture's system calls are not known.
     """
     return b"".join(struct.pack("=HBBI", *each) for each in _instructions(MACHINES[machine]))
 
@@ -62,7 +62,7 @@ def _instructions(machine: Architecture) -> Iterator[Instruction]:
     yield _EQUAL, 1, 0, machine.audit
     yield _RETURN, 0, 0, _KILL
     yield _LOAD, 0, 0, _NUMBER
-    # Above it are the calls of later kernels and, on x86-64, those of the x32 convention.
+    # Higher numbers are calls of later kernels and, on x86-64, of the x32 convention.
     yield _GREATER, 0, 1, NEWEST
     yield _refusal(errno.ENOSYS)
     for table, error in ((FORBIDDEN, errno.EPERM), (ABSENT, errno.ENOSYS)):
@@ -83,7 +83,7 @@ def _instructions(machine: Architecture) -> Iterator[Instruction]:
 def _with_argument(
     name: str, machine: Architecture, argument: int, then: Sequence[Instruction]
 ) -> Iterator[Instruction]:
-    """``then`` with the low half of one argument of the call ``name``; ``then`` ends in a return."""
+    """For the call ``name``, load the low half of an argument and run ``then``, which ends in a return."""
     yield _EQUAL, 0, len(then) + 1, LOOKED_INTO[name][machine.column]
     yield _LOAD, 0, 0, _ARGUMENTS + 8 * argument
     yield from then
@@ -104,7 +104,7 @@ def _none_of(values: Sequence[int], error: int) -> Sequence[Instruction]:
 
 
 def _only_plain_sockets() -> Sequence[Instruction]:
-    """Of the families, and of the internet only TCP and UDP: the host's kernel loads its modules for others."""
+    """Allow only some families, and of the internet only TCP and UDP: others would load modules into the kernel."""
     return (
         *((_EQUAL, 12, 0, _UNIX), (_EQUAL, 1, 0, _INET), (_EQUAL, 0, 9, _INET6)),
         *((_LOAD, 0, 0, _ARGUMENTS + 8), (_MASK, 0, 0, _TYPE)),
@@ -117,7 +117,7 @@ def _only_plain_sockets() -> Sequence[Instruction]:
 
 
 def _only_memory_that_is_counted() -> Sequence[Instruction]:
-    """Not shared without a file, where it stays whole while a page is mapped; no pages that were put by for others."""
+    """Refuse shared memory without a file, which stays complete while one page is mapped, and reserved huge pages."""
     return (
         *((_BITS, 0, 1, _MAP_HUGETLB), _refusal(errno.ENOMEM)),
         *((_BITS, 0, 2, _MAP_ANONYMOUS), (_BITS, 0, 1, _MAP_SHARED), _refusal(errno.EPERM)),

@@ -1,8 +1,8 @@
-"""Files carried between a session's folder on disk and the file system in memory that a program works in.
+"""Copies files between a session's folder on disk and the file system in memory that a program works in.
 
-A program never sees the disk: it gets copies, and what it changed is copied back when nothing of it lives any more. So
-what it writes is limited by the size of that file system, a link cannot lead the host out of it, and a program that is
-killed leaves the session's folder whole. Everything goes through descriptors of open folders and follows no link.
+A program never sees the disk: it gets copies, and its changes are copied back after all its processes are dead. So the
+size of that file system limits what the program writes, a link cannot lead the host out of it, and a killed program
+leaves the session's folder intact. All operations use descriptors of open folders and follow no links.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ _MAX_DEPTH: Final = 64
 _MAX_LOST: Final = 20
 _TOO_MANY: Final = "too many files"
 _TEMPORARY: Final = re.compile(r"\.[0-9a-f]{16}\.zeus-tmp")
-"""What is left of a file whose writer was killed, here or over SFTP."""
+"""The remains of a file whose writer was killed, here or over SFTP."""
 
 Mark: TypeAlias = tuple[int, ...]
-"""What tells that a file is still the one that was put there; the change time cannot be set by a program."""
+"""Identifies an unchanged file; a program cannot set the change time."""
 
 
 @dataclass
 class Staged:
-    """What was put into a sandbox, by path: folders, and the marks of files and links."""
+    """The files copied into a sandbox, by path: folders, and the marks of files and links."""
 
     folders: set[str] = field(default_factory=set)
     files: dict[str, Mark] = field(default_factory=dict)
 
 
 def copy_in(source: int, target: int, owner: int | None) -> Staged:
-    """Put everything below the folder ``source`` into the folder ``target``.
+    """Copy everything below the folder ``source`` into the folder ``target``.
 
     Args:
-        owner: whom it is given to; None leaves it to whoever this process is.
+        owner: the uid that gets the copies; None for this process's user.
 
     Raises:
-        OSError: it does not fit, or cannot be read.
+        OSError: the files do not fit, or cannot be read.
     """
     staged = Staged()
     _in(source, target, owner, "", staged)
@@ -85,12 +85,12 @@ def _in(source: int, target: int, owner: int | None, prefix: str, staged: Staged
 
 @dataclass
 class _Out:
-    """What is known on the way out.
+    """The state of copying files out.
 
     Args:
-        left: bytes that changed files may take.
-        places: how many files, folders and links there may be besides those that did not change.
-        spared: folders that could not be looked into, so that what is in them stays as it was.
+        left: bytes that changed files may still take.
+        places: how many files, folders and links may be added to the unchanged ones.
+        spared: folders that could not be read, so their contents on disk stay unchanged.
     """
 
     staged: Staged
@@ -102,15 +102,15 @@ class _Out:
 
 
 def copy_out(source: int, target: int, staged: Staged, limits: SandboxLimits) -> tuple[str, ...]:
-    """Make the folder ``target`` what ``source`` has become since ``staged``; what did not change is not touched.
+    """Copy the changes in ``source`` since ``staged`` to ``target``; unchanged files are not touched.
 
     Args:
-        limits: of the bytes, files are counted as large as they say they are and under each of their names: a program's
-            file with holes, or with many names, takes little in memory and all of a disk. Of the files, those too that
-            a program made before anybody looked.
+        limits: the limits on bytes and files. A file counts with its apparent size and under each of its names, because
+            a file with holes or with many names takes little memory but can fill a disk. Files that a program made
+            before the first check count too.
 
     Returns:
-        what could not be kept, each path with the reason.
+        the paths that could not be kept, each with the reason.
     """
     out = _Out(staged, limits.disk_bytes, limits.files)
     _take_unchanged(source, "", out)
@@ -127,7 +127,7 @@ def copy_out(source: int, target: int, staged: Staged, limits: SandboxLimits) ->
 
 
 def _take_unchanged(source: int, prefix: str, out: _Out) -> None:
-    """Take off what is needed by all that is still what was put there."""
+    """Subtract the bytes and places of all unchanged files."""
     for name, status in _entries(source):
         path = f"{prefix}{name}"
         if out.staged.files.get(path) == _mark(status):
@@ -180,7 +180,7 @@ def _out(source: int, target: int, prefix: str, out: _Out) -> None:
             except OSError as error:
                 reason = error.strerror
         else:
-            reason = "no file, folder or link"
+            reason = "not a file, folder or link"
         if reason is None:
             found.files[path] = mark
         else:
@@ -239,7 +239,7 @@ def _make_folder(target: int, name: str, mode: int) -> None:
 
 
 def _clear(target: int, name: str) -> None:
-    """Make room for what replaces ``name``, whatever it is."""
+    """Remove ``name``, whatever it is, so that it can be replaced."""
     _clear_folder(target, name)
     with suppress(FileNotFoundError):
         os.unlink(name, dir_fd=target)
@@ -289,7 +289,7 @@ def _mark(status: os.stat_result) -> Mark:
 
 
 def _room(size: int) -> int:
-    """What a file of ``size`` bytes takes of a file system in memory."""
+    """Return the bytes that a file of ``size`` bytes takes in a file system in memory."""
     return -(-size // _PAGE) * _PAGE
 
 
@@ -307,7 +307,7 @@ def _give(descriptor: int, owner: int | None) -> None:
 
 @contextmanager
 def _opened(folder: int, name: str, flags: int) -> Iterator[int]:
-    """A file or folder by name in an open folder."""
+    """Open a file or folder by name in an open folder."""
     descriptor = os.open(name, flags, 0o600, dir_fd=folder)
     try:
         yield descriptor
@@ -319,7 +319,7 @@ def put_files(target: int, files: Mapping[str, bytes], owner: int | None) -> Non
     """Write files, by name, into an open folder.
 
     Raises:
-        OSError: they do not fit.
+        OSError: the files do not fit.
     """
     for name, data in files.items():
         with _opened(target, name, _CREATE) as descriptor:

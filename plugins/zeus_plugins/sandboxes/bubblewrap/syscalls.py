@@ -1,6 +1,6 @@
-"""The system calls that programs in a sandbox do not get, by number on each architecture.
+"""The system calls that programs in a sandbox may not use, by number on each architecture.
 
-The default is the other way round for what is newer than this table: a number above ``NEWEST`` does not exist.
+Calls that are newer than this table are refused: a number above ``NEWEST`` does not exist.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ class Architecture(NamedTuple):
 
     Args:
         audit: the kernel's ``AUDIT_ARCH_*``.
-        column: which of the numbers below are its own.
-        x32: its numbers from here on are of another calling convention; none without it.
+        column: the column of its numbers in the table below.
+        x32: numbers from here on belong to another calling convention; None if there is none.
     """
 
     audit: int
@@ -30,7 +30,7 @@ MACHINES: Final[Mapping[str, Architecture]] = {
 NEWEST: Final = 462
 
 FORBIDDEN: Final[Mapping[str, tuple[int, int | None]]] = {
-    # Other processes and what they hold.
+    # Other processes and their resources.
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -64,7 +64,7 @@ FORBIDDEN: Final[Mapping[str, tuple[int, int | None]]] = {
     "sysfs": (139, None),
     "fanotify_init": (300, 262),
     "fanotify_mark": (301, 263),
-    # Keys, the kernel's programs and its own code.
+    # Keys, programs for the kernel, and the kernel's code.
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
@@ -110,19 +110,19 @@ FORBIDDEN: Final[Mapping[str, tuple[int, int | None]]] = {
 """Answered with EPERM."""
 
 ABSENT: Final[Mapping[str, tuple[int, int | None]]] = {
-    # Its flags stand in memory, where a filter cannot look; libc then uses clone.
+    # Its flags are in memory, which a filter cannot read; libc then uses clone.
     "clone3": (435, 435),
-    # Memory that belongs to no process, so that no limit of a process counts it.
+    # Memory that belongs to no process, so no limit of a process counts it.
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
     "shmget": (29, 194),
     "msgget": (68, 186),
     "semget": (64, 190),
     "mq_open": (240, 180),
-    # Requests of all the machine's programs together, which one of them could use up.
+    # Requests that all programs of the machine share, so that one program could use them up.
     "io_setup": (206, 0),
 }
-"""Answered with ENOSYS, as by a kernel that does not have them."""
+"""Refused with ENOSYS, like on a kernel that does not have them."""
 
 LOOKED_INTO: Final[Mapping[str, tuple[int, int]]] = {
     "clone": (56, 220),
@@ -132,4 +132,4 @@ LOOKED_INTO: Final[Mapping[str, tuple[int, int]]] = {
     "mmap": (9, 222),
     "personality": (135, 92),
 }
-"""Allowed or not by their arguments."""
+"""Allowed or refused depending on their arguments."""

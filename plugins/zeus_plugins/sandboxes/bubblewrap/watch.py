@@ -1,7 +1,7 @@
-"""What a running sandbox takes, seen from outside: memory of all processes and sockets together, and files made.
+"""Measures a running sandbox from outside: the memory of all processes and sockets together, and the number of files.
 
-The kernel limits one process's memory and the bytes of each file system by itself. What many processes take together,
-and how many files there are, has no limit without a control group that this process may make; so it is looked at.
+The kernel limits the memory of each process and the bytes of each file system. Without a control group it does not
+limit the memory of all processes together and the number of files, so these are checked here.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _TABLES: Final = (b"VmPTE:",)
 _OWN: Final = (b"RssAnon:", b"VmSwap:", *_TABLES)
 _SHARE: Final = (b"Pss_Anon:", b"SwapPss:")
 _SHARE_SECONDS: Final = 0.5
-"""How long finding out what is shared may take; a program can make it slow."""
+"""Time limit for measuring shared memory, which a program can make slow."""
 
 
 async def exceeded(first: int, folders: Sequence[int], limits: SandboxLimits) -> SandboxLimit | None:
-    """The limit that the processes below the host's pid ``first`` are beyond by now.
+    """Return the limit that the processes below the host's pid ``first`` exceed; None if they exceed none.
 
     Args:
         folders: the open roots of the file systems that they write to.
@@ -37,10 +37,10 @@ async def exceeded(first: int, folders: Sequence[int], limits: SandboxLimits) ->
 
 
 async def take_more(firsts: Sequence[int], memory_bytes: int) -> bool:
-    """Whether these processes and all below them take more memory together."""
+    """Whether these processes and their descendants together take more memory than ``memory_bytes``."""
     if sum(map(_memory, firsts)) <= memory_bytes:
         return False
-    # Forked processes share what neither wrote to since, which is dear to find out.
+    # Forked processes share the pages that neither has written to; measuring this is expensive.
     return sum(await asyncio.gather(*(asyncio.to_thread(_shares, each) for each in firsts))) > memory_bytes
 
 
@@ -50,12 +50,12 @@ def _files(folder: int) -> int:
 
 
 def _memory(first: int) -> int:
-    """Bytes that the process ``first`` and all below it take, what several share counted for each of them."""
+    """Return the bytes of the process ``first`` and its descendants; shared memory counts for each of them."""
     return sum(_counted(threads, "status", _OWN) for threads in processes(first))
 
 
 def _shares(first: int) -> int:
-    """As ``_memory``, what several share counted once, as far as the kernel says it in time."""
+    """Return the same as ``_memory``, but count shared memory once, as far as the kernel answers in time."""
     total = 0
     until = monotonic() + _SHARE_SECONDS
     for threads in processes(first):
@@ -65,13 +65,13 @@ def _shares(first: int) -> int:
 
 
 def processes(first: int) -> Iterator[Sequence[str]]:
-    """The process ``first`` and all below it, each as the folders of its threads in ``/proc``; at least one."""
+    """Yield ``first`` and its descendants, each as its threads' folders in ``/proc`` (at least one)."""
     pending, seen = [first], {first}
     while pending:
         pid = pending.pop()
         with suppress(OSError):
             threads = [f"/proc/{pid}/task/{each}" for each in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
-            if threads:  # none while it is being reaped
+            if threads:  # there are none while the process is being reaped
                 yield threads
             for thread in threads:
                 with suppress(OSError):
@@ -82,7 +82,7 @@ def processes(first: int) -> Iterator[Sequence[str]]:
 
 
 def _counted(threads: Sequence[str], file: str, names: tuple[bytes, ...]) -> int:
-    """The sum of these lines, in bytes; of the first thread that has them: one that ended has no memory to show."""
+    """Return the sum of these lines in bytes, from the first thread that has them: ended threads have none."""
     for thread in threads:
         with suppress(OSError, ValueError):
             lines = [line for line in _read(f"{thread}/{file}").splitlines() if line.startswith(names)]

@@ -1,4 +1,4 @@
-"""Containers, one for each program, over a folder of files for each session."""
+"""Runs each program in a container, with a folder of files for each session."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Docker:
     """Runs programs in containers.
 
     Args:
-        options: as the YAML has them.
-        environ: the client's environment (``PATH``, ``DOCKER_HOST``, ``HOME``); containers get nothing of it.
+        options: the options from the YAML.
+        environ: the client's environment (``PATH``, ``DOCKER_HOST``, ``HOME``); it is not passed to containers.
     """
 
     def __init__(self, options: Options, environ: Mapping[str, str]) -> None:
@@ -45,7 +45,7 @@ class Docker:
 
     @property
     def capabilities(self) -> SandboxCapabilities:
-        # Podman has no limit of how many files there are in a file system in memory.
+        # Podman cannot limit the number of files in a file system in memory.
         kept = _KEPT - {"files"} if self._podman else _KEPT
         return SandboxCapabilities("container", False, ("python", "shell"), kept)
 
@@ -81,7 +81,7 @@ class Docker:
         self._checked = True
 
     def _is_podman(self, client: str) -> bool:
-        """Whether the client is Podman's, whatever it is called: it is often installed as ``docker``."""
+        """Whether the client is Podman, whatever its name: it is often installed as ``docker``."""
         said = subprocess.run(
             [client, "--version"],
             env=dict(self._environ),
@@ -106,11 +106,11 @@ class Docker:
 
 
 def sandboxes(options: Options, directory: Path, environ: Mapping[str, str]) -> SandboxSessions:
-    """The backend.
+    """Create the backend.
 
     Args:
-        options: as the YAML has them.
-        directory: what relative paths start at.
+        options: the options from the YAML.
+        directory: the base of relative paths.
         environ: the client's environment.
     """
     contained = Docker(options, environ)
@@ -118,5 +118,5 @@ def sandboxes(options: Options, directory: Path, environ: Mapping[str, str]) -> 
 
 
 def create(options: Options, context: PlanContext) -> SandboxSessions:
-    """The backend of the config."""
+    """Create the backend for the config."""
     return sandboxes(options, context.directory, context.process_environ)

@@ -1,4 +1,4 @@
-"""The command lines of one container: made, filled, run in, emptied, removed. Pure."""
+"""The command lines to create, fill, use, empty and remove a container. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zeus_runtime.plugin.sandbox import WORKING_FOLDER, SandboxLimits
 USER: Final = "65534:65534"
 TEMPORARY: Final = "/tmp"
 BEGUN: Final = b"+"
-"""What comes first when a program begins; the client takes its time before that, which is not the program's."""
+"""The first output when a program begins; the client's time before that does not count as the program's."""
 _SPARE_SECONDS: Final = 120
 _COUNTED: Final = """\
 for each in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
@@ -32,14 +32,14 @@ _ENVIRON: Final[Mapping[str, str]] = {
 
 
 def made(options: Options, name: str, limits: SandboxLimits, *, podman: bool = False) -> list[str]:
-    """A container that waits, with nothing of the host in it; it ends by itself if nobody ends it.
+    """Create a waiting container that contains nothing from the host; it ends by itself if it is not removed.
 
     Args:
-        podman: for Podman, which knows no limit of a file system's files, fills file systems in memory from the image
-            and adds some of its own unless told otherwise, and needs a program of its own for ``--init``.
+        podman: whether the client is Podman. Podman cannot limit a file system's files and needs a separate program for
+            ``--init``. Unless options prevent it, it fills file systems in memory from the image and adds further ones.
     """
     mount = f"rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}"
-    # Docker's runtime gives the file system the mode of the image's folder below it: whose it is stays.
+    # Docker's runtime gives the file system the mode of the image's folder at that path, but not its owner.
     owned = ",".join(f"{name}={number}" for name, number in zip(("uid", "gid"), USER.split(":"), strict=True))
     mount += ",notmpcopyup" if podman else f",nr_inodes={limits.files},{owned}"
     memory = f"{limits.memory_bytes + 2 * limits.disk_bytes}b"
@@ -58,7 +58,7 @@ def made(options: Options, name: str, limits: SandboxLimits, *, podman: bool = F
 
 
 def running(name: str, arguments: Sequence[str], environ: Mapping[str, str]) -> list[str]:
-    """A program in the container ``name``, its error output with its output, ``BEGUN`` in front of both."""
+    """Run a program in the container ``name``; its output and error output are joined, with ``BEGUN`` first."""
     given = {**_ENVIRON, **environ}
     variables = [word for key, value in given.items() for word in ("--env", f"{key}={value}")]
     return [
@@ -74,28 +74,28 @@ def running(name: str, arguments: Sequence[str], environ: Mapping[str, str]) -> 
 
 
 def filled(name: str, folder: str) -> list[str]:
-    """Unpacks a tar archive from the standard input."""
+    """Unpack a tar archive from the standard input."""
     return ["exec", "--interactive", name, "tar", "-xf", "-", "-C", folder]
 
 
 def emptied(name: str) -> list[str]:
-    """Packs the working folder as a tar archive to the standard output."""
+    """Pack the working folder as a tar archive to the standard output."""
     return ["exec", name, "tar", "-cf", "-", "-C", WORKING_FOLDER, "."]
 
 
 def removed(name: str, *, podman: bool = False) -> list[str]:
-    """Ends and removes the container with all its processes, at once: Podman would ask it to end for ten seconds."""
+    """Kill and remove the container with all its processes; by default Podman would wait ten seconds for its end."""
     return ["rm", "--force", "--volumes", *(("--time", "0") if podman else ()), name]
 
 
 def memory_ran_out(name: str) -> list[str]:
-    """Says ``true`` if a process of the container was ended for want of memory, as its control group counts.
+    """Print ``true`` if the container's control group counts a process that was killed for lack of memory.
 
-    Podman, and Docker with version 1 of control groups, know it of the container's first process only.
+    Podman, and Docker with version 1 of control groups, report this only for the container's first process.
     """
     return ["exec", name, "/bin/sh", "-c", _COUNTED]
 
 
 def memory_ran_out_told(name: str) -> list[str]:
-    """Says ``true`` if the engine was told so, where a runtime of its own (gVisor) shows no control group."""
+    """Print ``true`` if the engine reports it, for runtimes such as gVisor that show no control group."""
     return ["inspect", "--format", "{{.State.OOMKilled}}", name]

@@ -1,4 +1,4 @@
-"""One program over a folder: a container is made, filled and emptied as tar archives, and removed."""
+"""Runs one program on a folder: creates a container, copies files in and out as tar archives, and removes it."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _ENGINE_SECONDS: Final = 120.0
 _CHUNK: Final = 2**16
 _REASON_BYTES: Final = 2_000
 _ENTRY_BYTES: Final = 4_096
-"""What a file takes of an archive besides its content: headers, its name, what fills its last block."""
+"""The bytes of a file in an archive besides its content: headers, its name, the padding of its last block."""
 
 
 class ContainerEngine:
-    """Docker or Podman, by the command line.
+    """Docker or Podman, used through the command line.
 
     Args:
-        options: as the YAML has them.
+        options: the options from the YAML.
         client: the engine's command line client.
         environ: the client's environment.
-        podman: whether it is Podman's.
+        podman: whether the client is Podman.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class ContainerEngine:
         limits: SandboxLimits,
         on_output: Callable[[bytes], None] | None,
     ) -> Outcome:
-        """Run a program over ``folder`` in a container that is made for it and gone when this returns or is cancelled.
+        """Run a program on ``folder`` in a new container, which is removed when this returns or is cancelled.
 
         Raises:
-            SandboxError: it could not be run, or its files not be kept.
+            SandboxError: the program could not be run, or its files could not be kept.
         """
         name = f"zeus-{secrets.token_hex(8)}"
         try:
@@ -106,12 +106,12 @@ class ContainerEngine:
             if process.returncode is None:
                 process.kill()
                 await self._ask(commands.removed(name, podman=self._podman), must=False)
-                # Read to the end: a client whose output nobody reads is never seen to end.
+                # Read to the end: a client with unread output never appears as ended.
                 await process.communicate()
         seconds = monotonic() - started
         if killed_by is not None:
             return Outcome(
-                137, killed_by, bytes(kept), seconds, ("its files of this run: it was ended with them",)
+                137, killed_by, bytes(kept), seconds, ("its files of this run: a limit ended the program",)
             )
         code = process.returncode or 0
         if code == 137 and await self._memory_ran_out(name):
@@ -125,7 +125,7 @@ class ContainerEngine:
         """Wait until the program begins.
 
         Raises:
-            SandboxError: the client could not begin it.
+            SandboxError: the client could not start it.
         """
         assert process.stdout is not None
         assert process.stderr is not None
@@ -159,10 +159,10 @@ class ContainerEngine:
         return (*lost, said) if said else lost
 
     async def _archived(self, name: str, archive: IO[bytes], most: int) -> tuple[bool, str]:
-        """Write the working folder as a tar archive, which a program's files with holes can make larger than any disk.
+        """Write the working folder as a tar archive; a program's files with holes can make it larger than any disk.
 
         Returns:
-            whether it took at most ``most`` bytes, and what was said of files that cannot be read.
+            whether it took at most ``most`` bytes, and the client's messages about files that cannot be read.
         """
         process = await self._started(commands.emptied(name))
         assert process.stdout is not None
@@ -208,10 +208,10 @@ class ContainerEngine:
         *,
         must: bool = True,
     ) -> bytes:
-        """What the client prints.
+        """Return the client's output.
 
         Raises:
-            SandboxError: it failed where it ``must`` not, or takes too long.
+            SandboxError: the client failed although it ``must`` succeed, or took too long.
         """
         process = await self._started(arguments, given=data is not None)
         try:

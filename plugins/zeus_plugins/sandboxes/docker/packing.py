@@ -1,4 +1,4 @@
-"""A session's folder as a tar archive and back. What comes back was made by a program, and is believed in nothing."""
+"""Packs a session's folder as a tar archive, and unpacks one. Archives from a program are untrusted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_DEPTH: Final = 64
 
 
 def packed(folder: Path) -> bytes:
-    """Everything in ``folder`` as an archive whose files belong to nobody."""
+    """Pack everything in ``folder`` into an archive without the files' owners."""
 
     def nobodys(entry: tarfile.TarInfo) -> tarfile.TarInfo:
         entry.uid = entry.gid = 65534
@@ -30,7 +30,7 @@ def packed(folder: Path) -> bytes:
 
 
 def packed_files(files: Mapping[str, bytes]) -> bytes:
-    """Files by name as an archive."""
+    """Pack files, given by name, into an archive."""
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as archive:
         for name, content in files.items():
@@ -41,13 +41,14 @@ def packed_files(files: Mapping[str, bytes]) -> bytes:
 
 
 def unpack(source: IO[bytes], folder: Path, *, max_bytes: int, max_files: int) -> tuple[str, ...]:
-    """Make ``folder`` what the archive holds, in one step; until then it stays as it was.
+    """Replace the contents of ``folder`` by the archive's, in one step; until then the folder is unchanged.
 
     Returns:
-        what could not be kept, each path with the reason.
+        the paths that could not be kept, each with the reason.
 
     Raises:
-        tarfile.TarError, OSError: the archive is none, or cannot be written.
+        tarfile.TarError: the file is not an archive.
+        OSError: the files cannot be written.
     """
     lost: list[str] = []
     fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
@@ -61,7 +62,7 @@ def unpack(source: IO[bytes], folder: Path, *, max_bytes: int, max_files: int) -
                 size = entry.size if entry.isfile() else 0
                 reason = _refusal(entry, size <= left, count <= max_files)
                 if reason is None and entry.islnk() and not (fresh / entry.linkname).exists():
-                    reason = "a further name of a file that is not kept"
+                    reason = "a hard link to a file that is not kept"
                 if reason is None:
                     try:
                         archive.extract(entry, fresh, set_attrs=True, filter="data")
@@ -92,5 +93,5 @@ def _refusal(entry: tarfile.TarInfo, has_room: bool, has_place: bool) -> str | N
     if entry.issym() and entry.linkname.startswith("/"):
         return "a link to an absolute path"
     if not (entry.isfile() or entry.isdir() or entry.issym() or entry.islnk()):
-        return "no file, folder or link"
+        return "not a file, folder or link"
     return None

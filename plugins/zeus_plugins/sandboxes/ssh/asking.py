@@ -1,4 +1,4 @@
-"""Questions to the other machine, and who answers them there."""
+"""Sends questions to the other machine, and starts the Python processes that answer them."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
     from zeus_plugins.sandboxes.ssh.options import Options
 
 _MOST_AT_ONCE: Final = 8
-"""Questions; OpenSSH's server has ten channels for a connection unless told otherwise, and one is for files."""
+"""Questions at once; by default OpenSSH's server allows ten channels per connection, and one is for files."""
 _END_SECONDS: Final = 20.0
 _CLOSING_SECONDS: Final = 10.0
-"""How long a process that said its last is waited for, to learn how it ended."""
+"""How long to wait for a process's exit code after its last output."""
 GRACE_SECONDS: Final = 300.0
-"""What an answer may take besides the program's time: files are copied there, and removed."""
+"""The time that an answer may take besides the program's time: files are copied there, and removed."""
 _LONGEST_ANSWER: Final = 2**24
 _REASON_BYTES: Final = 2_000
 
 
 class Far:
-    """The other machine, which answers questions: a Python there that is sent what it must know, one at a time.
+    """The other machine, which answers questions: each goes to a Python process there that was sent its code.
 
-    Whoever answered stays for the next question, since starting costs more than most questions do.
+    A process stays for the next question, because starting one costs more than most questions do.
 
     Args:
         line: the connection.
-        options: as the YAML has them.
+        options: the options from the YAML.
     """
 
     def __init__(self, line: SshConnection, options: Options) -> None:
@@ -59,10 +59,10 @@ class Far:
         self._room = asyncio.Semaphore(_MOST_AT_ONCE)
 
     async def look(self) -> Mapping[str, Any]:
-        """What the machine offers: ``root``, where sessions' folders are; ``python``, whether programs have one.
+        """Return what the machine offers: ``root``, the folder of the sessions; ``python``, whether programs have it.
 
         Raises:
-            SandboxUnavailableError: it cannot be reached, or has not what is needed.
+            SandboxUnavailableError: the machine cannot be reached, or lacks something that is needed.
         """
         found: Mapping[str, Any] = await self.ask({"do": "look"})
         return found
@@ -75,16 +75,16 @@ class Far:
         *,
         seconds: float = 0,
     ) -> Any:
-        """The answer to a question; asked in vain or cancelled, nothing of it runs there any more.
+        """Return the answer to a question. After a failure or a cancellation, nothing of it still runs there.
 
-        A few questions are answered at once; others wait for them.
+        Only a few questions are answered at once; others wait.
 
         Args:
-            seconds: how long the program may take that it asks for.
+            seconds: the time limit of the program that the question runs.
 
         Raises:
-            SandboxUnavailableError: the machine cannot be reached, or has not what is needed.
-            SandboxError: it could not do it, or the connection was lost.
+            SandboxUnavailableError: the machine cannot be reached, or lacks something that is needed.
+            SandboxError: the machine could not do it, or the connection was lost.
         """
         options, given = self._options, files or {}
         whole = {
@@ -123,7 +123,7 @@ class Far:
         return answer
 
     async def close(self) -> None:
-        """End those that wait for questions."""
+        """End the processes that wait for questions."""
         idle, self._idle = self._idle, []
         for each in idle:
             await each.end()
@@ -142,18 +142,18 @@ class Far:
             if connection.is_closed():
                 raise self._lost(error.reason) from None
             raise SandboxError(
-                f"{self._line.name} runs no more at once over one connection: {error.reason}",
+                f"{self._line.name} runs no further program over this connection: {error.reason}",
                 remedy="Raise MaxSessions in its sshd_config, or run fewer programs at once.",
             ) from None
         except (asyncssh.Error, OSError) as error:
             self._line.drop(connection)
             raise self._lost(getattr(error, "reason", None) or str(error)) from None
-        with suppress(OSError):  # it has ended already: so the question will find, and say why
+        with suppress(OSError):  # it has already ended; the question will find that and report the reason
             process.stdin.write(parcel())
         return _Watcher(process, connection)
 
     async def _broken(self, watcher: _Watcher, reason: str) -> Exception:
-        """Why there is no answer: the Python there could not begin, or the connection was lost."""
+        """Return why there is no answer: the Python there could not start, or the connection was lost."""
         process = watcher.process
         with suppress(TimeoutError, asyncssh.Error, OSError):
             async with asyncio.timeout(_CLOSING_SECONDS):
@@ -166,30 +166,31 @@ class Far:
             how = (
                 f"was killed ({process.exit_signal[0]})"
                 if process.exit_signal
-                else "heard nothing for too long"
+                else "received nothing for too long"
             )
             return SandboxError(
-                f"what watched over the program on {self._line.name} {how}, and ended it", remedy="Try again."
+                f"the process that watches the program on {self._line.name} {how}, so the program was killed",
+                remedy="Try again.",
             )
         text = b""
         with suppress(asyncssh.Error, OSError):
             text = await process.stderr.read(_REASON_BYTES + 1)
         told = cut_text(text.decode(errors="replace"), _REASON_BYTES).strip().splitlines()
         return SandboxUnavailableError(
-            f"{self._options.python} on {self._line.name} cannot watch over programs: "
+            f"{self._options.python} on {self._line.name} cannot run programs: "
             f"{told[-1] if told else f'it ended with {code}'}",
-            remedy="Install Python 3.11 or newer there, or name it with `python`.",
+            remedy="Install Python 3.11 or newer there, or set `python` to its path.",
         )
 
     def _lost(self, reason: str) -> SandboxError:
         return SandboxError(
-            f"the connection to {self._line.name} was lost ({reason}); what ran there is ended",
-            remedy="Try again: the connection is made anew.",
+            f"the connection to {self._line.name} was lost ({reason}); the programs there were killed",
+            remedy="Try again: a new connection is made.",
         )
 
 
 class _Watcher:
-    """A Python there that answers questions; it is told every few seconds that somebody listens."""
+    """A Python process there that answers questions; it gets a sign of life from here every few seconds."""
 
     def __init__(
         self, process: asyncssh.SSHClientProcess[bytes], connection: asyncssh.SSHClientConnection
@@ -203,13 +204,13 @@ class _Watcher:
         return self.process.exit_status is None and not self.process.is_closing()
 
     async def end(self) -> None:
-        """Wait until it has ended, which ends its program first: it does when nobody listens any more."""
+        """Wait until it has ended; when it gets no more signs of life, it kills its program and ends."""
         self._telling.cancel()
         process = self.process
         with suppress(TimeoutError, asyncssh.Error, OSError):
             async with asyncio.timeout(_END_SECONDS):
                 process.stdin.write_eof()
-                # Not read, output would keep the channel from closing.
+                # Unread output would prevent the channel from closing.
                 while await process.stdout.read(2**16):
                     pass
                 await process.wait_closed()
@@ -229,7 +230,7 @@ def _files(given: Mapping[str, bytes]) -> list[bytes]:
 async def _answered(
     process: asyncssh.SSHClientProcess[bytes], on_output: Callable[[bytes], None] | None, seconds: float
 ) -> tuple[bytes, bytes]:
-    """The frame that ends an answer; the output before it is handed on as it comes."""
+    """Return the frame that ends an answer; the output before it is passed on as it arrives."""
     try:
         async with asyncio.timeout(seconds):
             while True:
@@ -239,9 +240,9 @@ async def _answered(
                 if kind == OUTPUT and on_output is not None:
                     on_output(data)
     except TimeoutError:
-        raise EOFError("there was no end in time") from None
+        raise EOFError("it did not end in time") from None
 
 
 def unreadable(machine: str) -> SandboxError:
-    """An answer that is none."""
-    return SandboxError(f"{machine} gave no answer that can be read")
+    """Return the error for an invalid answer."""
+    return SandboxError(f"{machine} sent an answer that cannot be read")

@@ -1,4 +1,4 @@
-"""Sandboxes on another machine, reached over SSH: one connection for all sessions, a folder there for each."""
+"""Sandboxes on another machine over SSH: one connection for all sessions, and a folder there for each session."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 def sandboxes(options: Options, directory: Path, environ: Mapping[str, str]) -> SandboxSessions:
-    """The backend, with arguments as ``Machine`` has them."""
+    """Create the backend; the arguments are those of ``Machine``."""
     machine = Machine(options, directory, environ)
     return SandboxSessions(machine, FarFolders(machine, options.keep_days))
 
 
 def create(options: Options, context: PlanContext) -> SandboxSessions:
-    """The backend of the config.
+    """Create the backend for the config.
 
     Raises:
-        OptionsError: a passphrase without the key that it is for.
+        OptionsError: there is a passphrase, but no key for it.
     """
     if options.passphrase is not None and options.key is None:
         raise OptionsError(
-            "ssh: there is a passphrase and no key that it is for",
-            remedy="Name the key file with `key`, or remove `passphrase`: ssh-agent asks for it by itself.",
+            "ssh: there is a `passphrase`, but no `key` for it",
+            remedy="Set `key` to the key file, or remove `passphrase`: ssh-agent asks for it by itself.",
             where="passphrase",
         )
     return sandboxes(options, context.directory, context.process_environ)

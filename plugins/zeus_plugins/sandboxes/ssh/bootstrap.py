@@ -1,4 +1,4 @@
-"""The programs that the other machine needs, as one text that its Python can run: it need not have Zeus."""
+"""Packs the code that the other machine needs into one text for its Python, so that Zeus need not be there."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _MODULES: Final = (
     "zeus_plugins.sandboxes.ssh.framing",
 )
 _PUBLIC: Final = tuple(f"zeus_runtime.plugin{each}" for each in ("", ".files", ".sandbox", ".tool"))
-"""The modules of names for plugins that those above import; there, each of them has all of the names below."""
+"""The public plugin modules that the modules above import; on the other machine each has all of the names below."""
 _PUBLIC_NAMES: Final = (ZeusError, SandboxLimits, cut_text, finished, own_path, remove_older)
-"""Public names whose modules have all that is imported from ``_PUBLIC``, lower ones first."""
+"""Modules that contain all names imported from ``_PUBLIC``, in the order of their dependencies."""
 
 _BEGIN: Final = """\
 import os, sys, zlib
@@ -72,13 +72,13 @@ main()
 
 
 def command(python: str) -> str:
-    """The command line that starts ``python`` there and lets it read the parcel from its standard input."""
+    """Return the command line that starts ``python`` there; it reads the parcel from its standard input."""
     return f"exec {shlex.quote(python)} -I -S -c {shlex.quote(f'exec({json.dumps(_BEGIN)})')}"
 
 
 @cache
 def parcel() -> bytes:
-    """What is sent to it first."""
+    """Return the code that is sent first: its length, then the compressed source."""
     public = dict.fromkeys(each.__module__ for each in _PUBLIC_NAMES)
     sources = {name: _source(name) for name in (*_MODULES, *public)}
     for name in (*sources, *_PUBLIC):

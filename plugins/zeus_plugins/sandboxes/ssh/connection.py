@@ -1,4 +1,4 @@
-"""The connection to the other machine: made when it is needed, made again when it was lost, to that machine only."""
+"""The connection to the other machine: opened on demand, reopened after a loss, and only to the known host key."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _KEEPALIVE_COUNT = 3
 
 
 class SshConnection:
-    """A connection that is there when it is asked for.
+    """A connection that is opened on demand.
 
     Args:
-        options: as the YAML has them.
-        directory: what relative paths start at.
-        environ: where ``SSH_AUTH_SOCK`` is looked for.
+        options: the options from the YAML.
+        directory: the base of relative paths.
+        environ: the environment with ``SSH_AUTH_SOCK``.
     """
 
     def __init__(self, options: Options, directory: Path, environ: Mapping[str, str]) -> None:
@@ -41,14 +41,14 @@ class SshConnection:
 
     @property
     def name(self) -> str:
-        """The machine, for messages."""
+        """The machine's name in messages."""
         return self._options.host
 
     async def open(self) -> asyncssh.SSHClientConnection:
-        """The connection, made if it is not there any more.
+        """Return the connection; open it if needed.
 
         Raises:
-            SandboxUnavailableError: it cannot be made, with the reason and what to do.
+            SandboxUnavailableError: it cannot be opened; the error has the reason and the remedy.
         """
         async with self._turn:
             if self._held is None or self._held.is_closed():
@@ -57,10 +57,10 @@ class SshConnection:
             return self._held
 
     async def files(self) -> asyncssh.SFTPClient:
-        """The other machine's files, over the same connection.
+        """Return SFTP access to the other machine's files, over the same connection.
 
         Raises:
-            SandboxUnavailableError: there is no connection, or its server gives no files.
+            SandboxUnavailableError: there is no connection, or its server does not support SFTP.
         """
         connection = await self.open()
         async with self._turn:
@@ -69,13 +69,13 @@ class SshConnection:
                     self._sftp = await connection.start_sftp_client(path_errors="surrogateescape")
                 except asyncssh.Error as error:
                     raise SandboxUnavailableError(
-                        f"{self.name} gives no files over SFTP: {error.reason}",
-                        remedy="Let its SSH server have the subsystem sftp.",
+                        f"{self.name} does not support SFTP: {error.reason}",
+                        remedy="Enable the subsystem sftp in its SSH server.",
                     ) from None
             return self._sftp
 
     def drop(self, dead: asyncssh.SSHClientConnection) -> None:
-        """Give up a connection that is believed dead; the next one is made anew, if it is not there already."""
+        """Close a connection that seems dead, unless it was already replaced; the next use opens a new one."""
         if self._held is dead:
             dead.abort()
             self._held = None
@@ -115,18 +115,18 @@ class SshConnection:
             raise self._not_trusted(known, seen) from None
         except asyncssh.PermissionDenied as error:
             raise SandboxUnavailableError(
-                f"{self.name} does not let {options.user or 'this user'} in: {error.reason}",
-                remedy="Name the user and a key that the machine knows (`user`, `key`), or start ssh-agent.",
+                f"{self.name} does not accept the login of {options.user or 'this user'}: {error.reason}",
+                remedy="Set `user` and a `key` that the machine accepts, or start ssh-agent.",
             ) from None
         except TimeoutError:
             raise SandboxUnavailableError(
                 f"{self.name} did not answer within {options.connect_seconds:g} seconds",
-                remedy="Look whether it runs, or raise connect_seconds.",
+                remedy="Check whether it is running, or raise connect_seconds.",
             ) from None
         except (OSError, asyncssh.Error) as error:
             raise SandboxUnavailableError(
                 f"{self.name} port {options.port} cannot be reached over SSH: {getattr(error, 'reason', error)}",
-                remedy="Look at host and port, and whether its SSH server runs.",
+                remedy="Check host and port, and whether its SSH server is running.",
             ) from None
 
     def _known_hosts(self) -> asyncssh.SSHKnownHosts:
@@ -135,7 +135,7 @@ class SshConnection:
             return asyncssh.import_known_hosts(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise SandboxUnavailableError(
-                f"{self._options.known_hosts}, which must have the key of {self.name}, cannot be read: "
+                f"{self._options.known_hosts}, which must contain the key of {self.name}, cannot be read: "
                 f"{getattr(error, 'strerror', None) or error}",
                 remedy=self._add_remedy(),
             ) from None
@@ -149,7 +149,7 @@ class SshConnection:
             given = "" if options.passphrase is None else " with this passphrase"
             raise SandboxUnavailableError(
                 f"the key {options.key} cannot be used{given}: {error}",
-                remedy="Name a private key of OpenSSH, and `passphrase: ${…}` if it has one.",
+                remedy="Set `key` to an OpenSSH private key, and `passphrase: ${…}` if it has one.",
             ) from None
         except OSError as error:
             raise SandboxUnavailableError(
@@ -161,8 +161,8 @@ class SshConnection:
         others = asyncssh.match_known_hosts(known, self._options.host, "", self._options.port)
         if any(others):
             return SandboxUnavailableError(
-                f"{self.name} has another key{shown} than {self._options.known_hosts} says; another machine may answer",
-                remedy="If the machine was made anew: remove its old line (ssh-keygen -R) and "
+                f"{self.name} has another key{shown} than in {self._options.known_hosts}; it may be another machine",
+                remedy="If the machine was reinstalled: remove its old line (ssh-keygen -R) and "
                 + self._add_remedy()[0].lower()
                 + self._add_remedy()[1:],
             )
@@ -174,14 +174,14 @@ class SshConnection:
     def _add_remedy(self) -> str:
         port = "" if self._options.port == 22 else f"-p {self._options.port} "
         line = f"ssh-keyscan {port}{shlex.quote(self._options.host)} >> {self._options.known_hosts}"
-        return f"Add its key (`{line}`) and compare the fingerprint with the machine's own (ssh-keygen -lf)."
+        return f"Add its key (`{line}`) and compare the fingerprint with the one on the machine (ssh-keygen -lf)."
 
     def _place(self, path: str) -> Path:
-        return self._directory / os.path.expanduser(path)  # noqa: PTH111 - pathlib raises where there is no home
+        return self._directory / os.path.expanduser(path)  # noqa: PTH111 - pathlib raises if there is no home
 
 
 class _Seen(asyncssh.SSHClient):
-    """Remembers the key of a machine that nobody knows, and does not trust it."""
+    """Records an unknown machine's key for the error message, and does not trust it."""
 
     key: asyncssh.SSHKey | None = None
 

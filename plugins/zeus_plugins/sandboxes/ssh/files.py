@@ -1,7 +1,7 @@
-"""A session's files on the other machine, over SFTP: reading, writing and listing with no way out of its folder.
+"""Reads, writes and lists a session's files on the other machine over SFTP, never outside of its folder.
 
-Links are followed here and not there: every component is looked at without following it, and a link's target is walked
-the same way. Nothing runs in the folder meanwhile, so that what was looked at is what is opened.
+Links are resolved here, not there: each component of a path is checked without following it, and a link's target is
+resolved the same way. No program runs in the folder meanwhile, so the checked file is the one that is opened.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class FarFiles:
         self._folder = folder
 
     async def read(self, path: str, *, max_bytes: int) -> bytes:
-        """A file's content.
+        """Return a file's content.
 
         Raises:
-            SandboxError: there is none, or it is larger than ``max_bytes``.
+            SandboxError: there is no such file, or it is larger than ``max_bytes``.
         """
         parts, kind = await self._found(path)
         if kind is None:
             raise _absent(path)
         if not stat.S_ISREG(kind):
-            raise SandboxError(f"in the sandbox: {printable(path)} is no file")
+            raise SandboxError(f"in the sandbox: {printable(path)} is not a file")
         try:
             async with self._sftp.open(self._at(parts), "rb") as file:
                 data = bytes(cast("bytes", await file.read(max_bytes + 1)))
@@ -60,14 +60,14 @@ class FarFiles:
         return data
 
     async def write(self, path: str, data: bytes) -> None:
-        """Make ``data`` a file's content, in one step.
+        """Replace a file's content by ``data``, in one step.
 
         Raises:
-            SandboxError: the place is no file.
+            SandboxError: the path is not a file.
         """
         parts, kind = await self._found(path)
         if not parts or (kind is not None and not stat.S_ISREG(kind)):
-            raise SandboxError(f"in the sandbox: {printable(path)} is no file")
+            raise SandboxError(f"in the sandbox: {printable(path)} is not a file")
         temporary = [*parts[:-1], f".{secrets.token_hex(8)}.zeus-tmp"]
         attributes = asyncssh.SFTPAttrs(permissions=_FILE_MODE)
         try:
@@ -84,7 +84,7 @@ class FarFiles:
             raise explained(path, error) from None
 
     async def list(self, path: str = WORKING_FOLDER, *, max_files: int = 1_000) -> Sequence[SandboxFile]:
-        """What is below a folder, sorted by path.
+        """Return the files below a folder, sorted by path.
 
         Raises:
             SandboxError: there is no such folder.
@@ -95,7 +95,7 @@ class FarFiles:
                 return []
             raise _absent(path)
         if not stat.S_ISDIR(kind):
-            raise SandboxError(f"in the sandbox: {printable(path)} is no folder")
+            raise SandboxError(f"in the sandbox: {printable(path)} is not a folder")
         found: list[SandboxFile] = []
         try:
             async for each in self._below(parts):
@@ -115,7 +115,7 @@ class FarFiles:
             if name in (".", ".."):
                 continue
             place = [*parts, name]
-            # What a server lists may have been looked at through links.
+            # A server's listing may contain the state of links' targets.
             attributes = await self._status(place)
             kind = None if attributes is None else _kind(attributes.permissions or 0)
             if attributes is None or kind is None:
@@ -127,10 +127,10 @@ class FarFiles:
                     yield each
 
     async def _found(self, path: str) -> tuple[Parts, int | None]:
-        """Where ``path`` leads within the folder, and the mode of what is there; None where nothing is.
+        """Resolve ``path`` within the folder; return its parts, and the mode of the file or None if there is no file.
 
         Raises:
-            SandboxError: it leads elsewhere, or in a circle.
+            SandboxError: the path leads out of the folder, or its links form a circle.
         """
         left = _reversed(inner_path(path))
         walked: Parts = []
@@ -198,7 +198,7 @@ def _outside(path: str) -> SandboxError:
 
 
 def explained(path: str, error: asyncssh.SFTPError) -> SandboxError:
-    """What the other machine refuses, in words."""
+    """Return the error for an operation that the other machine refused."""
     if isinstance(error, asyncssh.SFTPNoSuchFile):
         return _absent(path)
     return SandboxError(f"in the sandbox: {printable(path)}: {error.reason}")

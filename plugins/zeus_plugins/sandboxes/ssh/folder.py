@@ -1,4 +1,4 @@
-"""One session's folder on the other machine: programs are asked for there, files come and go over SFTP."""
+"""One session's folder on the other machine: runs programs there, and transfers files over SFTP."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class FarFolder:
     Args:
         far: the machine.
         line: the connection to it.
-        session: whose it is.
-        path: where it is there, absolute.
+        session: the session's id.
+        path: the folder's absolute path there.
     """
 
     def __init__(self, far: Far, line: SshConnection, session: str, path: str) -> None:
@@ -50,7 +50,7 @@ class FarFolder:
 
         def hear(data: bytes) -> None:
             if len(kept) + len(data) > limits.output_bytes:
-                raise SandboxError(f"{self._line.name} says more than the program may print")
+                raise SandboxError(f"{self._line.name} sent more output than the program may print")
             kept.extend(data)
             if on_output is not None:
                 on_output(data)
@@ -77,7 +77,7 @@ class FarFolder:
         return await self._with_files(path, lambda files: files.read(path, max_bytes=max_bytes))
 
     async def write(self, path: str, data: bytes) -> None:
-        # SFTP could make it too, but would not mark it as Zeus's, and so it would never be removed.
+        # SFTP could create the folder too, but without the mark of Zeus, so it would never be removed.
         await self._far.ask({"do": "make", "session": self._session})
         await self._with_files(path, lambda files: files.write(path, data))
 
@@ -90,10 +90,10 @@ class FarFolder:
             return await work(FarFiles(await self._line.files(), self._path))
         except (asyncssh.Error, OSError) as error:
             if isinstance(error, asyncssh.SFTPError) and not isinstance(error, _LOST):
-                # The connection is well, and other sessions' programs run over it.
+                # The connection is intact, and other sessions' programs run over it.
                 raise explained(path, error) from None
             self._line.drop(connection)
             raise SandboxError(
                 f"the connection to {self._line.name} was lost ({getattr(error, 'reason', error)})",
-                remedy="Try again: the connection is made anew.",
+                remedy="Try again: a new connection is made.",
             ) from None

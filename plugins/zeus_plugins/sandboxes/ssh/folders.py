@@ -1,4 +1,4 @@
-"""The sessions' folders on the other machine, and which of them go."""
+"""The sessions' folders on the other machine, and their removal."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class FarFolders:
     """The folders of all sessions.
 
     Args:
-        machine: where they are.
-        keep_days: those of sessions that ran no program for longer are removed; None keeps any age, 0 removes those
-            that were used when the agent is closed.
+        machine: the machine with the folders.
+        keep_days: folders of sessions that ran no program for this many days are removed. None keeps all; 0 removes a
+            used folder when the agent is closed.
     """
 
     def __init__(self, machine: Machine, keep_days: float | None) -> None:
@@ -52,7 +52,7 @@ class FarFolders:
                 for session in sorted(self._used):
                     await self.remove(session)
         except (SandboxError, SandboxUnavailableError) as error:
-            _log.warning("files of sessions stay on %s: %s", self._machine.name, error.message)
+            _log.warning("files of sessions were not removed from %s: %s", self._machine.name, error.message)
         finally:
             self._used.clear()
             await self._machine.aclose()

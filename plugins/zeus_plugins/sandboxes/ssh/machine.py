@@ -1,4 +1,4 @@
-"""The other machine: what it offers, asked once, and the connection to it, one for each event loop."""
+"""The other machine: its capabilities, which are queried once, and one connection to it for each event loop."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Machine:
     """A machine that is reached over SSH.
 
     Args:
-        options: as the YAML has them.
-        directory: what relative paths of this machine start at.
-        environ: where ssh-agent is looked for.
+        options: the options from the YAML.
+        directory: the base of relative paths on this machine.
+        environ: the environment with ssh-agent's variables.
     """
 
     def __init__(self, options: Options, directory: Path, environ: Mapping[str, str]) -> None:
@@ -52,7 +52,7 @@ class Machine:
 
     @property
     def root(self) -> str:
-        """Where the sessions' folders are there, absolute; known once ``check`` passed."""
+        """The absolute path of the sessions' folders there; known after ``check``."""
         assert self._seen is not None
         return str(self._seen["root"])
 
@@ -69,7 +69,7 @@ class Machine:
         )
 
     def check(self) -> None:
-        """Asks it, over a connection of its own; what it said once holds."""
+        """Query the machine over a separate connection, once; the answer is kept."""
         if self._refused is not None:
             raise self._refused
         if self._seen is not None:
@@ -79,7 +79,7 @@ class Machine:
 
         try:
             _need_library()
-            # A plan may be made where an event loop runs already.
+            # A plan may be built in a thread whose event loop is already running.
             with ThreadPoolExecutor(1) as beside:
                 self._seen = beside.submit(asyncio.run, self._look()).result()
         except SandboxUnavailableError as error:
@@ -87,7 +87,7 @@ class Machine:
             raise
 
     def reached(self) -> tuple[Far, SshConnection]:
-        """Who answers questions there, and the connection; both of the event loop that runs.
+        """Return the machine's questions and connection for the running event loop.
 
         Raises:
             SandboxUnavailableError: asyncssh is not installed.
@@ -97,12 +97,12 @@ class Machine:
 
         loop = asyncio.get_running_loop()
         if self._held is None or self._loop is not loop:
-            # A connection belongs to its event loop, and ends with it.
+            # A connection belongs to one event loop, and ends with it.
             self._loop, self._held = loop, self._connection()
         return self._held
 
     async def aclose(self) -> None:
-        """End the connection; the next question makes another one."""
+        """Close the connection; the next question opens a new one."""
         import asyncio
 
         held, self._held = self._held, None

@@ -1,4 +1,4 @@
-"""One program over a folder without walls: ended with all that it started, within limits that need no privilege."""
+"""Runs one program on a folder without isolation, with limits that need no privilege; kills all its processes."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ async def run(
     limits: SandboxLimits,
     on_output: Callable[[bytes], None],
 ) -> Outcome:
-    """Run a program in ``folder``; every process that it left is dead when this returns or is cancelled.
+    """Run a program in ``folder``; when this returns or is cancelled, all processes that it started are dead.
 
-    Its own files stand in a temporary folder (``TMPDIR``), and arguments that name them under ``/tmp`` lead there.
+    The program's files are in a temporary folder (``TMPDIR``); arguments that name them under ``/tmp`` are changed to
+    it.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -68,7 +69,7 @@ async def _run(
 
     started = monotonic()
     try:
-        process = subprocess.Popen(  # noqa: ASYNC220 - it forks from here, since it dies with the thread that did
+        process = subprocess.Popen(  # noqa: ASYNC220 - it must fork from this thread, because it dies with the thread that forked it
             [_placed(each, program, scratch) for each in program.arguments],
             cwd=folder,
             env=_environ(folder, scratch, program),
@@ -99,7 +100,7 @@ async def _run(
 
 
 class _Watched:
-    """What a program prints, and whether it keeps to its limits."""
+    """Reads a program's output, and checks its limits."""
 
     def __init__(self, output: int, limits: SandboxLimits, on_output: Callable[[bytes], None]) -> None:
         self.kept = bytearray()
@@ -112,7 +113,7 @@ class _Watched:
         self._loop.add_reader(output, self._collect)
 
     async def until(self, ended: Callable[[], bool]) -> SandboxLimit | None:
-        """Wait for the program's end, or for the limit that it meets."""
+        """Wait until the program ends or exceeds a limit; return that limit."""
         last = self._loop.time() + self._limits.seconds
         while not ended():
             if self._loop.time() >= last:
@@ -128,7 +129,7 @@ class _Watched:
         return "output" if self._over.is_set() else None
 
     def drain(self) -> None:
-        """Take what stands in the pipe."""
+        """Read the rest of the pipe."""
         before = -1
         while before < len(self.kept) < self._limits.output_bytes:
             before = len(self.kept)
@@ -155,14 +156,14 @@ class _Watched:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the program and all that it started; its own end is kept before others are reaped."""
+    """Kill the program and all processes that it started; its exit code is read before the others are reaped."""
     process.kill()
     process.wait()
     end_all()
 
 
 def end_all() -> None:
-    """Kill every process below this one; they are stopped first, so that none is made while others die."""
+    """Kill all descendants of this process; they are stopped first, so that none starts another one meanwhile."""
     while pids := set(_below(os.getpid())):
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in pids | set(_below(os.getpid())):
@@ -190,7 +191,7 @@ def _children(pid: int) -> Iterator[int]:
 
 
 def _shared(first: int) -> int:
-    """Bytes of memory that belongs to no process, as far as those below ``first`` have it in sight."""
+    """Return the bytes of memory without a file or an owner that ``first`` and its descendants have mapped."""
     ends: dict[bytes, int] = {}
     for threads in processes(first):
         with suppress(OSError, ValueError):

@@ -1,6 +1,6 @@
-"""What runs on the other machine: questions, answered one after the other, broken off when nobody listens any more.
+"""Runs on the other machine: answers questions one after the other, and stops when the other side is gone.
 
-It is sent there as source (``parcel``) and needs nothing but that machine's Python.
+It is sent there as source (``parcel``) and needs only that machine's Python.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _WALLED: Final = "bubblewrap"
 
 
 def main() -> None:
-    """Answer the questions that come on the standard input, until it ends."""
+    """Answer the questions from the standard input until it ends."""
     asyncio.run(_main())
 
 
@@ -57,7 +57,7 @@ async def _main() -> None:
     transport, protocol = await loop.connect_write_pipe(
         asyncio.streams.FlowControlMixin, os.fdopen(1, "wb", 0)
     )
-    # Drained means sent: nothing is held back when this process ends.
+    # With this limit, drained means sent: nothing is in a buffer when this process ends.
     transport.set_write_buffer_limits(high=0)
     sink = asyncio.StreamWriter(transport, protocol, None, loop)
     inbox: asyncio.Queue[tuple[bytes, bytes]] = asyncio.Queue()
@@ -85,7 +85,7 @@ async def _serve(inbox: asyncio.Queue[tuple[bytes, bytes]], sink: asyncio.Stream
 
 
 async def _read(source: asyncio.StreamReader, inbox: asyncio.Queue[tuple[bytes, bytes]]) -> None:
-    """Take what is said until nobody is there any more."""
+    """Read frames until the other side is gone."""
     with suppress(EOFError):
         while True:
             inbox.put_nowait(await next_frame(source))
@@ -108,7 +108,7 @@ async def _answer(
         return said(FAILED, told)
     except OSError as error:
         return said(FAILED, {"message": str(error), "remedy": None, "unavailable": False})
-    except Exception as error:  # noqa: BLE001 - who asked would wait for minutes on a machine that says that it lives
+    except Exception as error:  # noqa: BLE001 - without an answer the caller would wait for minutes, because the signs of life continue
         why = f"{type(error).__name__}: {error}"
         return said(FAILED, {"message": why, "remedy": None, "unavailable": False})
 
@@ -138,7 +138,7 @@ async def _done(question: Mapping[str, Any], files: Mapping[str, bytes], sink: a
             )
             return None
         case other:
-            raise SandboxError(f"there is nothing like {other}")
+            raise SandboxError(f"unknown question {other}")
 
 
 async def _run(
@@ -160,13 +160,13 @@ async def _run(
 
 
 def _look(question: Mapping[str, Any], root: Path) -> Mapping[str, Any]:
-    """What this machine offers.
+    """Return what this machine offers.
 
     Raises:
-        SandboxUnavailableError: not what is asked for.
+        SandboxUnavailableError: this machine lacks something that is needed.
     """
     if sys.platform != "linux":
-        raise SandboxUnavailableError("it is no Linux machine", remedy="Use one that is.")
+        raise SandboxUnavailableError("it does not run Linux", remedy="Use a Linux machine.")
     own_path(root).mkdir(mode=0o700, parents=True, exist_ok=True)
     if question["wrap"] != _WALLED:
         python = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") is not None

@@ -1,4 +1,4 @@
-"""The library's reader of DuckDuckGo's pages, which tells a refusal from a search that finds nothing."""
+"""Extends the library's reader of DuckDuckGo's pages: it distinguishes a refusal from a search without results."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ddgs.engines.duckduckgo import Duckduckgo
 from ddgs.exceptions import DDGSException, RatelimitException
 
 _SAFE: Final[dict[str, str]] = {"on": "1", "moderate": "-1", "off": "-2"}
-"""What DuckDuckGo calls them (https://duckduckgo.com/duckduckgo-help-pages/settings/params, kp)."""
+"""DuckDuckGo's values (https://duckduckgo.com/duckduckgo-help-pages/settings/params, kp)."""
 _REFUSALS: Final = (202, 403, 429)
 _CHALLENGE: Final = "anomaly-modal"
-"""In the page that asks whether one is a robot."""
+"""A text in the page with DuckDuckGo's test for robots."""
 
 
 class PageReader(Duckduckgo):
@@ -27,15 +27,15 @@ class PageReader(Duckduckgo):
         self._safe = safe
 
     def build_payload(self, *given: Any, **named: Any) -> dict[str, Any]:
-        """What is asked; the library leaves the safe search out."""
+        """Return the form fields with the safe search, which the library leaves out."""
         return {**super().build_payload(*given, **named), "kp": _SAFE[self._safe]}
 
     def request(self, *given: Any, **named: Any) -> str:
-        """The page of results.
+        """Return the page of results.
 
         Raises:
-            RatelimitException: there is none, since too much was asked.
-            DDGSException: there is none.
+            RatelimitException: DuckDuckGo refuses because there were too many searches.
+            DDGSException: the answer is not a page of results.
         """
         answer = self.http_client.request(*given, **named)
         page = str(answer.text)

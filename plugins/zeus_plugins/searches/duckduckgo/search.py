@@ -1,4 +1,4 @@
-"""Searching DuckDuckGo through the library ``ddgs``, which reads the pages that browsers get."""
+"""Searches DuckDuckGo with the library ``ddgs``, which reads the pages made for browsers."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Options:
 
 
 class DuckDuckGoError(RunError):
-    """The search did not answer as it should."""
+    """The search failed or was refused."""
 
     code = "web_search"
 
 
 class DuckDuckGo:
-    """The search.
+    """Searches DuckDuckGo.
 
     Args:
-        options: as the YAML has them.
+        options: the options from the YAML.
     """
 
     def __init__(self, options: Options) -> None:
@@ -69,7 +69,7 @@ class DuckDuckGo:
 
 
 def create(options: Options, context: PlanContext) -> DuckDuckGo:
-    """The search.
+    """Create the search.
 
     Raises:
         MissingError: ``ddgs`` is not installed.

@@ -1,4 +1,4 @@
-"""Searching with Tavily's HTTP API (https://docs.tavily.com, POST /search)."""
+"""Searches with Tavily's HTTP API (https://docs.tavily.com, POST /search)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 _MAX_BYTES: Final = 5_000_000
 _REFUSALS: Final = {
     429: ("Tavily refuses more searches for now", "Wait a minute."),
-    432: ("Tavily refuses: the searches of the plan or the key are used up", "Look at its plan."),
-    433: ("Tavily refuses: the limit of what may be paid is reached", "Look at its plan."),
+    432: (
+        "Tavily refuses: the searches of the plan or the key are used up",
+        "Check the plan of your account.",
+    ),
+    433: ("Tavily refuses: the spending limit is reached", "Check the plan of your account."),
 }
 
 
@@ -40,22 +43,22 @@ class Options:
     api_key: Annotated[Secret | None, Doc("The key; null: TAVILY_API_KEY.")] = None
     depth: Annotated[Literal["basic", "advanced"], Doc("advanced costs twice as much.")] = "basic"
     timeout_seconds: Annotated[float, Doc("How long one search may take."), Minimum(0.01)] = 20.0
-    base_url: Annotated[str, Destination(), Pattern(r"^https?://[^/\s]"), Doc("Where the API is.")] = (
+    base_url: Annotated[str, Destination(), Pattern(r"^https?://[^/\s]"), Doc("URL of the API.")] = (
         "https://api.tavily.com"
     )
 
 
 class TavilyError(RunError):
-    """Tavily did not answer as it should."""
+    """The search failed or was refused."""
 
     code = "web_search"
 
 
 class Tavily:
-    """One account's searches.
+    """Searches with one account.
 
     Args:
-        options: as the YAML has them.
+        options: the options from the YAML.
         key: the account's key.
     """
 
@@ -105,11 +108,11 @@ class Tavily:
                 for each in answer["results"]
             ]
         except (KeyError, TypeError, AttributeError):
-            raise TavilyError("Tavily's answer has no results in it") from None
+            raise TavilyError("Tavily's answer contains no results") from None
 
 
 def _json(content: bytes) -> Any:
-    """What is in an answer; None if nothing can be read."""
+    """Parse an answer; None if it is not valid JSON."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
@@ -117,7 +120,7 @@ def _json(content: bytes) -> Any:
 
 
 def _why(answer: Any) -> str:
-    """What Tavily says of a refusal."""
+    """Return the reason that Tavily gives for a refusal."""
     try:
         return f": {cut_text(str(answer['detail']['error']), 300)}"
     except (KeyError, TypeError):
@@ -133,15 +136,15 @@ def _is_address(url: str) -> bool:
 
 
 def create(options: Options, context: PlanContext) -> Tavily:
-    """The search.
+    """Create the search.
 
     Raises:
-        MissingError: there is no key, or what no key can be.
-        OptionsError: the API's address is none.
+        MissingError: the key is missing, or has characters that no key has.
+        OptionsError: ``base_url`` is not an address.
     """
     if not _is_address(options.base_url):
         raise OptionsError(
-            f"{options.base_url!r} is no address",
+            f"{options.base_url!r} is not an address",
             remedy="write it as https://api.tavily.com, or remove it",
             where="base_url",
         )

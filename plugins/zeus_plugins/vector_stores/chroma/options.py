@@ -14,6 +14,6 @@ class Options:
         WorkRelative(protected=True),
         MinLength(1),
         Doc(
-            "Folder, relative to the working directory; null: beside the SQLite database, under its name and -chroma."
+            "Folder, relative to the working directory; null: next to the SQLite database, with its name and -chroma."
         ),
     ] = None

@@ -1,12 +1,12 @@
-"""Vectors in a ChromaDB folder of their own, for one process at a time.
+"""Stores vectors in a ChromaDB folder, for one process at a time.
 
-ChromaDB loses and mixes up vectors when two processes use one folder, so a lock file keeps the second one out. The
-folder is no part of the database's transactions: what it holds is compared with the rows when it is opened, and what is
-wrong or missing is made anew from them.
+If two processes use one folder, ChromaDB loses and mixes up vectors, so a lock file excludes the second process. The
+folder is not covered by the database's transactions. When it is opened, its contents are compared with the rows, and
+wrong or missing vectors are rebuilt from them.
 
-Up to ``WHOLE`` vectors in reach come in the order of their cosines; of more, ChromaDB's HNSW may leave a near one to a
-later block. The collection is called ``memory``; vectors of another dimension, which it cannot take, are in
-``memory_DIMENSION``.
+Up to ``WHOLE`` vectors in reach are returned in the order of their cosines. With more, ChromaDB's HNSW may return a
+near vector in a later block. The collection is called ``memory``. It cannot hold vectors of another dimension; these
+are in ``memory_DIMENSION``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Source: TypeAlias = tuple[Embedding, int]
 
 COLLECTION: Final = "memory"
 WHOLE: Final = 4_096
-"""So many in reach are all asked for at once."""
+"""Up to this many vectors in reach are all requested at once."""
 GROWTH: Final = 4
 _AT_ONCE: Final = 1_000
 _SPACE: Final = {"hnsw": {"space": "cosine", "ef_construction": 200, "ef_search": 1_000}}
@@ -42,10 +42,10 @@ _LOCK: Final = "zeus.lock"
 
 
 class ChromaVectorStore(VectorStore):
-    """A folder of ChromaDB's.
+    """A ChromaDB folder.
 
     Args:
-        folder: made when it is first used.
+        folder: created on first use.
     """
 
     transactional = False
@@ -164,7 +164,7 @@ class ChromaVectorStore(VectorStore):
         if self._give_back is None:
             raise MissingError(
                 f"the vector store chroma is in use: another agent has the folder {str(self._folder)!r} open",
-                remedy="Wait until it ends, or set memory.vector_store to sqlite or pgvector, which several may share.",
+                remedy="Wait until it ends, or set memory.vector_store to sqlite or pgvector, which agents can share.",
             )
 
     def _open(self) -> None:
@@ -175,13 +175,13 @@ class ChromaVectorStore(VectorStore):
                 f"the vector store chroma cannot be used: {error}",
                 remedy="Install it: pip install 'chromadb>=1.5'",
             ) from error
-        # Without its own look at `.env`, which could name classes to import.
+        # Keeps ChromaDB from reading `.env`, which could name classes to import.
         settings = chromadb.Settings(_env_file=None, anonymized_telemetry=False)
         try:
             make_private(self._folder / "chroma.sqlite3")
             self._client = chromadb.PersistentClient(path=str(self._folder), settings=settings)
             for each in self._client.list_collections():
-                # The default embedder of a collection would download a model.
+                # A collection's default embedder would download a model.
                 collection = self._client.get_collection(each.name, embedding_function=None)
                 self._collections[int(collection.metadata["dimension"])] = collection
             state = self._read_state()
@@ -190,7 +190,7 @@ class ChromaVectorStore(VectorStore):
             self._client = None
             raise MissingError(
                 f"the vector store chroma cannot open the folder {str(self._folder)!r}: {error}",
-                remedy="Remove the folder: it is made anew from the memories.",
+                remedy="Remove the folder: it is rebuilt from the memories.",
             ) from error
 
     def _collection(self, dimension: int) -> Any:
@@ -212,7 +212,7 @@ class ChromaVectorStore(VectorStore):
                 found[item_id] = (Embedding(str(metadata["model"]), dimension), int(metadata["version"]))
         return found
 
-    # What is in the folder, as it was when it was closed: reading it from the collections takes 0.1 ms for each vector.
+    # The folder's contents when it was closed, because reading them from the collections takes 0.1 ms per vector.
 
     def _read_state(self) -> dict[str, _Source] | None:
         try:
@@ -252,7 +252,7 @@ def _metadata(entry: Entry) -> dict[str, str | int]:
 
 
 def _where(query: VectorQuery) -> dict[str, Any] | None:
-    """The reach and the model as ChromaDB's condition; None if nothing is in reach."""
+    """Return the reach and the model as ChromaDB's condition; None if nothing is in reach."""
     parts = []
     for part in query.reach:
         grants = [
@@ -280,7 +280,7 @@ def _any(*conditions: dict[str, Any]) -> dict[str, Any]:
 
 
 def create(options: Options, context: PlanContext) -> ChromaVectorStore:
-    """The store of the folder that the options name, or the one beside the database."""
+    """Create the store for the folder in the options, or for the one next to the database."""
     if options.path is not None:
         return ChromaVectorStore((context.directory / options.path).resolve())
     file = sqlite_file(context.config.storage.url, context.directory)

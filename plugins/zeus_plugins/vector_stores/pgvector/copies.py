@@ -1,9 +1,9 @@
-"""Vectors of places that are asked again, kept in the process and compared there.
+"""Keeps copies of the vectors of frequently queried places in the process, and compares them there.
 
-To compare one vector costs the server several times what it costs here, and each block of answers is a round trip. So
-a place's vectors are read once and brought up to date before each question by what changed since, by whichever
-process: whoever writes a place's vectors counts that in the place's row, which he holds until his transaction ends, so
-that counts become visible in their order.
+Comparing one vector costs the server several times more than it costs here, and each block of answers is a round trip.
+So a place's vectors are read once, and before each query the copy is updated with the changes of all processes since
+then. A transaction that writes a place's vectors increases the change count in the place's row, and holds that row
+until it ends. So the counts become visible in their order.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Place: TypeAlias = tuple[str, str]
 _Key: TypeAlias = tuple[str, str, str, Embedding]
 
 PATIENCE: Final = 2
-"""A place's vectors are read at its so manieth question: one question is cheaper asked of the server."""
+"""A place's vectors are copied at its query with this number: a single query is cheaper on the server."""
 _RECOUNT: Final = 256
 _HEADS: Final = 1.75
-"""What a copy takes beside the vectors: two heads, ids and room to grow."""
+"""The size of a copy relative to its vectors: it also has two heads, ids and room to grow."""
 
 _COUNT: Final = """
 INSERT INTO memory_vector_pg_place AS place (scope, scope_id, changes, removals) VALUES (%s, %s, 1, 0)
@@ -46,7 +46,7 @@ _OF: Final = (
 )
 _HOW_MANY: Final = f"SELECT count(*) {_OF}"
 _BLOCK: Final = 8_192
-# Packed: to fetch a row for each vector takes longer than to read it.
+# Packed into arrays, because fetching a row for each vector takes longer than reading it.
 _READ: Final = f"""
 SELECT array_agg(id), array_agg(memory_type), array_agg(visibility), array_agg(created_by),
   string_agg(vector_send(vector), '')
@@ -55,18 +55,18 @@ _IDS: Final = f"SELECT id {_OF}"
 
 
 def count_change(cursor: Any, places: Collection[Place]) -> None:
-    """Count one change of each place; nobody else changes these until the transaction ends.
+    """Count one change of each place; other transactions cannot change these places until this one ends.
 
-    What is removed is counted by the server (``schema``).
+    A trigger on the server counts removals (``schema``).
     """
     cursor.executemany(_COUNT, sorted(set(places)))
 
 
 class Copies:
-    """The places that were asked for, the last used ones kept. For one thread at a time.
+    """The copies of the last used places. For one thread at a time.
 
     Args:
-        most_bytes: of all copies together; 0 for none.
+        most_bytes: maximum bytes of all copies together; 0 for no copies.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -78,24 +78,24 @@ class Copies:
         self._numbers = Numbers()
 
     def clear(self) -> None:
-        """Give back all memory."""
+        """Drop all copies."""
         self._copies.clear()
         self._asked.clear()
         self._fresh_in = None
 
     def of(self, raw: Any, query: VectorQuery, transaction: object) -> VisibleCopies | None:
-        """The copies of all that is in reach, as they are in this transaction; None if the server is to be asked.
+        """Return copies of all vectors in reach, as this transaction sees them; None if the server should be queried.
 
         Args:
             raw: psycopg's connection.
-            transaction: in which it is asked; a copy is brought up to date once in each.
+            transaction: the query's transaction; a copy is updated once per transaction.
         """
         if not self.most_bytes or not query.reach:
             return None
         if transaction is None or transaction is not self._fresh_in:
             self._fresh_in = transaction
             self._fresh.clear()
-        # A project's rows may differ by who asks (row-level security), so each member has a copy.
+        # Members may see different rows of a project (row-level security), so each member has a separate copy.
         keys = {(part.scope, part.scope_id, query.user_id, query.embedding): part for part in query.reach}
         if not all(self._is_wanted(raw, key) for key in keys):
             return None
@@ -136,7 +136,7 @@ class Copies:
             try:
                 self._copies[key].refresh(raw, key, counts.get(key[:2], (0, 0)), self._numbers)
             except BaseException:
-                del self._copies[key]  # half of what changed may be in it
+                del self._copies[key]  # it may contain only some of the changes
                 raise
 
     def _make_room(self, in_use: int) -> None:
@@ -154,7 +154,7 @@ class Copies:
 
 
 class VisibleCopies:
-    """The copies of a reach, with what of them is visible."""
+    """The copies of a reach, with their visible vectors."""
 
     def __init__(self, shelves: Sequence[tuple[Shelf, NDArray[np.bool_]]], query: VectorQuery) -> None:
         self._shelves = shelves
@@ -181,7 +181,7 @@ class VisibleCopies:
 
 
 class _Kept(AtHand):
-    """A copy, asked by slots."""
+    """A copy that is queried by slots."""
 
     def __init__(self, shelf: Shelf, visible: NDArray[np.bool_], query: VectorQuery) -> None:
         self.kept = shelf
@@ -208,7 +208,7 @@ class _Kept(AtHand):
 
 
 class _PlaceCopy:
-    """A place's vectors of one model, and up to which change it has them."""
+    """The vectors of one place and one model, up to a certain change count."""
 
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
@@ -224,7 +224,7 @@ class _PlaceCopy:
         if changes == self._changes:
             return
         if changes < self._changes or removals < self._removals or self.shelf.is_worn:
-            self._begin()  # a database that was restored, or too many empty slots
+            self._begin()  # the database was restored, or there are too many empty slots
         values = _values(key)
         kind = np.dtype([("head", ">i2", 2), ("vector", ">f4", self._dimension)])
         blocks = raw.execute(_READ, {**values, "since": self._changes}, binary=True).fetchall()
@@ -247,5 +247,5 @@ def _values(key: _Key) -> dict[str, Any]:
 
 
 def places_of(entries: Sequence[Entry]) -> list[Place]:
-    """Where the items of the entries are."""
+    """Return the places of the entries' items."""
     return [(entry.item.scope, entry.item.scope_id) for entry in entries]

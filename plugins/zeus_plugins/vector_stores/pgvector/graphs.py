@@ -1,7 +1,7 @@
-"""The HNSW indexes: one for each dimension of which there are many vectors, made while others read and write.
+"""Builds the HNSW indexes, one for each dimension with many vectors, while other processes read and write.
 
-To make one takes minutes for 100,000 vectors, so it is made on a connection of its own, in no transaction and holding
-no lock that a search or a save waits for (``CONCURRENTLY``).
+Building one takes minutes for 100,000 vectors. So it happens on a separate connection, outside a transaction, and
+without a lock that a search or a save waits for (``CONCURRENTLY``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 INDEXABLE: Final = 2_000
-"""Dimensions that HNSW takes; longer vectors are always compared one by one."""
+"""The maximum dimension for HNSW; longer vectors are always compared one by one."""
 
 _NAME: Final = "memory_vector_pg_hnsw_{dimension}"
 _INDEXES: Final = """
@@ -25,7 +25,7 @@ WHERE indrelid = to_regclass('memory_vector_pg')"""
 _TABLE: Final = """
 SELECT reltuples, pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('memory_vector_pg')"""
 _COUNTED: Final = "SELECT dimension, count(*) FROM memory_vector_pg GROUP BY dimension"
-# Whoever makes an index holds this lock until it is made, however many transactions that takes.
+# A process that builds an index holds this lock until the index is complete, over any number of transactions.
 _ALONE: Final = "LOCK TABLE memory_vector_pg IN SHARE UPDATE EXCLUSIVE MODE NOWAIT"
 _INDEX: Final = """
 CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON memory_vector_pg
@@ -34,13 +34,13 @@ _DROP: Final = "DROP INDEX IF EXISTS {name}"
 _LIMITS: Final = (
     "SET statement_timeout = 0",
     "SET lock_timeout = 0",
-    # Its graph is built in memory as far as this goes; a larger one takes longer.
+    # The graph is built in this much memory; a larger graph takes longer.
     "SET maintenance_work_mem = '256MB'",
 )
 
 
 def indexed_dimensions(connection: Connection) -> frozenset[int]:
-    """Dimensions of which there is an HNSW index, whole and to be asked."""
+    """Return the dimensions that have a complete, usable HNSW index."""
     names = (
         re.fullmatch(_NAME.format(dimension=r"(\d+)"), name) for name, valid in _found(connection) if valid
     )
@@ -48,14 +48,14 @@ def indexed_dimensions(connection: Connection) -> frozenset[int]:
 
 
 def make_graphs(connection: Connection, many: int, kept_bytes: int) -> None:
-    """Make an index for each dimension of which there are more than ``many`` vectors.
+    """Build an index for each dimension that has more than ``many`` vectors, unless processes keep copies of them all.
 
-    Not for what a process keeps whole. A role that may not make indexes leaves that to ``zeus db upgrade``; without
-    one, or while another process makes it, all vectors are compared.
+    If the role may not create indexes, ``zeus db upgrade`` must build them. Without an index, or while another process
+    builds it, all vectors are compared.
 
     Args:
-        connection: to the database, in no transaction.
-        kept_bytes: of vectors that a process keeps.
+        connection: a connection to the database, outside a transaction.
+        kept_bytes: the bytes of vectors that a process keeps.
     """
     from psycopg import Error
 
@@ -88,11 +88,11 @@ def make_graphs(connection: Connection, many: int, kept_bytes: int) -> None:
         except Error as error:
             if raw.closed:
                 own.invalidate()
-            _log.warning("the HNSW index could not be made, all vectors are compared until it is: %s", error)
+            _log.warning("the HNSW index could not be built, so all vectors are compared: %s", error)
 
 
 def _counted(raw: Any) -> list[tuple[int, int]]:
-    """How many vectors of each dimension there are, whosever they are."""
+    """Return the number of vectors of each dimension, of all users."""
     with raw.transaction():
         raw.execute("SELECT set_config('zeus.upkeep', 'on', true)")
         return [(int(dimension), number) for dimension, number in raw.execute(_COUNTED)]
@@ -103,8 +103,8 @@ _ASK_THE_OWNER: Final = (
     " run `zeus db upgrade` as the owner of the tables"
 )
 _POOLED: Final = (
-    "many vectors have no HNSW index yet and are all compared, and a pooler stands before the server: run `zeus db"
-    " upgrade` with a storage.url that reaches the server itself"
+    "many vectors have no HNSW index yet and are all compared, and the connection uses a pooler: run `zeus db"
+    " upgrade` with a storage.url that reaches the server directly"
 )
 
 
@@ -112,14 +112,14 @@ def _make(raw: Any, name: str, dimension: int) -> None:
     from psycopg.errors import LockNotAvailable
 
     if name in dict(raw.execute(_INDEXES).fetchall()):
-        # It is being made by another process, or what one left that was ended meanwhile.
+        # Another process is building this index, or was killed and left it incomplete.
         try:
             with raw.transaction():
                 raw.execute(_ALONE)
                 if dict(raw.execute(_INDEXES).fetchall()).get(name) is False:
                     raw.execute(_DROP.format(name=name))
         except LockNotAvailable:
-            _log.info("%s is being made by another process", name)
+            _log.info("%s is being built by another process", name)
             return
     raw.execute(_INDEX.format(name=name, dimension=dimension))
 

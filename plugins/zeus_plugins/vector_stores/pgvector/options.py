@@ -12,24 +12,25 @@ class Options:
     exact: Annotated[
         Literal["auto", "always", "never"],
         Doc(
-            "auto asks an HNSW index where more than exact_up_to vectors are in reach and not kept in the process; "
-            "always never asks one; never asks it whenever there is one, and keeps nothing."
+            "When to compare all vectors. auto: use an HNSW index if more than exact_up_to vectors are in reach and not"
+            " kept in the process. always: use no index. never: use an index whenever there is one, and keep no vectors"
+            " in the process."
         ),
     ] = "auto"
-    exact_up_to: Annotated[int, Doc("Vectors in reach that the server compares one by one."), Minimum(0)] = (
-        20_000
-    )
+    exact_up_to: Annotated[
+        int, Doc("Up to this many vectors in reach, the server compares them one by one."), Minimum(0)
+    ] = 20_000
     ef_search: Annotated[
         int,
-        Doc("Candidates that HNSW keeps while it searches: more find more and take longer."),
+        Doc("Candidates that HNSW keeps during a search: more candidates find more and take longer."),
         Minimum(1),
         Maximum(1_000),
     ] = 100
     kept_mb: Annotated[
         int,
         Doc(
-            "Megabytes of vectors that a process keeps of what it asks again, and compares itself; 0 leaves all to the "
-            "server. 100,000 vectors of 256 dimensions take 175."
+            "Megabytes of vectors that a process keeps for repeated queries and compares itself; 0: the server"
+            " compares all. 100,000 vectors of 256 dimensions take 175."
         ),
         Minimum(0),
     ] = 256

@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _OLDEST: Final = (0, 8)
-"""The first pgvector that goes on searching where a condition leaves too little (iterative scan)."""
+"""The first pgvector with iterative scans: it continues a search if a condition leaves too few results."""
 
 _TABLE: Final = (
     """CREATE TABLE IF NOT EXISTS memory_vector_pg (
       id text PRIMARY KEY REFERENCES memory_item (id) ON DELETE CASCADE, scope text NOT NULL, scope_id text NOT NULL,
       model text NOT NULL, dimension integer NOT NULL, memory_type text NOT NULL, visibility text NOT NULL,
       created_by text NOT NULL, vector vector NOT NULL)""",
-    # The place's count of changes when the vector was put, by which copies of it find what is new.
+    # The place's change count when the vector was stored; copies use it to find new vectors.
     "ALTER TABLE memory_vector_pg ADD COLUMN IF NOT EXISTS changed bigint NOT NULL DEFAULT 0",
     """CREATE TABLE IF NOT EXISTS memory_vector_pg_place (
       scope text, scope_id text, changes bigint NOT NULL, removals bigint NOT NULL, PRIMARY KEY (scope, scope_id))""",
-    # A trigger, because most vectors go with their item's row.
+    # A trigger, because most vectors are deleted together with their item's row.
     """CREATE OR REPLACE FUNCTION memory_vector_pg_removed() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
       INSERT INTO memory_vector_pg_place AS place (scope, scope_id, changes, removals)
@@ -33,11 +33,11 @@ _TABLE: Final = (
     END $$""",
     """CREATE OR REPLACE TRIGGER memory_vector_pg_removed AFTER DELETE ON memory_vector_pg
       REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION memory_vector_pg_removed()""",
-    # In the row itself as long as it fits there: reading it from another table would take longer than comparing it.
+    # In the row itself if it fits: reading it from the TOAST table would take longer than comparing it.
     "ALTER TABLE memory_vector_pg ALTER COLUMN vector SET STORAGE MAIN",
     """CREATE INDEX IF NOT EXISTS memory_vector_pg_of
       ON memory_vector_pg (scope, scope_id, model, dimension, visibility, created_by)""",
-    # What is new in a place, for the copies of it.
+    # For copies, to find the new vectors of a place.
     "CREATE INDEX IF NOT EXISTS memory_vector_pg_changed ON memory_vector_pg (scope, scope_id, changed)",
 )
 _STATE: Final = """
@@ -49,16 +49,17 @@ SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'), to_regtyp
 
 
 def prepare(connection: Connection) -> None:
-    """Make the tables.
+    """Create the tables.
 
     Raises:
-        MissingError: the extension is missing or too old, or the tables are of an older version and somebody else's.
+        MissingError: the extension is missing or too old, or the tables are of an older version and another role owns
+            them.
     """
     version, usable, available, there, owned, counted, indexed = connection.exec_driver_sql(_STATE).one()
     _require(version, usable=usable, available=available)
     if there and not counted and not owned:
         raise MissingError(
-            "the vector store pgvector cannot be used: its tables are an older version's",
+            "the vector store pgvector cannot be used: its tables are of an older version",
             remedy="Run `zeus db upgrade` once, as the role that owns the tables.",
         )
     if not there or not counted or (owned and not indexed):

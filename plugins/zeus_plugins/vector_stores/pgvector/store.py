@@ -1,12 +1,12 @@
-"""Vectors in the memories' own PostgreSQL database, written in the same transaction as the row.
+"""Stores vectors in the memories' PostgreSQL database, written in the same transaction as the memory's row.
 
-The collection ``memory`` is the table ``memory_vector_pg``. Beside each vector stand the columns that say who may see
-it, so the reach is a condition of the query that compares, and one index serves both. A vector has length 1, so the
-inner product is its cosine.
+The collection ``memory`` is the table ``memory_vector_pg``. Each row also has the columns that decide who may see the
+vector, so the reach is a condition of the same query, and one index serves both. Vectors have length 1, so the inner
+product is the cosine.
 
-What is asked again is compared in the process (``copies``), exactly, as far as ``kept_mb`` reaches; the rest by the
-server: exact as long as all vectors in reach are compared. With HNSW (``options.exact``) a few of the nearest may be
-missing from their place: each of them still comes, later than it should.
+Repeated queries are compared in the process (``copies``), exactly, up to ``kept_mb``. The server compares the rest,
+which is exact if it compares all vectors in reach. With HNSW (``options.exact``) a few of the nearest vectors may be
+returned later than their rank, but none is lost.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _log = logging.getLogger(__name__)
 FIRST: Final = 128
 GROWTH: Final = 8
 BY_GRAPH: Final = 1_000
-"""So many are read from the index before the rest is compared: walking the graph costs more for each."""
+"""So many vectors are read from the index before the rest is compared, because the graph costs more per vector."""
 RECOUNT: Final = 256
-"""Questions after which it is counted anew how much is in reach."""
+"""The number of queries after which the vectors in reach are counted again."""
 
 _PUT: Final = """
 INSERT INTO memory_vector_pg
@@ -49,7 +49,7 @@ _REMOVE: Final = "DELETE FROM memory_vector_pg WHERE id = ANY(%s)"
 _QUERY: Final = "%(vector)s::text::vector"
 _COMPARED: Final = f"SELECT id, -(vector <#> {_QUERY}) AS cosine FROM memory_vector_pg WHERE "
 _FIRST: Final = "{compared} ORDER BY vector <#> " + _QUERY + ", id LIMIT %(limit)s"
-# OFFSET 0 keeps the planner from computing each cosine once for every time it is named.
+# Without OFFSET 0 the planner would compute each cosine once for every mention.
 _NEXT: Final = """
 SELECT id, cosine FROM ({compared} OFFSET 0) AS compared
 WHERE cosine < %(last)s OR (cosine = %(last)s AND id > %(last_id)s) ORDER BY cosine DESC, id LIMIT %(limit)s"""
@@ -162,14 +162,14 @@ class PgVectorStore(VectorStore):
     def _copies_of(self, connection: Connection, query: VectorQuery) -> VisibleCopies | None:
         transaction = connection.get_transaction()
         if self._written_in is not None and self._written_in is transaction:
-            return None  # what this transaction wrote may be rolled back: no copy may have it
+            return None  # this transaction's writes may be rolled back, so no copy may contain them
         self._written_in = None
         return self._copies.of(_raw(connection), query, transaction)
 
     def _is_large(
         self, connection: Connection, query: VectorQuery, reach: str, values: Mapping[str, Any]
     ) -> bool:
-        """Whether HNSW takes less than comparing all: there are many, and not too thinly spread over the index."""
+        """Whether HNSW is faster than comparing all: there are many vectors in reach, and a large enough share."""
         if self._options.exact != "auto":
             return self._options.exact == "never"
         key = (
@@ -190,7 +190,7 @@ class PgVectorStore(VectorStore):
         return large
 
     def _is_indexed(self, connection: Connection, query: VectorQuery) -> bool:
-        """Whether there is a whole index by now: another process may have made it."""
+        """Whether there is a complete index by now; another process may have built it."""
         dimension = query.embedding.dimension
         if dimension not in self._indexed and dimension <= INDEXABLE:
             self._indexed = indexed_dimensions(connection)
@@ -201,7 +201,7 @@ class PgVectorStore(VectorStore):
     ) -> Iterator[tuple[str, float]]:
         raw = _raw(connection)
         dimension = int(query.embedding.dimension)
-        # The statement is planned anew each time (connection_arguments), the scan reads its settings when it begins.
+        # Statements are planned each time (connection_arguments), and the scan reads the settings when it begins.
         (sorts, *_) = raw.execute(_SETTINGS, {"ef_search": str(self._options.ef_search)}).fetchone()
         statement = _BY_GRAPH.format(
             vector=_QUERY, reach=reach.replace("%(dimension)s", str(dimension)), dimension=dimension
@@ -219,16 +219,16 @@ class PgVectorStore(VectorStore):
 
 
 _SPREAD: Final = 5_000
-"""HNSW looks at the more rows the smaller a share of the index is in reach; comparing looks at each in reach.
+"""The smaller the share of the index in reach, the more rows HNSW visits; a comparison visits each row in reach.
 
-An estimate, not a measurement: it decides about time, never about the result of comparing.
+This is an estimate, not a measurement: it affects only the time.
 """
 
 
 def _exact(connection: Connection, reach: str, values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """All in reach, the nearest first, in blocks that grow: each looks at every vector once.
+    """Yield all vectors in reach, nearest first, in growing blocks; each block compares every vector once.
 
-    What another transaction adds in between may be left out, as if it had come after the question.
+    Vectors that another transaction adds in between may be left out, as if they were added after the query.
     """
     raw, limit = _raw(connection), FIRST
     compared = _COMPARED + reach
@@ -243,7 +243,7 @@ def _exact(connection: Connection, reach: str, values: Mapping[str, Any]) -> Ite
 
 
 def _within(query: VectorQuery) -> tuple[str | None, dict[str, Any]]:
-    """The reach, model and dimension of a query as a condition, and its values; None if nothing is in reach."""
+    """Return a query's reach, model and dimension as a condition with its values; None if nothing is in reach."""
     values: dict[str, Any] = {
         "vector": _text(query.vector),
         "model": query.embedding.model,
@@ -272,17 +272,17 @@ def _within(query: VectorQuery) -> tuple[str | None, dict[str, Any]]:
 
 
 def create(options: Options, _context: PlanContext) -> PgVectorStore:
-    """The store; it is where the memories are."""
+    """Create the store; it uses the memories' database."""
     return PgVectorStore(options)
 
 
 def _text(vector: NDArray[np.float32]) -> str:
-    """As PostgreSQL reads it, to the last bit of each float32."""
+    """Return the vector in PostgreSQL's text form, exact to the last bit of each float32."""
     return f"[{','.join(map(repr, vector.tolist()))}]"
 
 
 def _raw(connection: Connection) -> Any:
-    """psycopg's own connection, in the transaction that SQLAlchemy began."""
+    """Return psycopg's connection, in the transaction that SQLAlchemy began."""
     raw = connection.connection.dbapi_connection
     assert raw is not None
     return raw

@@ -1,4 +1,4 @@
-"""What of the vectors lies along the directions in which they differ most, and what is left of them."""
+"""Splits vectors into a head, along the directions in which they differ most, and the length of the rest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Heads:
 
     Args:
         directions: orthonormal, shape (64, dimension).
-        before: the heads along other directions, orthogonal to these: what they leave is what these are of.
+        before: heads along other directions, orthogonal to these; these heads are taken from the rests of ``before``.
     """
 
     def __init__(self, directions: Vectors, before: Heads | None = None) -> None:
@@ -55,13 +55,13 @@ class Heads:
         return self._rests[: self._taken]
 
     def make_room(self, room: int) -> None:
-        """Have room for so many vectors."""
+        """Allocate room for this many vectors."""
         if room > len(self._heads):
             self._heads = grown(self._heads, self._taken, room)
             self._rests = grown(self._rests, self._taken, room)
 
     def complete(self, vectors: Vectors) -> None:
-        """Bring them up to date with the vectors, of which those that were there before are the first."""
+        """Add the heads of new vectors; ``vectors`` begins with those that already have a head."""
         start, end = self._taken, len(vectors)
         if start == end:
             return
@@ -75,7 +75,7 @@ class Heads:
         self._taken = end
 
     def at_most(self, query: Vectors) -> Vectors:
-        """What the cosine of each vector with ``query`` cannot exceed, however it is rounded; of first heads."""
+        """Return an upper bound of each vector's cosine with ``query``, rounding included. For first heads only."""
         head = product(self.directions, query)
         rest = float(np.sqrt(max(0.0, 1.0 - float(head @ head))))
         bounds = self.rests * np.float32(rest + ROUNDING)
@@ -85,12 +85,12 @@ class Heads:
 
 
 def directions(vectors: Vectors, first: Vectors | None = None) -> Vectors:
-    """64 orthonormal directions, shape (64, dimension), that hold most of what a sample of the vectors is made of.
+    """Return 64 orthonormal directions, shape (64, dimension), that cover most of a sample of the vectors.
 
-    Subspace iteration; how good they are decides about the time that is saved, never about the result.
+    Found by subspace iteration. Their quality affects only the time, never the result.
 
     Args:
-        first: directions to which all shall be orthogonal.
+        first: directions to which all returned ones are orthogonal.
     """
     step = max(1, len(vectors) // _SAMPLE)
     sample = vectors[::step][:_SAMPLE]
@@ -104,10 +104,10 @@ def directions(vectors: Vectors, first: Vectors | None = None) -> Vectors:
 
 
 def _orthonormal(rows: Vectors, first: Vectors | None) -> Vectors:
-    """Orthonormal rows that span what ``rows`` span beside those of ``first``, and any where that is less.
+    """Return orthonormal rows that span ``rows`` without ``first``, filled up with any rows if the span is smaller.
 
-    Gram and Schmidt, each row twice: LAPACK's decomposition of so small a matrix starts threads that wait busily, and
-    takes up to a hundred times as long.
+    Gram-Schmidt, each row twice. For so small a matrix LAPACK's decomposition starts threads that busy-wait, and can
+    need a hundred times as long.
     """
     known = 0 if first is None else len(first)
     dimension = rows.shape[1]

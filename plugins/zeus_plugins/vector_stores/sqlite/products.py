@@ -1,4 +1,4 @@
-"""Products of vectors on one thread, and the greatest of them."""
+"""Computes products of vectors on one thread, and selects the greatest ones."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _T = TypeVar("_T", bound=np.generic)
 
 
 def grown(array: NDArray[_T], taken: int, room: int) -> NDArray[_T]:
-    """The array with room for more rows."""
+    """Return the array with room for more rows."""
     new = np.zeros((room, *array.shape[1:]), array.dtype)
     new[:taken] = array[:taken]
     return new
 
 
 _THREADED: Final = 8_192
-"""Numbers in a matrix from which on OpenBLAS would start threads, which then wait busily: twice the CPU time."""
+"""For matrices with this many numbers, OpenBLAS would start threads that busy-wait, which doubles the CPU time."""
 
 
 def product(matrix: Vectors, vector: Vectors) -> Vectors:
-    """``matrix @ vector`` on one thread."""
+    """Return ``matrix @ vector``, computed on one thread."""
     rows, dimension = matrix.shape
     block = max(1, _THREADED // max(1, dimension))
     whole = rows - rows % block
@@ -40,11 +40,11 @@ def product(matrix: Vectors, vector: Vectors) -> Vectors:
 
 
 TOGETHER: Final = 16
-"""Rows of a product of two matrices that OpenBLAS does not deal out to threads."""
+"""Rows of a matrix product that OpenBLAS does not distribute to threads."""
 
 
 def products(matrix: Vectors, directions: Vectors) -> Vectors:
-    """``matrix @ directions.T`` on one thread."""
+    """Return ``matrix @ directions.T``, computed on one thread."""
     rows, dimension = matrix.shape
     whole = rows - rows % TOGETHER
     columns = np.ascontiguousarray(directions.T)
@@ -59,12 +59,12 @@ def products(matrix: Vectors, directions: Vectors) -> Vectors:
 
 
 def greatest(values: Vectors, count: int) -> NDArray[np.intp]:
-    """The places of the ``count`` greatest values and of their equals, the greatest first, of equals the first."""
+    """Return the indexes of the ``count`` greatest values and all equal ones, greatest first, equal ones by index."""
     least = np.partition(values, len(values) - count)[len(values) - count]
     places = np.flatnonzero(values >= least)
     return places[np.argsort(-values[places], kind="stable")]
 
 
 def nearest_first(cosines: Vectors, slots: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The places of the cosines, the greatest first, of equals the one of the first slot."""
+    """Return the indexes of the cosines, greatest first, equal ones by slot."""
     return np.lexsort((slots, -cosines))

@@ -1,4 +1,4 @@
-"""The vectors of one place and one model in memory, and the nearest of them to a query, exactly."""
+"""Keeps the vectors of one place and one model in memory, and finds the nearest ones to a query exactly."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 _LEAST: Final = 2_048
-"""Fewer vectors are compared whole: the head would not pay."""
+"""Fewer vectors are compared as a whole, because heads would not save time."""
 _FIRST: Final = 16
-"""So many are asked for first, then four times as many, and so on."""
+"""The size of the first block; each further block is four times as large."""
 _MOST_BOUNDS: Final = 1_024
 _MASKS_KEPT: Final = 16
 _DEAR: Final = 4
-"""Where the bounds leave more than one vector in so many, all of them are compared."""
+"""If the bounds leave more than one in this many vectors, all vectors are compared."""
 _SKIPPED: Final = 16
-"""Where the bounds did not do, so many questions go without them."""
+"""If the bounds were not useful, this many queries do not use them."""
 
 
 class Shelf:
-    """Vectors of length 1, one slot each; a slot is never used again.
+    """Vectors of length 1, one slot each; slots are never reused.
 
-    Beside each vector stands its head along the 64 directions in which the vectors differ most. What the heads say is
-    never below the cosine, so most vectors are ruled out by a quarter of the arithmetic or less, and the result is
-    exact.
+    Each vector has a head along the 64 directions in which the vectors differ most. The bound from the heads is never
+    below the cosine. So most vectors are excluded with a quarter of the arithmetic or less, and the result is exact.
     """
 
     def __init__(self, dimension: int) -> None:
@@ -58,25 +57,25 @@ class Shelf:
 
     @property
     def there(self) -> NDArray[np.bool_]:
-        """By slot: whether it was not taken away."""
+        """Return for each slot whether its vector is still there."""
         return self._there[: len(self)]
 
     @property
     def figures(self) -> list[NDArray[np.int32]]:
-        """The numbers that the vectors were added with, each by slot."""
+        """Return the three numbers of each vector, as three arrays by slot."""
         return [column[: len(self)] for column in self._figures]
 
     @property
     def is_worn(self) -> bool:
-        """Whether so many were taken away that it had better be read anew."""
+        """Whether so many vectors were removed that reading all again is better."""
         return len(self) - len(self._slots) > len(self._slots) // 2 + 1_000
 
     def add(self, ids: Sequence[str], vectors: Vectors, figures: Sequence[Sequence[int]]) -> None:
-        """Add items, in place of those of the same id.
+        """Add items; an item with a known id replaces the old one.
 
         Args:
-            vectors: shape (items, dimension), of length 1.
-            figures: three numbers of each, as three lists.
+            vectors: shape (items, dimension), each of length 1.
+            figures: three numbers per item, as three lists.
         """
         start, end = len(self), len(self) + len(ids)
         if end > len(self._vectors):
@@ -94,7 +93,7 @@ class Shelf:
             column[start:end] = values
 
     def make_room(self, count: int) -> None:
-        """Do at once what adding so many would do little by little."""
+        """Allocate at once the room that adding this many items would need."""
         if len(self) + count > len(self._vectors):
             self._grow(len(self) + count + count // 8 + 64)
 
@@ -107,7 +106,7 @@ class Shelf:
             self._first.make_room(room)
 
     def take_away(self, item_id: str) -> None:
-        """Leave an item out from now on."""
+        """Remove an item."""
         slot = self._slots.pop(item_id, None)
         if slot is not None:
             self._there[slot] = False
@@ -115,10 +114,10 @@ class Shelf:
                 mask[slot : slot + 1] = False
 
     def visible(self, key: object, covered: Callable[[int], NDArray[np.bool_]]) -> NDArray[np.bool_]:
-        """What is there of all that ``covered`` says yes to, by slot; kept under ``key``.
+        """Return for each slot whether it is there and covered; the result is cached under ``key``.
 
         Args:
-            covered: whether each slot from the given one on is covered.
+            covered: returns for each slot from the given one on whether it is covered.
         """
         known = self._masks.get(key)
         start = 0 if known is None else len(known)
@@ -131,21 +130,21 @@ class Shelf:
         return known
 
     def ids(self, start: int) -> Sequence[str]:
-        """The items of the slots from ``start`` on."""
+        """Return the items in the slots from ``start`` on."""
         return self._ids[start:]
 
     def slots(self, ids: Sequence[str]) -> NDArray[np.intp]:
-        """Where these items are; -1 where they are not here."""
+        """Return the items' slots; -1 for items that are not here."""
         return np.fromiter(map(self._slots.get, ids, repeat(-1)), np.intp, len(ids))
 
     def at_most(self, query: Vectors) -> Vectors:
-        """By slot, what the cosine cannot exceed, however it is rounded."""
+        """Return for each slot an upper bound of the cosine, rounding included."""
         if len(self) >= _LEAST and self._dimension >= 2 * HEAD:
             return self._bounds(query)
         return np.asarray(product(self._vectors[: len(self)], query) + np.float32(ROUNDING))
 
     def closer(self, slots: NDArray[np.intp], bounds: Vectors, query: Vectors) -> Vectors:
-        """Of these slots, whose ``at_most`` is given, what the cosine cannot exceed by twice as many coordinates."""
+        """Return a closer upper bound for these slots, with twice as many coordinates as ``bounds``."""
         first = self._first
         if first is None or self._dimension < 3 * HEAD or len(slots) > len(self) // _DEAR:
             return bounds
@@ -163,13 +162,13 @@ class Shelf:
         return np.asarray(np.minimum(bounds, inner + second.rests[slots] * np.float32(left)))
 
     def compared(self, slots: NDArray[np.intp], query: Vectors) -> Vectors:
-        """The cosines of these slots."""
+        """Return the cosines of these slots."""
         if len(slots) > len(self) // _DEAR:
             return np.asarray(product(self._vectors[: len(self)], query)[slots])
         return product(self._vectors[slots], query)
 
     def cosines(self, ids: Sequence[str], query: Vectors, visible: NDArray[np.bool_]) -> dict[str, float]:
-        """Of these items, if they are here and ``visible``."""
+        """Return the cosines of those items that are here and ``visible``."""
         if not len(self):
             return {}
         slots = np.array([self._slots.get(each, -1) for each in ids], np.intp)
@@ -180,7 +179,7 @@ class Shelf:
     def nearest(
         self, query: Vectors, visible: NDArray[np.bool_], at_least: float = -1.0
     ) -> Iterator[tuple[str, float]]:
-        """The visible items by cosine, the greatest first; those below ``at_least`` may be left out."""
+        """Yield the visible items by cosine, greatest first; items below ``at_least`` may be left out."""
         everything = int(np.count_nonzero(visible))
         given: list[int] = []
         self._skip = max(0, self._skip - 1)
@@ -193,7 +192,7 @@ class Shelf:
     def _in_order(
         self, query: Vectors, visible: NDArray[np.bool_], everything: int, before: Sequence[int]
     ) -> Iterator[tuple[str, float]]:
-        """All but those that were given before, by comparing them all."""
+        """Yield all items except those already given, by comparing all of them."""
         if everything > len(self) // 4:
             cosines = np.where(visible, product(self._vectors[: len(self)], query), -np.inf)
         else:
@@ -212,13 +211,13 @@ class Shelf:
     def _by_bounds(
         self, query: Vectors, visible: NDArray[np.bool_], everything: int, at_least: float, given: list[int]
     ) -> Generator[tuple[str, float], None, bool]:
-        """The nearest, as far as comparing few vectors whole will do.
+        """Yield the nearest items as long as only few vectors need a full comparison.
 
         Args:
-            given: gets the slots.
+            given: receives the slots of the items.
 
         Returns:
-            whether that was all.
+            whether all items were yielded.
         """
         bounds = np.where(visible, self._bounds(query), -np.inf)
         slots = greatest(bounds, _MOST_BOUNDS)
@@ -226,7 +225,7 @@ class Shelf:
         known = np.zeros(0, np.intp)
         block = _FIRST
         while block <= _MOST_BOUNDS:
-            # The greatest bounds first: so many cosines at least are as great as the block's last one.
+            # The greatest bounds come first, so at least this many cosines are as great as the block's last one.
             first = slots[:block]
             first = first[bounds[first] > -np.inf]
             known, cosines = self._compared(query, first, bounds, known, cosines)
@@ -253,7 +252,7 @@ class Shelf:
         known: NDArray[np.intp],
         cosines: Vectors,
     ) -> tuple[NDArray[np.intp], Vectors]:
-        """``known`` and their cosines with those of ``slots``, which need no bound any more."""
+        """Return ``known`` with their cosines, extended by ``slots``, which need no bound any more."""
         bounds[slots] = -np.inf
         return np.concatenate([known, slots]), np.concatenate([cosines, product(self._vectors[slots], query)])
 

@@ -1,7 +1,7 @@
-"""Vectors as BLOBs in the memories' own SQLite database, written in the same transaction as the row.
+"""Stores vectors as BLOBs in the memories' SQLite database, written in the same transaction as the memory's row.
 
-Exact: what a place holds is in memory as one matrix, brought up to date before each question by what was added and
-removed since, by whichever process. 50,000 vectors of 256 dimensions take 64 MB there.
+The search is exact: the vectors of a place are in memory as one matrix. Before each query it is updated with the
+vectors that any process added and removed since then. 50,000 vectors of 256 dimensions take 64 MB of memory.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _GONE: Final = "SELECT number, id, seq FROM memory_vector_gone WHERE number > ? 
 _GONE_RANGE: Final = (
     "SELECT (SELECT MIN(number) FROM memory_vector_gone), (SELECT MAX(number) FROM memory_vector_gone)"
 )
-"""Both at once would read the whole table."""
+"""Two subqueries, because MIN and MAX in one query would read the whole table."""
 _GONE_KEPT: Final = 10_000
 _PARAMETERS: Final = 500
 _BYTES_KEPT: Final = 1_000_000_000
 
 
 class SqliteVectorStore(VectorStore):
-    """One matrix for each place and model that was asked for; the last used ones are kept."""
+    """Keeps one matrix for each place and model that was queried; the least recently used ones are dropped."""
 
     def __init__(self) -> None:
         self._copies: OrderedDict[tuple[str, str, Embedding], _Copy] = OrderedDict()
@@ -133,7 +133,7 @@ class SqliteVectorStore(VectorStore):
     def _copy(self, connection: Connection, part: Reach, embedding: Embedding) -> _Copy:
         key = (part.scope, part.scope_id, embedding)
         if self._written_in is not None and self._written_in is connection.get_transaction():
-            # What this transaction wrote may be rolled back: it is seen, and not kept.
+            # This transaction's writes may be rolled back: they are used for this query, and not kept.
             copy = _Copy(part, embedding)
             copy.refresh(connection, self._numbers)
             return copy
@@ -152,7 +152,7 @@ class SqliteVectorStore(VectorStore):
         return copy
 
     def _same_state(self, connection: Connection) -> bool:
-        """Whether this is the transaction that was read in last; all its statements see one state of the database."""
+        """Whether the last read was in this transaction, whose statements all see one state of the database."""
         transaction = connection.get_transaction()
         return transaction is not None and transaction is self._read_in and _raw(connection).in_transaction
 
@@ -170,7 +170,7 @@ class SqliteVectorStore(VectorStore):
 
 
 class _Copy:
-    """A place's vectors of one model in memory, and up to what it has seen."""
+    """The vectors of one place and one model in memory, with the numbers of the last changes read."""
 
     def __init__(self, part: Reach, embedding: Embedding) -> None:
         self._where = (part.scope, part.scope_id, embedding.model, embedding.dimension)
@@ -200,19 +200,19 @@ class _Copy:
         if self._gone < last:
             for gone, item_id, seq in _execute(connection, _GONE, (self._gone,)):
                 self._gone = gone
-                # An item that was put anew since is here under another number.
+                # An item that was stored again since then is here under another number.
                 if self._seqs.get(item_id) == seq:
                     self.shelf.take_away(item_id)
                     del self._seqs[item_id]
 
 
 def create(_options: None, _context: PlanContext) -> SqliteVectorStore:
-    """The store; it is where the memories are."""
+    """Create the store; it uses the memories' database."""
     return SqliteVectorStore()
 
 
 def _raw(connection: Connection) -> sqlite3.Connection:
-    """The driver's own connection: ten small statements of an add would take longer in SQLAlchemy than in SQLite."""
+    """Return the driver's connection: for ten small statements, SQLAlchemy would take longer than SQLite itself."""
     raw: object = connection.connection.dbapi_connection
     assert isinstance(raw, sqlite3.Connection)
     return raw

@@ -1,4 +1,4 @@
-"""What a caller may see of the vectors that are kept in memory; one rule for every store that keeps some."""
+"""Selects the vectors in memory that a caller may see; all stores that keep vectors in memory share this rule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Numbers:
-    """Words as small numbers, each the same for as long as the store is open."""
+    """Maps words to small numbers, which stay the same while the store is open."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -24,11 +24,11 @@ class Numbers:
         return len(self._numbers)
 
     def of(self, word: str) -> int:
-        """The number of ``word``, which it keeps from now on."""
+        """Return the number of ``word``; a new word gets the next number."""
         return self._numbers.setdefault(word, len(self._numbers))
 
     def of_all(self, words: Sequence[str]) -> list[int]:
-        """The number of each of many words, of which few are different."""
+        """Return the number of each word; fast for many words of which few are different."""
         known = {word: self.of(word) for word in set(words)}
         return list(map(known.__getitem__, words))
 
@@ -36,7 +36,7 @@ class Numbers:
 def covered(
     figures: Sequence[NDArray[np.integer]], part: Reach, query: VectorQuery, numbers: Numbers
 ) -> NDArray[np.bool_]:
-    """Which vectors the grants of ``part`` and the type that ``query`` asks for cover.
+    """Return for each vector whether the grants of ``part`` and the memory type of ``query`` include it.
 
     Args:
         figures: the numbers of each vector's memory type, visibility and creator.

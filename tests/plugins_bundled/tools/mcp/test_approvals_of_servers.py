@@ -347,7 +347,7 @@ async def test_rules_may_be_patterns_of_what_servers_offer(tmp_path: Path, rule:
 
 async def test_a_rule_for_a_server_that_is_not_there_is_refused(tmp_path: Path) -> None:
     rules = "middlewares: [{approve: {ask: ['smal__*']}}]"
-    with pytest.raises(ConfigError, match="no tool of this agent is named like"):
+    with pytest.raises(ConfigError, match="no tool of this agent matches"):
         agent(tmp_path, script("done"), {"small": server()}, rules)
 
 
