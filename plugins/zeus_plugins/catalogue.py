@@ -1,9 +1,11 @@
-"""The components that come with Zeus: each name is one plugin, an entry point of ``zeus.plugins``.
+"""The components that come with Zeus, by kind. Each is a plugin: an entry point of ``zeus.plugins`` names it.
 
 Only this module is imported to find them. A component's code and options are imported where they are used.
 """
 
 from __future__ import annotations
+
+from types import SimpleNamespace
 
 from zeus_runtime.plugin import Component, hookimpl
 
@@ -19,8 +21,11 @@ class _Plugin:
         setattr(self, hook, hookimpl(lambda: [component]))
 
 
-# Models
-litellm = _Plugin(
+def _plugins(hook: str, *components: Component) -> SimpleNamespace:
+    return SimpleNamespace(**{each.name: _Plugin(hook, each) for each in components})
+
+
+models = _plugins(
     "register_models",
     Component(
         "litellm",
@@ -28,9 +33,6 @@ litellm = _Plugin(
         options="zeus_plugins.models.litellm.options:Options",
         summary="Any model that litellm supports, by its name.",
     ),
-)
-replay = _Plugin(
-    "register_models",
     Component(
         "replay",
         create="zeus_plugins.models.replay.model:create",
@@ -39,8 +41,7 @@ replay = _Plugin(
     ),
 )
 
-# Tools
-filesystem = _Plugin(
+tools = _plugins(
     "register_tools",
     Component(
         "filesystem",
@@ -49,9 +50,6 @@ filesystem = _Plugin(
         summary="Read and change the workspace: ls read_file write_file edit_file glob grep.",
         gives={"filesystem": ""},
     ),
-)
-todos = _Plugin(
-    "register_tools",
     Component(
         "todos",
         create="zeus_plugins.tools.todos.tools:create",
@@ -59,9 +57,6 @@ todos = _Plugin(
         summary="The agent's task list: write_todos read_todos.",
         gives={"todos": ""},
     ),
-)
-subagents = _Plugin(
-    "register_tools",
     Component(
         "subagents",
         create="zeus_plugins.tools.subagents.tools:create",
@@ -69,9 +64,6 @@ subagents = _Plugin(
         summary="task: give work to a general agent or to one of the config's, in a separate session.",
         gives={"builtin": "agents under `agents:`, or `general: true`"},
     ),
-)
-memory_tools = _Plugin(
-    "register_tools",
     Component(
         "memory",
         create="zeus_plugins.tools.memory.tools:create",
@@ -79,9 +71,6 @@ memory_tools = _Plugin(
         summary="Long-term memory: memory_save memory_search memory_delete memory_stats.",
         gives={"memory": "the key `memory:`"},
     ),
-)
-mcp = _Plugin(
-    "register_tools",
     Component(
         "mcp",
         create="zeus_plugins.tools.mcp.toolset:create",
@@ -94,9 +83,6 @@ mcp = _Plugin(
             "desktop": "`desktop` under `connectors`",
         },
     ),
-)
-knowledge = _Plugin(
-    "register_tools",
     Component(
         "knowledge",
         create="zeus_plugins.tools.knowledge.tools:create",
@@ -104,9 +90,6 @@ knowledge = _Plugin(
         summary="Search the knowledge bases linked by the config, and read documents of the workspace.",
         gives={"rag": "bases under `knowledge:`"},
     ),
-)
-sandbox = _Plugin(
-    "register_tools",
     Component(
         "sandbox",
         create="zeus_plugins.tools.sandbox.tools:create",
@@ -114,9 +97,6 @@ sandbox = _Plugin(
         summary="Run code in a sandbox, as in a shell: create_sandbox execute_code copy_from_sandbox.",
         gives={"sandbox": "bubblewrap, or another backend"},
     ),
-)
-web = _Plugin(
-    "register_tools",
     Component(
         "web",
         create="zeus_plugins.tools.web.tools:create",
@@ -126,8 +106,7 @@ web = _Plugin(
     ),
 )
 
-# Middlewares
-history = _Plugin(
+middlewares = _plugins(
     "register_middlewares",
     Component(
         "history",
@@ -135,72 +114,48 @@ history = _Plugin(
         options="zeus_plugins.middlewares.history.options:Options",
         summary="Sends only the last messages of earlier turns; the whole history stays stored.",
     ),
-)
-eviction = _Plugin(
-    "register_middlewares",
     Component(
         "eviction",
         create="zeus_plugins.middlewares.eviction.middleware:Eviction",
         options="zeus_plugins.middlewares.eviction.options:Options",
         summary="Moves large tool results to a file; the model sees a preview and the path.",
     ),
-)
-truncation = _Plugin(
-    "register_middlewares",
     Component(
         "truncation",
         create="zeus_plugins.middlewares.truncation.middleware:Truncation",
         options="zeus_plugins.middlewares.truncation.options:Options",
         summary="Cuts long arguments of old tool calls; the model sees their beginning and the path of the rest.",
     ),
-)
-dedupe = _Plugin(
-    "register_middlewares",
     Component(
         "dedupe",
         create="zeus_plugins.middlewares.dedupe.middleware:Dedupe",
         options="zeus_plugins.middlewares.dedupe.options:Options",
         summary="When something is read again, the older copy becomes a pointer to the newer one.",
     ),
-)
-pins = _Plugin(
-    "register_middlewares",
     Component(
         "pins",
         create="zeus_plugins.middlewares.pins.middleware:Pins",
         options="zeus_plugins.middlewares.pins.options:Options",
         summary="Keeps messages in the model's view for ever, whatever other policies do.",
     ),
-)
-summarization = _Plugin(
-    "register_middlewares",
     Component(
         "summarization",
         create="zeus_plugins.middlewares.summarization.middleware:Summarization",
         options="zeus_plugins.middlewares.summarization.options:Options",
         summary="Compaction: a summary replaces old messages when the window fills; the originals stay stored.",
     ),
-)
-caching = _Plugin(
-    "register_middlewares",
     Component(
         "caching",
         create="zeus_plugins.middlewares.caching.middleware:Caching",
         options="zeus_plugins.middlewares.caching.options:Options",
         summary="Asks providers that cache only on request (Anthropic) to cache the stable prefix.",
     ),
-)
-local_context = _Plugin(
-    "register_middlewares",
     Component(
         "local_context",
         create="zeus_plugins.middlewares.local_context.middleware:LocalContext",
         options="zeus_plugins.middlewares.local_context.options:Options",
         summary="Tells the model the git state and a short tree of the workspace.",
     ),
-)
-recall = _Plugin(
-    "register_middlewares",
     Component(
         "recall",
         create="zeus_plugins.middlewares.recall.middleware:Recall",
@@ -208,27 +163,18 @@ recall = _Plugin(
         summary="A tool that searches and reads messages that left the model's view.",
         gives={"builtin": ""},
     ),
-)
-memory_context = _Plugin(
-    "register_middlewares",
     Component(
         "memory",
         create="zeus_plugins.middlewares.memory.middleware:RememberedContext",
         options="zeus_plugins.middlewares.memory.options:Options",
         summary="Puts the profile and memories relevant to the user's message into the prompt.",
     ),
-)
-approve = _Plugin(
-    "register_middlewares",
     Component(
         "approve",
         create="zeus_plugins.middlewares.approve.middleware:Approve",
         options="zeus_plugins.middlewares.approve.options:Options",
         summary="Approvals (permissions): asks the user before tools run, by rules and the user's allowlist.",
     ),
-)
-skills = _Plugin(
-    "register_middlewares",
     Component(
         "skills",
         create="zeus_plugins.middlewares.skills.middleware:SkillLibrary",
@@ -236,18 +182,12 @@ skills = _Plugin(
         summary="Lists skills in the prompt and loads them when a task needs them.",
         gives={"skills": "a folder of skills, trusted if it is the project's"},
     ),
-)
-resources = _Plugin(
-    "register_middlewares",
     Component(
         "resources",
         create="zeus_plugins.middlewares.resources.middleware:ReferencedFiles",
         options="zeus_plugins.middlewares.resources.options:Options",
         summary="Puts files that the user names with @ or attaches into the prompt.",
     ),
-)
-sandbox_files = _Plugin(
-    "register_middlewares",
     Component(
         "sandbox_files",
         create="zeus_plugins.middlewares.sandbox_files.middleware:SandboxFilesSection",
@@ -256,8 +196,7 @@ sandbox_files = _Plugin(
     ),
 )
 
-# Checkpointers
-sqlite = _Plugin(
+checkpointers = _plugins(
     "register_checkpointers",
     Component(
         "sqlite",
@@ -265,18 +204,12 @@ sqlite = _Plugin(
         options="zeus_plugins.checkpointers.sqlite.options:Options",
         summary="Checkpoints in the threads' SQLite database.",
     ),
-)
-postgres = _Plugin(
-    "register_checkpointers",
     Component(
         "postgres",
         create="zeus_plugins.checkpointers.postgres.opening:create",
         options="zeus_plugins.checkpointers.postgres.options:Options",
         summary="Checkpoints in a PostgreSQL database.",
     ),
-)
-memory = _Plugin(
-    "register_checkpointers",
     Component(
         "memory",
         create="zeus_plugins.checkpointers.memory.saver:create",
@@ -284,8 +217,7 @@ memory = _Plugin(
     ),
 )
 
-# Token counters
-tokenizer_file = _Plugin(
+counters = _plugins(
     "register_counters",
     Component(
         "tokenizer_file",
@@ -295,26 +227,19 @@ tokenizer_file = _Plugin(
     ),
 )
 
-# Vector stores
-sqlite_vectors = _Plugin(
+vector_stores = _plugins(
     "register_vector_stores",
     Component(
         "sqlite",
         create="zeus_plugins.vector_stores.sqlite.store:create",
         summary="Vectors in the memories' SQLite database; exact.",
     ),
-)
-pgvector = _Plugin(
-    "register_vector_stores",
     Component(
         "pgvector",
         create="zeus_plugins.vector_stores.pgvector.store:create",
         options="zeus_plugins.vector_stores.pgvector.options:Options",
         summary="Vectors in the memories' PostgreSQL database; exact, or with HNSW if there are many.",
     ),
-)
-chroma = _Plugin(
-    "register_vector_stores",
     Component(
         "chroma",
         create="zeus_plugins.vector_stores.chroma.store:create",
@@ -323,8 +248,7 @@ chroma = _Plugin(
     ),
 )
 
-# Embeddings
-static = _Plugin(
+embeddings = _plugins(
     "register_embeddings",
     Component(
         "static",
@@ -332,18 +256,12 @@ static = _Plugin(
         options="zeus_plugins.embeddings.static.options:Options",
         summary="A table of word vectors included in Zeus: offline, a tenth of a millisecond for a text, English.",
     ),
-)
-litellm_embeddings = _Plugin(
-    "register_embeddings",
     Component(
         "litellm",
         create="zeus_plugins.embeddings.litellm_embeddings.embedder:create",
         options="zeus_plugins.embeddings.litellm_embeddings.options:Options",
         summary="Any embedding model that litellm supports, by its name.",
     ),
-)
-onnx = _Plugin(
-    "register_embeddings",
     Component(
         "onnx",
         create="zeus_plugins.embeddings.onnx.embedder:create",
@@ -352,8 +270,7 @@ onnx = _Plugin(
     ),
 )
 
-# Sandboxes
-bubblewrap = _Plugin(
+sandboxes = _plugins(
     "register_sandboxes",
     Component(
         "bubblewrap",
@@ -361,18 +278,12 @@ bubblewrap = _Plugin(
         options="zeus_plugins.sandboxes.bubblewrap.options:Options",
         summary="Runs programs in new Linux namespaces: no network, no host files, a system call filter.",
     ),
-)
-docker = _Plugin(
-    "register_sandboxes",
     Component(
         "docker",
         create="zeus_plugins.sandboxes.docker.backend:create",
         options="zeus_plugins.sandboxes.docker.options:Options",
         summary="Runs each program in a container, with the docker or podman command.",
     ),
-)
-ssh = _Plugin(
-    "register_sandboxes",
     Component(
         "ssh",
         create="zeus_plugins.sandboxes.ssh.backend:create",
@@ -381,8 +292,7 @@ ssh = _Plugin(
     ),
 )
 
-# Web searches
-tavily = _Plugin(
+searches = _plugins(
     "register_searches",
     Component(
         "tavily",
@@ -390,9 +300,6 @@ tavily = _Plugin(
         options="zeus_plugins.searches.tavily.search:Options",
         summary="Searches with Tavily; needs TAVILY_API_KEY.",
     ),
-)
-duckduckgo = _Plugin(
-    "register_searches",
     Component(
         "duckduckgo",
         create="zeus_plugins.searches.duckduckgo.search:create",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from zeus_plugins import catalogue
@@ -38,15 +39,19 @@ def test_the_catalogue_has_every_plugin_and_every_plugin_is_declared() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["zeus.plugins"]
     with_hooks = {module_name(path) for path in SOURCES if "zeus_runtime.plugin:hookimpl" in imported(path)}
     assert with_hooks == {catalogue.__name__}
-    listed = [name for name, value in vars(catalogue).items() if type(value).__module__ == catalogue.__name__]
-    assert declared == {name: f"{catalogue.__name__}:{name}" for name in listed}
-    for registered in discover(environ={}).all():
-        component, plugin = registered.component, registered.plugin
-        if plugin.distribution == "zeus-runtime":
-            # Two kinds may have a component of one name; a plugin has a name of its own.
-            assert plugin.name == component.name or plugin.name.startswith(f"{component.name}_")
-            folder = f"zeus_plugins.{registered.kind}{'es' if registered.kind.endswith(('h', 'x')) else 's'}."
-            assert str(component.create).startswith(folder)
+    listed = {
+        f"{catalogue.__name__}:{kind}.{name}"
+        for kind, plugins in vars(catalogue).items()
+        if isinstance(plugins, SimpleNamespace)
+        for name in vars(plugins)
+    }
+    assert sorted(declared.values()) == sorted(listed)
+    for plugin, reference in declared.items():
+        kind, name = reference.partition(":")[2].split(".")
+        # Two kinds may have a component of one name; a plugin has a name of its own.
+        assert plugin == name or plugin.startswith(f"{name}_")
+        (component,) = getattr(getattr(getattr(catalogue, kind), name), f"register_{kind}")()
+        assert component.create.startswith(f"zeus_plugins.{kind}.")
 
 
 def test_the_declared_plugins_are_installed_and_load_without_a_problem() -> None:

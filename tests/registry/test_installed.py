@@ -51,7 +51,7 @@ def test_it_agrees_with_importlib_metadata_on_this_environment() -> None:
         (plugin.name, plugin.source, plugin.distribution, plugin.version) for plugin in installed_plugins()
     ]
     assert ours == sorted(theirs)
-    assert ("filesystem", "zeus_plugins.catalogue:filesystem", "zeus-runtime") in {
+    assert ("filesystem", "zeus_plugins.catalogue:tools.filesystem", "zeus-runtime") in {
         entry[:3] for entry in ours
     }
 

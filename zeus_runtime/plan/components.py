@@ -258,7 +258,7 @@ def _default_missing(checked: Checked, kind: Kind, name: str, path: Path) -> Mis
     label, key = kind.replace("_", " "), ".".join(map(str, path))
     message = f"the default {label} {name!r} is not available"
     bundled = [each for each in checked.registry.plugins if each.is_bundled]
-    plugin = next((each for each in bundled if each.source.endswith(f".{kind}s.{name}")), None)
+    plugin = next((each for each in bundled if each.source.endswith(f":{kind}s.{name}")), None)
     if plugin is None or plugin.status != "blocked":
         return MissingError(message, remedy=f"install Zeus again, or set `{key}`")
     rule = plugin.reason.partition(" ")[0]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from zeus_plugins.vector_stores import chroma
+from zeus_plugins import catalogue
 from zeus_plugins.vector_stores.chroma.options import Options
 from zeus_plugins.vector_stores.chroma.store import ChromaVectorStore, create
 
@@ -41,7 +41,7 @@ def memory_in(folder: Path, store: type[VectorStore] | None = None) -> MemorySer
 
 
 def test_it_is_registered_as_chroma() -> None:
-    (component,) = chroma.register_vector_stores()
+    (component,) = catalogue.vector_stores.chroma.register_vector_stores()
     assert component.name == "chroma"
 
 

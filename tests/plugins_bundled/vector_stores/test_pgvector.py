@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from sqlalchemy import Connection, create_engine, text
-from zeus_plugins.vector_stores import pgvector
+from zeus_plugins import catalogue
 from zeus_plugins.vector_stores.pgvector.copies import PATIENCE, Copies
 from zeus_plugins.vector_stores.pgvector.options import Options
 from zeus_plugins.vector_stores.pgvector.store import FIRST, PgVectorStore
@@ -68,7 +68,7 @@ class TestPgVectorStore(OnServer):
 
 
 def test_it_is_registered_as_pgvector() -> None:
-    (component,) = pgvector.register_vector_stores()
+    (component,) = catalogue.vector_stores.pgvector.register_vector_stores()
     assert component.name == "pgvector"
 
 

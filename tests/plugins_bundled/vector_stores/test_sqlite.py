@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine
-from zeus_plugins.vector_stores import sqlite
+from zeus_plugins import catalogue
 from zeus_plugins.vector_stores.sqlite.store import SqliteVectorStore
 
 from zeus_runtime import MissingError
@@ -20,7 +20,7 @@ class TestSqliteVectorStore(VectorStoreConformance):
 
 
 def test_it_is_registered_as_sqlite() -> None:
-    (component,) = sqlite.register_vector_stores()
+    (component,) = catalogue.vector_stores.sqlite.register_vector_stores()
     assert component.name == "sqlite"
 
 

@@ -147,7 +147,13 @@ def _by_shape(text: str) -> Iterator[str]:
 
 
 def _is_token(value: str) -> bool:
-    """Whether a value of a URL's query looks like a token whatever its name; a hash of lower letters does not."""
+    """Whether a value of a URL's query looks like a token whatever its name; a hash of lower letters does not.
+
+    The value is decoded first: ``%2Fvar%2Frun%2Fpostgresql`` is a path.
+    """
+    from urllib.parse import unquote
+
+    value = unquote(value)
     kinds = (str.isdigit, str.islower, str.isupper)
     return (
         re.fullmatch(r"[\w.~%+/=-]{16,}", value) is not None
