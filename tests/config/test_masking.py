@@ -320,6 +320,8 @@ def test_a_secret_is_found_however_its_characters_are_written(data: st.DataObjec
     secret = data.draw(odd_secrets)
     secret = secret.replace(" ", "") if wrapped else secret  # a space after a wrap is the next line's indent
     assume(is_searched(folded(secret)))
+    # A wrap within `%0\9` would leave `%09`, which is an escape.
+    assume(folded(secret.replace("\\", "")) == folded(secret))
     known = Redactor().adding({secret: "S"})
     text = f"a={data.draw(written(secret, wrapped=wrapped))};b"
     masked = known.text(text)
