@@ -72,7 +72,7 @@ async def first_turn_is_summarized(scene: Scene) -> bool:
 
 
 async def summary_is_asked_in_the_conversation(scene: Scene) -> bool:
-    """Whether the summary call goes on from the last request instead of showing a transcript."""
+    """Whether the summary call continues from the last request instead of showing a transcript."""
     speaking = calling(("speak", {"words": 700}))
     model = ScriptedModel([speaking] * 4 + ["so it was", "done"], usage=None)
     async with scene.agent(model) as agent:

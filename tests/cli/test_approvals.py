@@ -95,7 +95,7 @@ def test_every_decision_of_resume(zeus: Zeus, project: Project) -> None:
     ("words", "said"),
     [
         (["--decide", "x"], "say ID=approve"),
-        (["--decide", "x=perhaps"], "'perhaps' is no decision"),
+        (["--decide", "x=perhaps"], "'perhaps' is not a decision"),
         (["--decide", "x=approve:{"], "no JSON"),
         (["--decide", "x=approve:[]"], "a JSON object"),
         (["--decide", "x=approve", "--decide", "x=reject"], "decided twice"),

@@ -94,5 +94,5 @@ def test_a_listing_that_is_none_is_refused(zeus: Zeus, candidates: Project, text
         )
     )
     assert refused.exit_code == 2
-    assert f"tools.json is no listing of tools: {why}" in refused.err
+    assert f"tools.json is not a listing of tools: {why}" in refused.err
     assert "zeus tools list --connect --json" in refused.err

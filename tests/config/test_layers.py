@@ -173,7 +173,7 @@ def test_an_overlay_is_laid_over_the_file_and_settings_over_both(checked, write)
 @pytest.mark.parametrize("env", ["../prod", "a/b", "", ".", "prod\n"])
 def test_the_name_of_an_overlay_is_a_name(env: str, write, tmp_path) -> None:  # type: ignore[no-untyped-def]
     write("zeus.yaml", WHOLE)
-    assert "is no name" in str(failing(directory=tmp_path, env=env))
+    assert "is not a valid name" in str(failing(directory=tmp_path, env=env))
 
 
 def test_a_missing_overlay_names_its_path_and_those_there(write, tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -30,7 +30,7 @@ def read_piped() -> str:
     remedy = "Attach the file (--attach FILE), or name it in the prompt as @path."
     if len(data) > MAX_INPUT:
         raise UsageError(
-            f"standard input has more than {MAX_INPUT:,} bytes, which is no prompt", remedy=remedy
+            f"standard input has more than {MAX_INPUT:,} bytes, which is too long for a prompt", remedy=remedy
         )
     try:
         text = data.decode("utf-8-sig")

@@ -89,7 +89,7 @@ class PromptInput:
         line = sys.stdin.readline(MAX_INPUT + 1)
         if len(line) > MAX_INPUT:
             raise UsageError(
-                f"a line has more than {MAX_INPUT:,} characters, which is no prompt",
+                f"a line has more than {MAX_INPUT:,} characters, which is too long for a prompt",
                 remedy="Attach the file (--attach), or name it in the prompt as @path.",
             )
         return line.rstrip("\n") if line else None

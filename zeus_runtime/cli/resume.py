@@ -129,6 +129,4 @@ def decision_of(text: str) -> Decision | str:
         case "reject":
             return Decision("reject", reason=rest.strip())
         case _:
-            return (
-                f"{verb!r} is no decision; they are approve, always, reject, reject:REASON and approve:JSON"
-            )
+            return f"{verb!r} is not a decision; they are approve, always, reject, reject:REASON and approve:JSON"

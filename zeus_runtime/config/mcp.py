@@ -216,7 +216,7 @@ def server_problems(name: str, server: McpServer) -> Iterator[ServerProblem]:
     if not (name.isprintable() and name == name.strip() and 0 < len(name) <= _MAX_NAME_CHARACTERS):
         yield ServerProblem(
             None,
-            f"{name!r} is no name for a server",
+            f"{name!r} is not a valid server name",
             f"use up to {_MAX_NAME_CHARACTERS} characters that can be seen, with no space around them",
         )
     remote = [

@@ -82,7 +82,7 @@ def draft_of(entry: Mapping[str, Any], where: str) -> Draft:
             created_at=_said_at(entry),
         )
     except ValueError as error:
-        raise UsageError(f"{where}: this is no memory: {error}", remedy=ENTRY_FORM) from None
+        raise UsageError(f"{where}: this is not a memory: {error}", remedy=ENTRY_FORM) from None
 
 
 def is_active(entry: Mapping[str, Any], where: str) -> bool:
@@ -94,7 +94,7 @@ def is_active(entry: Mapping[str, Any], where: str) -> bool:
     status = entry.get("status", "active")
     if status not in STATUSES:
         raise UsageError(
-            f"{where}: this is no memory: its status is none of {', '.join(STATUSES)}", remedy=ENTRY_FORM
+            f"{where}: this is not a memory: its status is none of {', '.join(STATUSES)}", remedy=ENTRY_FORM
         )
     return bool(status == "active")
 
@@ -112,13 +112,13 @@ def _text(entry: Mapping[str, Any], key: str, default: str | None) -> str | None
     value = entry.get(key, default)
     if isinstance(value, str) or (value is None and default is None):
         return value
-    raise ValueError(f"its {key} is no text")
+    raise ValueError(f"its {key} is not text")
 
 
 def _confidence(entry: Mapping[str, Any]) -> float:
     value = entry.get("confidence", 1.0)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError("its confidence is no number")
+        raise ValueError("its confidence is not a number")
     try:
         return float(value)
     except OverflowError:
@@ -137,4 +137,4 @@ def _imported_time(entry: Mapping[str, Any], key: str) -> datetime | None:
     try:
         return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError(f"its {key} is no time, such as 2026-05-01T12:00:00+00:00") from None
+        raise ValueError(f"its {key} is not a time, such as 2026-05-01T12:00:00+00:00") from None

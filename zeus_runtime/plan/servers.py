@@ -49,7 +49,7 @@ def _unreadable_prompts(checked: Checked) -> Iterator[Diagnostic]:
         path, place = Path(connector.prompt), ("connectors", kind, "prompt")
         hint = "write it, or remove the key to use the bundled instructions"
         if not path.is_file():
-            what = "is no file" if path.exists() else "is not there"
+            what = "is not a file" if path.exists() else "does not exist"
             yield checked.diagnostic("missing-file", f"{path} {what}", place, hint=hint)
             continue
         try:

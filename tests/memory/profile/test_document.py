@@ -71,7 +71,7 @@ def test_only_what_differs_is_changed(typed: str, changes: dict[str, str]) -> No
         ("username: Ann\nprofesion: diver", [(2, 1, "did you mean 'profession'")]),
         ("response_format: pdf", [(1, 18, "markdown, plain, code")]),
         ("username: 42\nexpertise_areas: whales", [(1, 11, "quotes"), (2, 18, "is a list")]),
-        ("expertise_areas:\n  - {a: 1}", [(2, 3, "no text")]),
+        ("expertise_areas:\n  - {a: 1}", [(2, 3, "not text")]),
         ("username: [", [(2, 1, "")]),
         ("- a", [(1, 1, "mapping")]),
     ],

@@ -152,7 +152,7 @@ def _listing(process: Process, path: str) -> Sequence[Tool]:
         return tools_of_listing(json.loads((process.directory / path).read_text("utf-8")))
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{path} is no listing of tools: {error}",
+            f"{path} is not a listing of tools: {error}",
             remedy="Write one: zeus tools list --connect --json > tools.json",
         ) from None
 

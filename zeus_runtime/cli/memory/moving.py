@@ -155,7 +155,9 @@ def _entries(text: str, name: str) -> list[tuple[int, Mapping[str, Any]]]:
                 f"{name}:{number}:{column}: this is no JSON object: {what}", remedy=ENTRY_FORM
             ) from None
         if not isinstance(entry, dict):
-            raise UsageError(f"{name}:{number}:1: this is no memory: it is no object", remedy=ENTRY_FORM)
+            raise UsageError(
+                f"{name}:{number}:1: this is not a memory: it is not an object", remedy=ENTRY_FORM
+            )
         if is_active(entry, f"{name}:{number}:1"):
             draft_of(entry, f"{name}:{number}:1")
         entries.append((number, entry))

@@ -34,7 +34,7 @@ T = TypeVar("T")
     type=click.IntRange(min=1),
     help="A message of yours, by the number that `zeus sessions show` prints.",
 )
-@click.option("--before", is_flag=True, help="Set the message itself aside too, to word it anew.")
+@click.option("--before", is_flag=True, help="Set the message itself aside too, to reword it.")
 @config_option
 @click.pass_obj
 def roll_back_session(

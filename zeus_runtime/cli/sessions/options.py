@@ -39,5 +39,5 @@ class Age(click.ParamType):  # type: ignore[type-arg]  # generic in newer clicks
             return value
         match = _AGE.match(str(value))
         if match is None:
-            self.fail(f"{value!r} is no age; say 90m, 12h, 30d or 8w.", param, ctx)
+            self.fail(f"{value!r} is not an age; say 90m, 12h, 30d or 8w.", param, ctx)
         return float(match[1]) * _DAYS[match[2]]

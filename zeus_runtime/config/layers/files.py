@@ -332,7 +332,9 @@ def overlay_path(main: Path, env: str) -> Path:
         ConfigError: the name is not valid.
     """
     if not _ENV_NAME.fullmatch(env):
-        raise _lost("file-not-found", f"--env {env!r} is no name", "use letters, digits, `-` and `_`")
+        raise _lost(
+            "file-not-found", f"--env {env!r} is not a valid name", "use letters, digits, `-` and `_`"
+        )
     return main.with_name(f"{main.stem}.{env}{main.suffix}")
 
 

@@ -27,7 +27,7 @@ def servers_in_file(path: Path, environ: Mapping[str, str], *, where: str = "") 
         return OptionsError(f"{path}{place}: {message}", remedy=remedy, where=where or None)
 
     if not path.is_file():
-        what = "is no file" if path.exists() else "is not there"
+        what = "is not a file" if path.exists() else "does not exist"
         raise OptionsError(
             f"{path} {what}",
             remedy="Write it, or remove it from the option files of mcp.",

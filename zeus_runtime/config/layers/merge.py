@@ -126,7 +126,7 @@ def _spelled(node: Node, ref: RefTo) -> Node | None:
 
 def _index(step: str, length: int) -> int:
     if not step.isdecimal():
-        raise IndexError(f"{step!r} is no index of a list of {length}")
+        raise IndexError(f"{step!r} is not an index of a list of {length}")
     if int(step) > length:
         raise IndexError(f"there is no entry {step} in a list of {length}")
     return int(step)

@@ -437,7 +437,7 @@ _LIMITS: Final = {
     "maximum": ("out-of-range", "{value} is more than {limit}"),
     "exclusiveMinimum": ("out-of-range", "{value} is not more than {limit}"),
     "exclusiveMaximum": ("out-of-range", "{value} is not less than {limit}"),
-    "multipleOf": ("out-of-range", "{value} is no multiple of {limit}"),
+    "multipleOf": ("out-of-range", "{value} is not a multiple of {limit}"),
     "minLength": ("wrong-length", "{value} is shorter than {limit} characters"),
     "maxLength": ("wrong-length", "{value} is longer than {limit} characters"),
     "minItems": ("wrong-length", "the list has fewer than {limit} entries"),

@@ -186,7 +186,7 @@ class _Composer:
             return Node(None, (Origin(mark, key),))
         if anchored.node is None:
             self._problem(
-                "yaml-syntax", f"the alias '*{name}' stands inside its own anchor", mark, width=len(name) + 1
+                "yaml-syntax", f"the alias '*{name}' is inside its own anchor", mark, width=len(name) + 1
             )
             raise _StopError
         self._grow(anchored.size, mark)

@@ -147,7 +147,7 @@ def _known(memory_type: str, scope: str) -> Rejected | None:
 
 def _sure(confidence: float, settings: MemorySettings) -> Rejected | None:
     if not 0 <= confidence <= 1:
-        return Rejected("bad_confidence", "The confidence is no number from 0 to 1: give one.")
+        return Rejected("bad_confidence", "The confidence is not a number from 0 to 1: give one.")
     if confidence < settings.min_confidence:
         return Rejected(
             "low_confidence",

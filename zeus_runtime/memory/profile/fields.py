@@ -255,7 +255,7 @@ def _entries(name: str, text: str) -> list[Any]:
         texts = all(isinstance(value, str) for value in each.values()) if known else isinstance(each, str)
         if not texts or (known and name != "key_decisions"):
             raise UsageError(
-                f"{name} holds an entry that is no text",
+                f"{name} holds an entry that is not text",
                 remedy='Write ["one", "two"]; in key_decisions also {"decision": ..., "reason": ..., "time": ...}.',
             )
     return list(found)

@@ -87,7 +87,7 @@ class Surroundings:
         """A misfit if the option at ``path`` names a ``file`` that is missing or not a file."""
         found = self.directory / file
         if not found.is_file():
-            what = "is no file" if found.exists() else "does not exist"
+            what = "is not a file" if found.exists() else "does not exist"
             yield Misfit(path, f"{file} {what}", hint, "missing-file")
 
     def unknown_tools(

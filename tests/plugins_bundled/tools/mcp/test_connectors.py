@@ -54,9 +54,9 @@ def test_instructions_that_cannot_be_read_are_shown_where_they_are_named(tmp_pat
     os.mkfifo(tmp_path / "pipe.md")
     (tmp_path / "latin.md").write_bytes(b"caf\xe9")
     said = {
-        "none.md": "is not there",
-        "folder.md": "is no file",
-        "pipe.md": "is no file",
+        "none.md": "does not exist",
+        "folder.md": "is not a file",
+        "pipe.md": "is not a file",
         "latin.md": "is not UTF-8",
     }
     for name, problem in said.items():

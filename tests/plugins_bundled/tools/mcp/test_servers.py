@@ -123,13 +123,13 @@ def test_a_file_that_windows_wrote_is_read(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_missing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"zeus\.yaml:\d+:\d+: .*\.mcp\.json is not there"):
+    with pytest.raises(ConfigError, match=r"zeus\.yaml:\d+:\d+: .*\.mcp\.json does not exist"):
         servers(tmp_path, "mcpServers: {fs: {command: x}}")
 
 
 def test_a_pipe_is_no_file_of_servers_and_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".mcp.json")
-    with pytest.raises(ConfigError, match=r"\.mcp\.json is no file"):
+    with pytest.raises(ConfigError, match=r"\.mcp\.json is not a file"):
         servers(tmp_path, "mcpServers: {fs: {command: x}}")
 
 
