@@ -151,6 +151,12 @@ def test_a_folded_pattern_keeps_its_wildcards(pattern: str, path: str, fits: boo
         ("[[]id]*.ts", "[ID]-x.ts"),
         ("[id]*.{ts,tsx}", "[id].tsx"),
         ("{a,b}.md", "{a,b}.md"),
+        ("app/[slug]/secret[0-9].txt", "app/[slug]/secret1.txt"),
+        ("[id]-k?[!x]pem", "[ID]-k1.pem"),
+        ("app/{a,b}/[cd].txt", "app/{a,b}/d.txt"),
+        ("{a,b}/{c,d}", "{a,b}/d"),
+        ("[[...slug]]/*[ab]*[cd]", "[[...slug]]/x[ab]yd"),
+        ("[id]*[0-9][0-9][0-9][0-9]-[0-9][0-9]", "[id] 2026-11"),
         ("[slug", "[SLUG"),
     ],
 )

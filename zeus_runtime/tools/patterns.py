@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from fnmatch import translate
+from functools import partial
 from typing import Protocol, TypeAlias
 
 from zeus_runtime.tools.paths import ENDING, composed, folded, folded_piece
@@ -26,6 +27,7 @@ PartTest: TypeAlias = Callable[[str], bool]
 
 _MAGIC = re.compile(r"[*?\[{]")
 _WILDCARDS = re.compile(r"(\*+|\?|\[!?+\]?+[^\]]*\])")
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _MAX_ALTERNATIVES = 64
 _ANY = "**"
 
@@ -67,25 +69,30 @@ def folded_glob(pattern: str, *, or_literal: bool = True) -> PathTest:
     Raises:
         ValueError: more than 64 alternatives in braces.
     """
-    patterns = expand_braces(pattern)
-    if or_literal:
-        patterns += [each.replace("[", "[[]") for each in (*patterns, pattern)]
-    test, same = _compiled(patterns, _part), _compiled(patterns, folded_part)
+    patterns = [*expand_braces(pattern), *(_with_literal_braces(pattern) if or_literal else ())]
+    test = _compiled(patterns, partial(_part, or_literal=or_literal))
+    same = _compiled(patterns, partial(folded_part, or_literal=or_literal))
     return lambda parts: test(parts) or same([folded(part) for part in parts])
 
 
-def folded_part(pattern: str) -> PartTest:
+def folded_part(pattern: str, *, or_literal: bool = False) -> PartTest:
     """A test of a ``folded`` name against one part of a pattern, whose literal pieces are folded by the same steps."""
     first, *rest = _WILDCARDS.split(pattern)
     if not rest:
         return folded(pattern).__eq__
     pieces = [first, *rest]
     pieces[::2] = map(folded_piece, pieces[::2])
+    texts = list(map(folded_piece, pieces[1::2])) if or_literal else ()
     pieces[1::2] = map(composed, pieces[1::2])
     pieces[-1] = pieces[-1].rstrip(ENDING)
     # A range cannot be folded: [A-Z] must fit the small letters of a folded name.
     has_range = any(piece.startswith("[") for piece in pieces[1::2])
-    return _matcher("".join(pieces), re.IGNORECASE if has_range else re.NOFLAG)
+    return _matcher(pieces, re.IGNORECASE if has_range else re.NOFLAG, texts)
+
+
+def text_test(pattern: str) -> PartTest:
+    """A test of a whole text, in which a group of brackets also fits its own text."""
+    return _part(pattern, or_literal=True)
 
 
 def compile_filter(patterns: Sequence[str]) -> PathFilter:
@@ -117,7 +124,7 @@ def expand_braces(pattern: str) -> list[str]:
     pending = [pattern]
     while pending:
         current = pending.pop()
-        match = re.search(r"\{([^{}]*,[^{}]*)\}", current)
+        match = _BRACES.search(current)
         if match is None:
             done.append(current)
         else:
@@ -161,10 +168,46 @@ def _past_any(reached: set[int], tests: Sequence[PartTest | None]) -> set[int]:
     return reached
 
 
-def _part(pattern: str) -> PartTest:
-    return _matcher(pattern, re.NOFLAG)
+def _part(pattern: str, *, or_literal: bool = False) -> PartTest:
+    pieces = _WILDCARDS.split(pattern)
+    return _matcher(pieces, re.NOFLAG, pieces[1::2] if or_literal else ())
 
 
-def _matcher(pattern: str, flags: re.RegexFlag) -> PartTest:
-    compiled = re.compile(translate(pattern), flags)
+def _matcher(pieces: Sequence[str], flags: re.RegexFlag, texts: Sequence[str] = ()) -> PartTest:
+    """A test of one part.
+
+    Args:
+        pieces: text and wildcards in turn.
+        texts: for each wildcard the text that a group of brackets also fits; empty if it fits its characters alone.
+    """
+    groups = [
+        (group, text) for group, text in zip(pieces[1::2], texts, strict=False) if group.startswith("[")
+    ]
+    # No name has a zero byte, so it can keep a group's place while the rest is translated.
+    kept = [
+        "\0" if groups and place % 2 and each.startswith("[") else each for place, each in enumerate(pieces)
+    ]
+    regex = translate("".join(kept))
+    for group, text in groups:
+        regex = regex.replace("\0", f"(?:{_inner(group)}|{re.escape(text)})", 1)
+    compiled = re.compile(regex, flags)
     return lambda name: compiled.match(name) is not None
+
+
+def _inner(group: str) -> str:
+    """A group of brackets as ``translate`` writes it, without the frame of a whole pattern."""
+    return translate(group).removeprefix("(?s:").removesuffix(r")\Z")
+
+
+def _with_literal_braces(pattern: str) -> Sequence[str]:
+    """The alternatives of a pattern in which some braces are text; none if there are too many."""
+    literal = re.sub(
+        r"\{([^{}]*,[^{}]*)\}", lambda found: f"{{{found[1]},\1{found[1].replace(',', chr(2))}\3}}", pattern
+    )
+    if literal == pattern:
+        return ()
+    try:
+        found = expand_braces(literal)
+    except ValueError:
+        found = [pattern.replace("{", "\1").replace("}", "\3")]
+    return [each.translate({1: "{", 2: ",", 3: "}"}) for each in found]

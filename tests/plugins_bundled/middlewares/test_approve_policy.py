@@ -367,6 +367,7 @@ def test_a_rule_that_closes_reads_brackets_as_text_too(
 def test_a_rule_that_closes_reads_brackets_of_other_arguments_as_text_too(workspace: WorkspaceFiles) -> None:
     deny = [{"run": {"command": "rm app/[slug]*"}}]
     run = tool("run", command={"type": "string"})
-    for command in ("rm app/[slug]/x", "rm app/s/x"):
+    deny += [{"run": {"command": "cat [slug]/[0-9]"}}]
+    for command in ("rm app/[slug]/x", "rm app/s/x", "cat [slug]/1"):
         assert verdict(workspace, {"command": command}, run, mode="run_everything", deny=deny) == "deny"
     assert verdict(workspace, {"command": "rm app/[slug]/x"}, run, mode="ask", allow=deny) == "ask"

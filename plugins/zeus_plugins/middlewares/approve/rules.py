@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zeus_runtime.plugin import dataclass
-from zeus_runtime.plugin.files import WorkspaceError, compile_glob, composed, folded_glob, parts_of
+from zeus_runtime.plugin.files import WorkspaceError, compile_glob, composed, folded_glob, parts_of, text_test
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.approve.options import Rule as Written
@@ -225,8 +225,5 @@ def _same_kind(pattern: Value) -> Sequence[type]:
 def _text_fits(pattern: str, text: str, *, surely: bool) -> bool:
     if re.match(translate(pattern), text) is not None:
         return True
-    if surely:
-        return False
     # A bracket that was meant as text closes something too.
-    meant = composed(pattern), composed(pattern).replace("[", "[[]")
-    return any(re.match(translate(each), composed(text)) is not None for each in meant)
+    return not surely and text_test(composed(pattern))(composed(text))
