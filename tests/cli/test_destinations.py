@@ -87,6 +87,7 @@ _KINDS = ("destination", "MCP server", "option")
         (f"model: gpt-4o\nmcpServers: {{far: {{serverUrl: '{ELSEWHERE}'}}}}", ["far"]),
         ("model: gpt-4o\nmcpServers: {near: {url: 'http://localhost:1/mcp'}}", []),
         ("model: gpt-4o\nmcpServers: {github: {preset: github}}", []),
+        ("model: gpt-4o\nmcpServers: {github: {preset: github, headers: {X-Key: '$$x'}}}", ["github"]),
         (
             f"model: gpt-4o\nagents: {{a: {{description: d, overrides: {{model: {{litellm: {{model: openai/x, api_base:"
             f" '{ELSEWHERE}'}}}}}}}}}}",

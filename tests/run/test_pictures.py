@@ -47,7 +47,7 @@ def create(options, context):
         Args:
             name: where.
         """
-        picture = keep_picture((context.directory / name).read_bytes(), name, context.workspace)
+        picture = keep_picture((context.directory / name).read_bytes(), name, context.workspace, Redactor())
         return ToolResult(f"this is {name}", pictures=(picture,))
 
     return [look]

@@ -50,6 +50,7 @@ FORMS = (
     Form(("x", "-m", "F.N"), "F/N.py"),
     Form(("x", "-m", "F.N"), "F/N/__main__.py"),
     Form(("x", "-m", "F.N"), "F/__init__.py"),
+    Form(("x", "-m", "F.N"), "F.py"),
     Form(("x", "-m", "F.N"), "F/__pycache__/N.cpython-311.pyc"),
     Form(("x", "-mF.N"), "F/N.py"),
     Form(("x", "-Im", "F.N"), "F/N.py"),

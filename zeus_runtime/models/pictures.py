@@ -11,6 +11,7 @@ from zeus_runtime.frozen import dataclass
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+    from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.models.profiles import ModelProfile
     from zeus_runtime.tools.workspace import WorkspaceFiles
 
@@ -93,19 +94,29 @@ def picture_of(data: bytes, path: str, *, name: str = "") -> Picture | None:
     return Picture(path, f"image/{kind}", width, height, len(data), name) if min(width, height) > 0 else None
 
 
-def keep_picture(data: bytes, name: str, files: WorkspaceFiles) -> Picture | None:
+def keep_picture(data: bytes, name: str, files: WorkspaceFiles, secrets: Redactor) -> Picture | None:
     """The picture that the bytes encode, stored in the workspace under a name made of them; None without a picture.
 
     Args:
         name: what the user or the tool calls it.
+        secrets: none of them may be in the picture's file; its metadata are text. In compressed metadata, and in what
+            the picture shows, they are not found.
 
     Raises:
-        WorkspaceError: it cannot be written.
+        WorkspaceError: it cannot be written, or contains a known secret.
     """
     from zeus_runtime.tools.attachments import keep
+    from zeus_runtime.tools.paths import WorkspaceError
 
     picture = picture_of(data, "", name=name)
-    return None if picture is None else replace(picture, path=keep(data, name, files))
+    if picture is None:
+        return None
+    if any(form.encode("utf-8", "surrogatepass") in data for form in secrets.forms):
+        raise WorkspaceError(
+            f"The picture {name} contains a known secret in its metadata, so it is not shown.",
+            remedy="Ask the user to remove the picture's metadata.",
+        )
+    return replace(picture, path=keep(data, name, files))
 
 
 def most_picture_bytes() -> int:

@@ -156,7 +156,9 @@ def _server_part(
     where = "" if path is None else str(document.position(path, "key"))
     if isinstance(server, Command):
         return command_part(server, project_of(document, config, trust), mask=mask, where=where)
-    if server.address in PRESETS.values() or _is_free(server.address, document, trust):
+    # A header may send a key of this machine, or work in somebody else's account, wherever it goes.
+    is_preset = server.address in PRESETS.values() and not server.headers
+    if is_preset or _is_free(server.address, document, trust):
         return None
     return remote_part(server, mask=mask, where=where)
 

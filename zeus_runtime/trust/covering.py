@@ -321,7 +321,12 @@ def _names(word: str) -> Iterator[str]:
             *packages, _ = parts = piece.split(".")
             pieces["/".join(parts)] = None
             for depth in range(1, len(packages) + 1):
-                pieces["/".join([*packages[:depth], "__init__"])] = None
+                package = "/".join(packages[:depth])
+                pieces[f"{package}/__init__"] = None
+                # Python prefers such a file to a folder that has no `__init__`.
+                pieces.update(
+                    dict.fromkeys(f"{package}{suffix}" for suffix in (".py", ".pyc", ".so", ".abi3.so"))
+                )
     yield from (piece for piece in pieces if 0 < len(piece) <= _MAX_PATH and "\0" not in piece)
 
 

@@ -15,6 +15,7 @@ from zeus_runtime.plugin.model import keep_picture, most_picture_bytes
 from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
+    from zeus_runtime.plugin import Redactor
     from zeus_runtime.plugin.files import WorkspaceFiles
     from zeus_runtime.plugin.model import Picture
 
@@ -71,7 +72,11 @@ def _read_file(files: WorkspaceFiles, options: Options, *, sees: bool) -> Tool:
             where = printable(files.normalize(path))
             start = file.read(SNIFFED_BYTES)
             kind = binary_kind(start)
-            if sees and kind is not None and (picture := _picture(file, where, files)) is not None:
+            if (
+                sees
+                and kind is not None
+                and (picture := _picture(file, where, files, run.secrets)) is not None
+            ):
                 return ToolResult(picture.label, pictures=(picture,))
             if kind is not None:
                 return ToolResult(
@@ -88,12 +93,12 @@ def _read_file(files: WorkspaceFiles, options: Options, *, sees: bool) -> Tool:
     return replace(read_file, description=seeing)
 
 
-def _picture(file: BinaryIO, where: str, files: WorkspaceFiles) -> Picture | None:
+def _picture(file: BinaryIO, where: str, files: WorkspaceFiles, secrets: Redactor) -> Picture | None:
     """A stored copy of the picture in the file; None if the file is not a picture or is too large."""
     file.seek(0)
     most = most_picture_bytes()
     data = file.read(most + 1)
-    return keep_picture(data, where, files) if len(data) <= most else None
+    return keep_picture(data, where, files, secrets) if len(data) <= most else None
 
 
 def _size(file: BinaryIO) -> int:

@@ -71,9 +71,9 @@ class Calls:
             if repeatable:
                 self._repeatable.remove(run)
         self._link.answered()
-        return _with_questions(tool_result(answer, self._files), run.unanswered)
+        return _with_questions(tool_result(answer, self._files, run.secrets), run.unanswered)
 
-    async def read_resource(self, uri: str) -> ToolResult:
+    async def read_resource(self, uri: str, run: ToolRun) -> ToolResult:
         """The contents of one of the server's resources."""
         client = await self._link.connected()
         if client is None:
@@ -82,7 +82,7 @@ class Calls:
             answer = await client.read_resource(uri)
         except Exception as error:  # noqa: BLE001 - as for a call
             return self._failed(error)
-        return resource_result(answer.contents, self._files)
+        return resource_result(answer.contents, self._files, run.secrets)
 
     async def resources(self) -> str:
         """A list of the server's resources and resource templates."""

@@ -36,7 +36,7 @@ def resource_tools(links: Sequence[Link]) -> Sequence[Tool]:
     async def read(run: ToolRun, server: str, uri: str) -> ToolResult:
         if not _is_there(by_name[server], run):
             return ToolResult(f"The server {server!r} is not available in {run.mode} mode.", is_error=True)
-        return await by_name[server].calls.read_resource(uri)
+        return await by_name[server].calls.read_resource(uri, run)
 
     return (
         Tool(

@@ -10,18 +10,19 @@ import mimetypes
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.plugin.files import WorkspaceError
-from zeus_runtime.plugin.model import keep_picture
+from zeus_runtime.plugin.files import WorkspaceError, masked_bytes
+from zeus_runtime.plugin.model import keep_picture, picture_of
 from zeus_runtime.plugin.tool import ToolResult
 
 if TYPE_CHECKING:
+    from zeus_runtime.plugin import Redactor
     from zeus_runtime.plugin.files import WorkspaceFiles
     from zeus_runtime.plugin.model import Picture
 
 FOLDER = "/large_tool_results"
 
 
-def tool_result(answer: Any, files: WorkspaceFiles) -> ToolResult:
+def tool_result(answer: Any, files: WorkspaceFiles, secrets: Redactor) -> ToolResult:
     """A ``CallToolResult`` as a ToolResult.
 
     Text is not changed. Images, audio and other binary data are saved in the workspace, and the result has their
@@ -30,31 +31,60 @@ def tool_result(answer: Any, files: WorkspaceFiles) -> ToolResult:
 
     Args:
         files: the workspace, where binary data is saved.
+        secrets: masked in the data that is saved.
     """
-    pictures: list[Picture] = []
-    parts = [_block(block, files, pictures) for block in answer.content]
+    kept = _Kept(files, secrets)
+    parts = [_block(block, kept) for block in answer.content]
     structured = answer.structured_content
     if structured is not None and not _says(parts, structured):
         parts.append(json.dumps(structured, ensure_ascii=False))
     text = "\n\n".join(part for part in parts if part)
-    return ToolResult(text or "(no output)", is_error=bool(answer.is_error), pictures=tuple(pictures))
+    return ToolResult(text or "(no output)", is_error=bool(answer.is_error), pictures=tuple(kept.pictures))
 
 
-def resource_result(contents: Iterable[Any], files: WorkspaceFiles) -> ToolResult:
+def resource_result(contents: Iterable[Any], files: WorkspaceFiles, secrets: Redactor) -> ToolResult:
     """The contents of a resource."""
-    pictures: list[Picture] = []
-    text = "\n\n".join(_resource(each, files, pictures) for each in contents)
-    return ToolResult(text or "(empty)", pictures=tuple(pictures))
+    kept = _Kept(files, secrets)
+    text = "\n\n".join(_resource(each, kept) for each in contents)
+    return ToolResult(text or "(empty)", pictures=tuple(kept.pictures))
 
 
-def _block(block: Any, files: WorkspaceFiles, pictures: list[Picture]) -> str:
+class _Kept:
+    """The binary data of an answer, saved in the workspace.
+
+    Attributes:
+        pictures: those that the model may see.
+    """
+
+    def __init__(self, files: WorkspaceFiles, secrets: Redactor) -> None:
+        self._files = files
+        self._secrets = secrets
+        self.pictures: list[Picture] = []
+
+    def save(self, content: bytes, suffix: str) -> str:
+        """Save the data and return its path.
+
+        Raises:
+            WorkspaceError: it cannot be written, or a picture contains a known secret.
+        """
+        content = content if picture_of(content, "") else masked_bytes(content, self._secrets)
+        path = f"{FOLDER}/mcp_{hashlib.sha256(content).hexdigest()[:16]}{suffix}"
+        picture = keep_picture(content, path.rpartition("/")[2], self._files, self._secrets)
+        if picture is None:
+            self._files.runtime.write(path, content)
+            return path
+        self.pictures.append(picture)
+        return picture.path
+
+
+def _block(block: Any, kept: _Kept) -> str:
     match block.type:
         case "text":
             return str(block.text)
         case "image" | "audio":
-            return _saved(block.data, block.mime_type, block.type, files, pictures)
+            return _saved(block.data, block.mime_type, block.type, kept)
         case "resource":
-            return _resource(block.resource, files, pictures)
+            return _resource(block.resource, kept)
         case "resource_link":
             facts = ", ".join(str(fact) for fact in (block.mime_type, block.description) if fact)
             return f"[resource {block.uri}: {block.title or block.name}{f' ({facts})' if facts else ''}]"
@@ -62,28 +92,22 @@ def _block(block: Any, files: WorkspaceFiles, pictures: list[Picture]) -> str:
             return f"[{other}]"
 
 
-def _resource(resource: Any, files: WorkspaceFiles, pictures: list[Picture]) -> str:
+def _resource(resource: Any, kept: _Kept) -> str:
     text = getattr(resource, "text", None)
     if isinstance(text, str):
         return f"[resource {resource.uri}]\n{text}"
-    saved = _saved(resource.blob, resource.mime_type or "", "data", files, pictures)
+    saved = _saved(resource.blob, resource.mime_type or "", "data", kept)
     return f"[resource {resource.uri}] {saved}"
 
 
-def _saved(data: str, mime_type: str, kind: str, files: WorkspaceFiles, pictures: list[Picture]) -> str:
+def _saved(data: str, mime_type: str, kind: str, kept: _Kept) -> str:
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         return f"[{kind} {mime_type}: not readable]"
     suffix = mimetypes.guess_extension(mime_type) or ".bin"
-    path = f"{FOLDER}/mcp_{hashlib.sha256(content).hexdigest()[:16]}{suffix}"
     try:
-        picture = keep_picture(content, path.rpartition("/")[2], files)
-        if picture is not None:
-            pictures.append(picture)
-            path = picture.path
-        else:
-            files.runtime.write(path, content)
+        path = kept.save(content, suffix)
     except WorkspaceError as error:
         return f"[{kind} {mime_type}, {len(content):,} bytes; it could not be saved: {error.message}]"
     return f"[{kind} {mime_type}, {len(content):,} bytes, saved as {path}]"

@@ -21,6 +21,7 @@ from tests.support.mcp_http import Authority, Served, serving
 from tests.support.ports import unused_port
 from zeus_runtime import Agent, RunError
 from zeus_runtime.events import Event, Notice
+from zeus_runtime.plugin import Redactor
 
 
 def agent(folder: Path, model: Any, server: Mapping[str, Any], yaml: str = "") -> Agent:
@@ -51,7 +52,7 @@ def adding() -> Any:
 async def running_call(running: Agent, name: str) -> None:
     """A call of a tool beside any run."""
     tool = next(tool for tool in await running.tools() if tool.name == name)
-    await tool.function({}, SimpleNamespace(unanswered=[]))
+    await tool.function({}, SimpleNamespace(unanswered=[], secrets=Redactor()))
 
 
 async def log_in(running: Agent) -> int:

@@ -1,0 +1,54 @@
+"""Binary data of a server's answers, and the secrets in it."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from zeus_plugins.tools.mcp.results import tool_result
+
+from tests.support.pictures import png
+from zeus_runtime.models.pictures import keep_picture
+from zeus_runtime.plugin import Redactor
+from zeus_runtime.plugin.files import WorkspaceError, WorkspaceFiles
+
+TOKEN = "shop-token-0123456789"
+SECRETS = Redactor().adding({TOKEN: "SHOP_TOKEN"})
+
+
+def picture_with(text: str) -> bytes:
+    """A picture with a text among its metadata (a chunk before the last one, of 12 bytes)."""
+    whole = png()
+    return whole[:-12] + len(text).to_bytes(4) + b"tEXt" + text.encode() + bytes(4) + whole[-12:]
+
+
+def answer(data: bytes, kind: str, mime_type: str) -> Any:
+    block = SimpleNamespace(type=kind, data=b64encode(data).decode(), mime_type=mime_type)
+    return SimpleNamespace(content=[block], structured_content=None, is_error=False)
+
+
+def kept(folder: Path) -> bytes:
+    return b"".join(each.read_bytes() for each in folder.rglob("*") if each.is_file())
+
+
+def test_a_picture_with_a_secret_is_neither_kept_nor_shown(tmp_path: Path) -> None:
+    files = WorkspaceFiles(tmp_path)
+    result = tool_result(answer(picture_with(f"note {TOKEN}"), "image", "image/png"), files, SECRETS)
+    assert "contains a known secret" in result.content
+    assert not result.pictures
+    assert not kept(tmp_path)
+    with pytest.raises(WorkspaceError, match="contains a known secret"):
+        keep_picture(picture_with(TOKEN), "a.png", files, SECRETS)
+    shown = tool_result(answer(picture_with("note"), "image", "image/png"), files, SECRETS)
+    assert len(shown.pictures) == 1
+
+
+def test_a_secret_in_other_data_is_masked_where_it_is_kept(tmp_path: Path) -> None:
+    result = tool_result(
+        answer(f"key={TOKEN}".encode(), "audio", "text/plain"), WorkspaceFiles(tmp_path), SECRETS
+    )
+    assert "saved as" in result.content
+    assert kept(tmp_path) == b"key=<secret:SHOP_TOKEN>"
