@@ -37,17 +37,18 @@ PLUGIN = '''
 from pathlib import Path
 from zeus_runtime.plugin import Component, hookimpl
 from zeus_runtime.plugin.model import keep_picture
-from zeus_runtime.plugin.tool import ToolResult, tool
+from zeus_runtime.plugin.tool import ToolResult, ToolRun, tool
 
 def create(options, context):
     @tool(access="read")
-    async def look(name: str) -> ToolResult:
+    async def look(name: str, run: ToolRun) -> ToolResult:
         """Look.
 
         Args:
             name: where.
         """
-        picture = keep_picture((context.directory / name).read_bytes(), name, context.workspace, Redactor())
+        data = (context.directory / name).read_bytes()
+        picture = keep_picture(data, name, context.workspace, run.secrets)
         return ToolResult(f"this is {name}", pictures=(picture,))
 
     return [look]

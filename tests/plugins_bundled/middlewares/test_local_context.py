@@ -326,3 +326,29 @@ async def test_in_a_run_the_prompt_changes_with_a_compaction_and_at_no_other_ste
     for before, now in itertools.pairwise(turns):
         compacted = str(now.messages[0].content) != str(before.messages[0].content)
         assert (now.system != before.system) is compacted
+
+
+@pytest.mark.parametrize("way", ["file", "link", "commondir"])
+async def test_a_git_folder_of_another_project_is_not_read(
+    repository: Path, tmp_path: Path, way: str
+) -> None:
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    theirs = repository / ".git"
+    if way == "file":
+        (clone / ".git").write_text(f"gitdir: {theirs}\n")
+    elif way == "link":
+        (clone / ".git").symlink_to(theirs)
+    else:
+        (clone / ".git").mkdir()
+        (clone / ".git/HEAD").write_bytes((theirs / "HEAD").read_bytes())
+        (clone / ".git/commondir").write_text(f"{theirs}\n")
+    assert await git_state(repository, os.environ, commits=5, timeout_seconds=20) is not None
+    assert await git_state(clone, os.environ, commits=5, timeout_seconds=20) is None
+
+
+async def test_a_linked_worktree_and_a_submodule_are_read(repository: Path, tmp_path: Path) -> None:
+    git(repository, "worktree", "add", "-q", str(tmp_path / "tree"))
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(repository), "inner")
+    for folder in (tmp_path / "tree", repository / "inner"):
+        assert await git_state(folder, os.environ, commits=5, timeout_seconds=20) is not None

@@ -103,7 +103,8 @@ async def git_state(
 
     try:
         async with asyncio.timeout(timeout_seconds):
-            if (await ask("rev-parse", "--git-dir")).failed:
+            places = await ask("rev-parse", "--git-dir", "--git-common-dir")
+            if places.failed or not await asyncio.to_thread(_is_own, folder, places.text):
                 return None
             named, head, log, modes, tracked, staged, new = await asyncio.gather(
                 ask("symbolic-ref", "--quiet", "--short", "HEAD"),
@@ -132,6 +133,25 @@ async def git_state(
         tuple(sorted(found.items())),
         all_changes=is_understood and not any(each.is_cut for each in (tracked, staged, new)),
     )
+
+
+def _is_own(folder: Path, places: str) -> bool:
+    """Whether a repository belongs to the folder: a ``.git`` that leads elsewhere could show another project's work.
+
+    A linked worktree is the exception: its main repository names it in return.
+
+    Args:
+        places: git's folder and the one with the history, a line each.
+    """
+    git, common, *_ = (Path(os.path.realpath(folder / line)) for line in [*places.splitlines(), "", ""])
+    above = [each / ".git" for each in (folder.resolve(), *folder.resolve().parents)]
+    if any(git.is_relative_to(each) and common.is_relative_to(each) for each in above):
+        return True
+    try:
+        back = (git / "gitdir").read_text(encoding="utf-8", errors="surrogateescape").strip()
+    except OSError:
+        return False
+    return git.parent == common / "worktrees" and Path(back) in above
 
 
 def _changed(folder: Path, tracked: _Output, *, has_modes: bool) -> tuple[list[str], bool]:

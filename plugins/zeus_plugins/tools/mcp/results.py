@@ -33,7 +33,7 @@ def tool_result(answer: Any, files: WorkspaceFiles, secrets: Redactor) -> ToolRe
         files: the workspace, where binary data is saved.
         secrets: masked in the data that is saved.
     """
-    kept = _Kept(files, secrets)
+    kept = _SavedData(files, secrets)
     parts = [_block(block, kept) for block in answer.content]
     structured = answer.structured_content
     if structured is not None and not _says(parts, structured):
@@ -44,12 +44,12 @@ def tool_result(answer: Any, files: WorkspaceFiles, secrets: Redactor) -> ToolRe
 
 def resource_result(contents: Iterable[Any], files: WorkspaceFiles, secrets: Redactor) -> ToolResult:
     """The contents of a resource."""
-    kept = _Kept(files, secrets)
+    kept = _SavedData(files, secrets)
     text = "\n\n".join(_resource(each, kept) for each in contents)
     return ToolResult(text or "(empty)", pictures=tuple(kept.pictures))
 
 
-class _Kept:
+class _SavedData:
     """The binary data of an answer, saved in the workspace.
 
     Attributes:
@@ -77,7 +77,7 @@ class _Kept:
         return picture.path
 
 
-def _block(block: Any, kept: _Kept) -> str:
+def _block(block: Any, kept: _SavedData) -> str:
     match block.type:
         case "text":
             return str(block.text)
@@ -92,7 +92,7 @@ def _block(block: Any, kept: _Kept) -> str:
             return f"[{other}]"
 
 
-def _resource(resource: Any, kept: _Kept) -> str:
+def _resource(resource: Any, kept: _SavedData) -> str:
     text = getattr(resource, "text", None)
     if isinstance(text, str):
         return f"[resource {resource.uri}]\n{text}"
@@ -100,7 +100,7 @@ def _resource(resource: Any, kept: _Kept) -> str:
     return f"[resource {resource.uri}] {saved}"
 
 
-def _saved(data: str, mime_type: str, kind: str, kept: _Kept) -> str:
+def _saved(data: str, mime_type: str, kind: str, kept: _SavedData) -> str:
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
