@@ -236,7 +236,7 @@ def test_a_prompt_that_is_no_text_exits_2(zeus: Zeus, project: Project, words: S
     ("prepare", "said"),
     [
         (nothing, "Record one with `zeus run --record FILE`"),
-        (lambda folder: (folder / "tape.jsonl").mkdir(), "is no file"),
+        (lambda folder: (folder / "tape.jsonl").mkdir(), "is not a file"),
         (lambda folder: (folder / "tape.jsonl").write_text("{}\n"), "the file is no cassette"),
         (lambda folder: (folder / "tape.jsonl").write_bytes(b"\xff\x00"), "cannot be read"),
         (lambda folder: (folder / "tape.jsonl").write_text(""), "the file is no cassette"),

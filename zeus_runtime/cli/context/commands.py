@@ -145,7 +145,7 @@ def missing(
     from zeus_runtime.errors import UsageError
 
     if not text.strip():
-        raise UsageError("there is not text to look for")
+        raise UsageError("there is no text to look for")
     trace = _read(process, session, which)
     found = why_missing(trace, text, step)
     at = trace.step(step)
