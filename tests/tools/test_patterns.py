@@ -155,6 +155,7 @@ def test_a_folded_pattern_keeps_its_wildcards(pattern: str, path: str, fits: boo
         ("[id]-k?[!x]pem", "[ID]-k1.pem"),
         ("app/{a,b}/[cd].txt", "app/{a,b}/d.txt"),
         ("{a,b}/{c,d}", "{a,b}/d"),
+        ("{a,b,c,d,e,f,g,h}/{a,b,c,d,e,f,g,h}", "{a,b,c,d,e,f,g,h}/{a,b,c,d,e,f,g,h}"),
         ("[[...slug]]/*[ab]*[cd]", "[[...slug]]/x[ab]yd"),
         ("[id]*[0-9][0-9][0-9][0-9]-[0-9][0-9]", "[id] 2026-11"),
         ("[slug", "[SLUG"),

@@ -113,7 +113,7 @@ def keep_picture(data: bytes, name: str, files: WorkspaceFiles, secrets: Redacto
         return None
     if any(form.encode("utf-8", "surrogatepass") in data for form in secrets.forms):
         raise WorkspaceError(
-            f"The picture {name} contains a known secret in its metadata, so it is not shown.",
+            f"The file of the picture {name} contains a known secret, so it is not shown.",
             remedy="Ask the user to remove the picture's metadata.",
         )
     return replace(picture, path=keep(data, name, files))

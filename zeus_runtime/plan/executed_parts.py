@@ -57,6 +57,7 @@ def executing(ground: PartSource) -> tuple[Part, ...]:
         *_layers(ground),
         *_files(ground),
         *_databases(ground),
+        *_used_files(ground),
         *_servers(ground),
         *_folders(ground),
     )
@@ -255,7 +256,7 @@ def _files(ground: PartSource) -> Iterator[Part]:
 
 
 def _databases(ground: PartSource) -> Iterator[Part]:
-    """The databases that this user's Zeus did not make, and every file elsewhere that Zeus writes."""
+    """The databases that this user's Zeus did not make."""
     from zeus_runtime.trust.databases import database_part, is_made
 
     document = ground.document
@@ -264,13 +265,25 @@ def _databases(ground: PartSource) -> Iterator[Part]:
         where = str(document.position(path))
         if not is_made(ground.trust.records, file):
             yield database_part(file, _shown(file, document.directory), where=where)
-    used = [(each.path, each.file, each.holds_secrets) for each in document.protected_files()]
+
+
+def _used_files(ground: PartSource) -> Iterator[Part]:
+    """The files elsewhere that Zeus opens for itself, such as a database, also if it would create them.
+
+    The user's own Home is elsewhere too: a file that is created there could become a plugin.
+    """
+    document = ground.document
+    used = [
+        (each.path, each.file, "reads" if each.holds_secrets else "writes")
+        for each in document.protected_files()
+    ]
     database = database_file(ground.config.storage.url, document.directory)
-    used += [(("storage", "url"), database, False)] if database is not None else []
-    for path, named, is_read in used:
+    if database is not None:
+        used.append((("storage", "url"), database, "writes"))
+    for path, named, verb in used:
         file = named.resolve()
         if not any(file.is_relative_to(each) for each in _inside(ground)):
-            yield _file_part(ground, path, file, "reads" if is_read else "writes")
+            yield _file_part(ground, path, file, verb)
 
 
 def _database_files(ground: PartSource) -> Iterator[tuple[ConfigPath, Path]]:

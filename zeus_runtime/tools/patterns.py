@@ -29,6 +29,10 @@ _MAGIC = re.compile(r"[*?\[{]")
 _WILDCARDS = re.compile(r"(\*+|\?|\[!?+\]?+[^\]]*\])")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _MAX_ALTERNATIVES = 64
+_FRAME = "(?s:"
+"""Begins what ``translate`` returns."""
+_HIDDEN = str.maketrans("{,}", "\1\2\3")
+_SHOWN = str.maketrans("\1\2\3", "{,}")
 _ANY = "**"
 
 
@@ -195,19 +199,20 @@ def _matcher(pieces: Sequence[str], flags: re.RegexFlag, texts: Sequence[str] = 
 
 
 def _inner(group: str) -> str:
-    """A group of brackets as ``translate`` writes it, without the frame of a whole pattern."""
-    return translate(group).removeprefix("(?s:").removesuffix(r")\Z")
+    """A group of brackets as ``translate`` writes it, without its frame, whose end differs between Python versions."""
+    return translate(group).removeprefix(_FRAME).removesuffix(translate("").removeprefix(_FRAME))
 
 
 def _with_literal_braces(pattern: str) -> Sequence[str]:
-    """The alternatives of a pattern in which some braces are text; none if there are too many."""
-    literal = re.sub(
-        r"\{([^{}]*,[^{}]*)\}", lambda found: f"{{{found[1]},\1{found[1].replace(',', chr(2))}\3}}", pattern
-    )
-    if literal == pattern:
+    """The alternatives of a pattern in which some braces are text; if they are too many, the one in which all are."""
+
+    def or_text(found: re.Match[str]) -> str:
+        return f"{{{found[1]},{found[0].translate(_HIDDEN)}}}"
+
+    either = _BRACES.sub(or_text, pattern)
+    if either == pattern:
         return ()
     try:
-        found = expand_braces(literal)
+        return [each.translate(_SHOWN) for each in expand_braces(either)]
     except ValueError:
-        found = [pattern.replace("{", "\1").replace("}", "\3")]
-    return [each.translate({1: "{", 2: ",", 3: "}"}) for each in found]
+        return [pattern]

@@ -83,9 +83,10 @@ class PartMask:
         if text in self.own.names:
             return self._whole(text)
         found = _url(chars).fullmatch(text) if "://" in text else None
-        return self.own.text(text if found is None else self._url(found, chars))
+        return self.own.text(text if found is None else self._masked(found, chars))
 
-    def _url(self, found: re.Match[str], chars: str) -> str:
+    def _masked(self, found: re.Match[str], chars: str) -> str:
+        """A URL with its login, and the secrets of its query, masked."""
         user, password = found["user"], found["password"]
         login = "" if user is None else self._whole(user) if user in self.known.names else user
         login += "" if password is None else f":{self._whole(password)}"

@@ -151,7 +151,7 @@ def _is_own(folder: Path, places: str) -> bool:
         back = (git / "gitdir").read_text(encoding="utf-8", errors="surrogateescape").strip()
     except OSError:
         return False
-    return git.parent == common / "worktrees" and Path(back) in above
+    return git.parent == common / "worktrees" and Path(os.path.normpath(git / back)) in above
 
 
 def _changed(folder: Path, tracked: _Output, *, has_modes: bool) -> tuple[list[str], bool]:
