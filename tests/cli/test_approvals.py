@@ -365,7 +365,7 @@ COLOUR = {"type": "string", "enum": ["red", "green"], "description": "Which one.
         ({"type": "integer"}, "5", "f (integer, required)", 5),
         ({"type": "number", "default": 1.5}, "2", "f (number, else 1.5)", 2),
         ({"type": "boolean"}, "yes", "f (boolean, required)", True),
-        (COLOUR, "red", "f (one of red | green, required), Which one.", "red"),
+        (COLOUR, "red", 'f (one of red | green, required): "Which one."', "red"),
         ({"type": "array"}, '["a"]', "f (array, required)", ["a"]),
         ({}, "not json", "f (any, required)", "not json"),
         ({"type": ["string", "null"]}, "x", 'f (["string", "null"], required)', "x"),
@@ -381,7 +381,12 @@ COLOUR = {"type": "string", "enum": ["red", "green"], "description": "Which one.
             'f (string, else "a\\u00a0\\u2003  b\\n c")',
             "",
         ),
-        ({"type": "string", "description": "a \n  b\u202e"}, "", "f (string, required), a b\\u202e", ""),
+        (
+            {"type": "string", "description": "a \n  b\u202e"},
+            "",
+            'f (string, required): "a \\n  b\\u202e"',
+            "",
+        ),
     ],
 )
 def test_a_field_says_what_it_wants_and_reads_it(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.pictures import picture_with, png
 from zeus_runtime.errors import UsageError
 from zeus_runtime.plugin import Redactor
 from zeus_runtime.plugin.files import WorkspaceFiles
@@ -123,3 +124,22 @@ def test_the_name_of_a_copy_holds_no_secret(workspace: WorkspaceFiles, tmp_path:
     assert [read(workspace, each) for each in found] == [b"a\n", b"b\n"]
     kept = [path.name for path in (tmp_path / "kept").rglob("*") if path.is_file()]
     assert sorted(kept) == ["a-_secret_SHIP_TOKEN_.txt", "b-_secret_SHIP_TOKEN_.txt"]
+
+
+def test_a_picture_with_a_secret_is_refused_and_not_damaged(
+    workspace: WorkspaceFiles, tmp_path: Path
+) -> None:
+    key = "argo-Secret-4711"
+    known = Redactor().adding({key: "SHIP_TOKEN"})
+    (tmp_path / "work/in.png").write_bytes(picture_with(f"note {key}"))
+    (tmp_path / "wide.png").write_bytes(png() + key.encode("utf-16-le"))
+    (tmp_path / "plain.png").write_bytes(picture_with("note"))
+    (mentioned,) = gather("see @in.png", [], workspace, known)
+    assert mentioned.problem == "The file of the picture in.png contains a known secret, so it is not shown."
+    with pytest.raises(UsageError, match=r"wide\.png contains a known secret"):
+        gather("", [tmp_path / "wide.png"], workspace, known)
+    (plain,) = gather("", [tmp_path / "plain.png"], workspace, known)
+    assert plain.picture is not None
+    assert plain.picture.path == plain.copy
+    assert read(workspace, plain) == picture_with("note")
+    assert len([path for path in (tmp_path / "kept").rglob("*") if path.is_file()]) == 1

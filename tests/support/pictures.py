@@ -7,6 +7,12 @@ import zlib
 from random import Random
 
 
+def picture_with(text: str) -> bytes:
+    """A picture with a text among its metadata (a chunk before the last one, of 12 bytes)."""
+    whole = png()
+    return whole[:-12] + len(text).to_bytes(4) + b"tEXt" + text.encode() + bytes(4) + whole[-12:]
+
+
 def png(width: int = 64, height: int = 48, *, seed: int | None = None) -> bytes:
     """A PNG file.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -206,6 +207,14 @@ def test_the_lines_of_a_text_stand_behind_a_bar() -> None:
         "    │   because: it only reads",
         "    │ ",
         "  because: rule",
+    ]
+
+
+def test_a_reason_and_a_problem_are_shown_exactly() -> None:
+    asked = replace(pending({}, Preview((), (), "a  b\u2003c\nd")), reason="one\n  until\ttwo  three")
+    assert [line.text for line in question_lines(asked)][1:3] == [
+        "  no diff: a  b\\u2003c\\nd",
+        "  because: one\\n  until\\ttwo  three",
     ]
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.streams import columns_of, complain, is_terminal
-from zeus_runtime.columns import one_line
 from zeus_runtime.escaping import json_shown, word
 from zeus_runtime.tools.approval import Decision
 from zeus_runtime.tools.question import StyledLine, folded, named, question_lines, tool_label
@@ -177,7 +176,7 @@ class AnswerField:
 
     @property
     def line(self) -> str:
-        """The field in one line: the allowed values, exactly, and the description."""
+        """The field in one line: the allowed values and the description, exactly."""
         schema = self.schema
         about = [word(schema.get("type") or "any")]
         if isinstance(options := schema.get("enum"), list):
@@ -186,8 +185,8 @@ class AnswerField:
             about.append(f"else {json_shown(schema['default'])}")
         elif self.required:
             about.append("required")
-        text = one_line(str(schema.get("description") or schema.get("title") or ""))
-        return f"{named(self.name)} ({', '.join(about)}){f', {text}' if text else ''}"
+        text = str(schema.get("description") or schema.get("title") or "")
+        return f"{named(self.name)} ({', '.join(about)}){f': {json_shown(text)}' if text else ''}"
 
     def value(self, line: str) -> Any:
         """What was typed: text where a text is wanted, else JSON."""

@@ -111,12 +111,17 @@ def keep_picture(data: bytes, name: str, files: WorkspaceFiles, secrets: Redacto
     picture = picture_of(data, "", name=name)
     if picture is None:
         return None
-    if any(form.encode("utf-8", "surrogatepass") in data for form in secrets.forms):
-        raise WorkspaceError(
-            f"The file of the picture {name} contains a known secret, so it is not shown.",
-            remedy="Ask the user to remove the picture's metadata.",
-        )
+    if why := refused(picture, data, secrets):
+        raise WorkspaceError(why, remedy="Ask the user to remove the picture's metadata.")
     return replace(picture, path=keep(data, name, files))
+
+
+def refused(picture: Picture, data: bytes, secrets: Redactor) -> str | None:
+    """Why a picture is not kept: its file contains a known secret, which cannot be masked without damage to it."""
+    for form in secrets.forms:
+        if any(form.encode(each, "surrogatepass") in data for each in ("utf-8", "utf-16-le", "utf-16-be")):
+            return f"The file of the picture {picture.name} contains a known secret, so it is not shown."
+    return None
 
 
 def most_picture_bytes() -> int:

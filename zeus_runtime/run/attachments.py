@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError
 from zeus_runtime.escaping import printable
-from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, picture_of, too_large
+from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, picture_of, refused, too_large
 from zeus_runtime.tools.attachments import Kind, Reference, keep
 from zeus_runtime.tools.gate import calling
 from zeus_runtime.tools.masked_text import masked_bytes
@@ -183,7 +184,13 @@ def _attached(path: Path, workspace: WorkspaceFiles, secrets: Redactor) -> Refer
     except OSError as error:
         raise UsageError(f"{path} cannot be attached: {error.strerror}") from None
     name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return _kept("attachment", name, "", data, workspace, secrets)
+    found = _kept("attachment", name, "", data, workspace, secrets)
+    if found.problem:
+        raise UsageError(
+            f"{path} cannot be attached: {found.problem}",
+            remedy="Remove the picture's metadata, or attach another.",
+        )
+    return found
 
 
 def _kept(
@@ -196,9 +203,13 @@ def _kept(
     *,
     folder: bool = False,
 ) -> Reference:
-    data = masked_bytes(data, secrets)
+    picture = None if folder else picture_of(data, "", name=path)
+    if picture is None:
+        data = masked_bytes(data, secrets)
+    elif why := refused(picture, data, secrets):
+        return Reference(kind, path, problem=why)
     digest = hashlib.sha256(data).hexdigest()
     copy = keep(data, secrets.text(path), workspace)
     own = handle if handle.startswith("/") or not handle else f"/{handle.removeprefix('./')}"
-    picture = None if folder else picture_of(data, copy, name=path)
+    picture = picture and replace(picture, path=copy)
     return Reference(kind, path, own or copy, copy, digest, len(data), folder=folder, picture=picture)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from zeus_runtime.columns import Style, cut_line, one_line
+from zeus_runtime.columns import Style, cut_line
 from zeus_runtime.escaping import exact, exact_blanks, exact_json, exact_line, json_shown, needs_quotes, word
 from zeus_runtime.tools.diff import DiffLine, difference
 
@@ -84,14 +84,14 @@ def _lines(pending: PendingApproval, answers: Sequence[str], rest: str | None) -
             yield from _change(change, rest)
         yield from _left(len(preview.changes), "change", rest)
         if preview.problem:
-            yield StyledLine(f"  no diff: {one_line(preview.problem)}")
+            yield StyledLine(f"  no diff: {exact_line(preview.problem)}")
     for each in answers[: _most(rest)]:
         kept = each if rest is None else _cut(each)
         yield StyledLine(f"  answer: {kept}")
         yield from _unshown(each, kept, rest)
     yield from _left(len(answers), "field", rest)
     if pending.reason and not pending.is_question:
-        yield StyledLine(f"  because: {one_line(pending.reason)}")
+        yield StyledLine(f"  because: {exact_line(pending.reason)}")
     if pending.expires_ms is not None:
         until = datetime.fromtimestamp(pending.expires_ms / 1000, UTC).astimezone()
         yield StyledLine(f"  until {until:%Y-%m-%d %H:%M:%S}, then: {pending.on_timeout}")

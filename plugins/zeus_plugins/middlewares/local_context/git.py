@@ -138,7 +138,8 @@ async def git_state(
 def _is_own(folder: Path, places: str) -> bool:
     """Whether a repository belongs to the folder: a ``.git`` that leads elsewhere could show another project's work.
 
-    A linked worktree is the exception: its main repository names it in return.
+    A linked worktree is the exception: its main repository names it in return. Objects may be borrowed
+    (``objects/info/alternates``): only the repository's own refs lead to them, by hashes that cannot be guessed.
 
     Args:
         places: git's folder and the one with the history, a line each.

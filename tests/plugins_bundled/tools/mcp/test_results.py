@@ -10,19 +10,13 @@ from typing import Any
 import pytest
 from zeus_plugins.tools.mcp.results import tool_result
 
-from tests.support.pictures import png
+from tests.support.pictures import picture_with
 from zeus_runtime.models.pictures import keep_picture
 from zeus_runtime.plugin import Redactor
 from zeus_runtime.plugin.files import WorkspaceError, WorkspaceFiles
 
 TOKEN = "shop-token-0123456789"
 SECRETS = Redactor().adding({TOKEN: "SHOP_TOKEN"})
-
-
-def picture_with(text: str) -> bytes:
-    """A picture with a text among its metadata (a chunk before the last one, of 12 bytes)."""
-    whole = png()
-    return whole[:-12] + len(text).to_bytes(4) + b"tEXt" + text.encode() + bytes(4) + whole[-12:]
 
 
 def answer(data: bytes, kind: str, mime_type: str) -> Any:
