@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.wire import Recorded, growing_pairs, read
-from zeus_runtime.context.planner import Reported
+from zeus_runtime.context.edit_rules import Reported
 from zeus_runtime.context.tokens import Counter, counter_for, request_tokens
 from zeus_runtime.context.tokens.terms import content_text
 from zeus_runtime.models.interface import ModelRequest

@@ -18,7 +18,7 @@ from zeus_runtime.context.inspection import (
     why_missing,
 )
 from zeus_runtime.context.inspection.trace import Branch
-from zeus_runtime.context.ledger import PolicyDecision, Step, StepUsage
+from zeus_runtime.context.ledger import PolicyDecision, StepRecord, StepUsage
 from zeus_runtime.context.prompt_cost import FixedParts
 from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.context.view import fold
@@ -60,7 +60,7 @@ SUMMARIZE = Summarize(
 def trace_of(calls: list[tuple[int, list[Edit]]], sections: list[dict[str, str]] | None = None) -> Trace:
     """A session whose steps were sent after the given cursors, with the edits admitted right before."""
     edits: list[tuple[int, Edit]] = []
-    steps: list[Step] = []
+    steps: list[StepRecord] = []
     texts: dict[str, str] = {}
     parts = FixedParts(COUNTER, TOOLS)
     for number, (cursor, admitted) in enumerate(calls, start=1):
@@ -87,7 +87,7 @@ def trace_of(calls: list[tuple[int, list[Edit]]], sections: list[dict[str, str]]
         texts.update(fixed.texts)
         view = fold(HISTORY, [each for _, each in edits], cursor, counter=COUNTER)
         steps.append(
-            Step(
+            StepRecord(
                 number,
                 "run",
                 cursor,
@@ -287,7 +287,7 @@ def test_dropped_messages_are_explained_like_summarized_ones() -> None:
 
 
 def test_an_excerpt_shows_the_text_that_was_found_also_behind_letters_that_fold_to_two() -> None:
-    step = Step(1, "run", 1, 0)
+    step = StepRecord(1, "run", 1, 0)
     trace = Trace("s", [HumanMessage("Straße " * 60 + "the Needle is here")], [], [step])
     (found,) = why_missing(trace, "needle")
     assert "the Needle is here" in found.excerpt

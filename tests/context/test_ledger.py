@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from zeus_runtime.context.ledger import PolicyDecision, Step, StepUsage
+from zeus_runtime.context.ledger import PolicyDecision, StepRecord, StepUsage
 from zeus_runtime.context.prompt_cost import FixedParts, PromptPart, ToolCounts, fixed_from_json
 from zeus_runtime.models.interface import ToolSchema
 
@@ -34,7 +34,7 @@ SCHEMAS = [ToolSchema("ls", "List.", {"type": "object"})]
 
 
 def test_an_entry_comes_back_as_it_was() -> None:
-    step = Step(
+    step = StepRecord(
         number=3,
         run_id="ab",
         cursor=9,
@@ -45,18 +45,18 @@ def test_an_entry_comes_back_as_it_was() -> None:
         usage=StepUsage(10, 2, 5),
         cost_usd=0.25,
     )
-    assert Step.from_json(step.to_json()) == step
-    assert Step.from_json(Step(1, "", 0, 0).to_json()) == Step(1, "", 0, 0)
+    assert StepRecord.from_json(step.to_json()) == step
+    assert StepRecord.from_json(StepRecord(1, "", 0, 0).to_json()) == StepRecord(1, "", 0, 0)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"decisions": 5}', '{"usage": {"x": 1}}', "null"])
 def test_a_corrupt_entry_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - whatever its text
-        Step.from_json(text)
+        StepRecord.from_json(text)
 
 
 def test_an_entry_of_a_later_version_is_read_as_far_as_it_is_known() -> None:
-    assert Step.from_json('{"number": 4, "cursor": 2, "edits": 0, "run_id": "r", "new": 1}').number == 4
+    assert StepRecord.from_json('{"number": 4, "cursor": 2, "edits": 0, "run_id": "r", "new": 1}').number == 4
 
 
 def test_the_fixed_part_is_named_and_counted_part_by_part() -> None:
@@ -96,6 +96,6 @@ def test_what_did_not_change_is_neither_counted_nor_written_again() -> None:
 
 
 def test_a_call_that_cost_nothing_is_told_apart_from_one_whose_price_is_unknown() -> None:
-    free = Step(1, "run", 1, 0, cost_usd=0.0)
-    assert Step.from_json(free.to_json()).cost_usd == 0.0
-    assert Step.from_json(free.override(cost_usd=None).to_json()).cost_usd is None
+    free = StepRecord(1, "run", 1, 0, cost_usd=0.0)
+    assert StepRecord.from_json(free.to_json()).cost_usd == 0.0
+    assert StepRecord.from_json(free.override(cost_usd=None).to_json()).cost_usd is None

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 
 from tests.support.agents import PositionModel, call, calling, play, write_agent
 from zeus_runtime import Agent
-from zeus_runtime.context.ledger import Step, StepUsage
+from zeus_runtime.context.ledger import StepRecord, StepUsage
 from zeus_runtime.errors import LimitError
 from zeus_runtime.events import Notice, RunCompleted, RunFailed, TokenUsage
 from zeus_runtime.plugin.model import ModelProfile, ModelRequest, ModelResponse, Usage
@@ -260,9 +260,9 @@ async def test_what_policies_and_sub_agents_spent_counts_when_a_turn_is_resumed(
         await database.close()
 
 
-def step_of(**given: Any) -> Step:
+def step_of(**given: Any) -> StepRecord:
     numbers = ("number", "cursor", "edits", "input_limit_tokens", "fixed_tokens", "view_tokens", "messages")
-    return Step(
+    return StepRecord(
         **{**dict.fromkeys(numbers, 1), "run_id": "r", "model": "m", "fixed": "f", "by_source": {}, **given}
     )
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
-from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.store.approvals import approvals_of, put
 from zeus_runtime.store.archived import archive, restore
 from zeus_runtime.store.compressed_columns import pack, unpack
@@ -30,7 +30,7 @@ def test_a_text_comes_back_as_it_was(said: str) -> None:
 
 def test_a_row_of_the_ledger_takes_a_third() -> None:
     sources = {"user": 9, "assistant": 644, "tool:write_todos": 132, "tool:grep": 67, "tool:lookup": 4810}
-    row = Step(
+    row = StepRecord(
         number=512,
         run_id="0788a1b6",
         cursor=1024,

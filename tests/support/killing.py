@@ -31,7 +31,7 @@ from tests.support.databases import SQLITE_URL, database_on, execute, storage
 from tests.support.planning import RULES
 from zeus_runtime import Agent
 from zeus_runtime.context import edit_from_json, fold, read_archive
-from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.models.messages import from_payload
 from zeus_runtime.plugin.model import ModelRequest
@@ -152,7 +152,7 @@ def planning_of(folder: Path, url: str) -> dict[str, Any]:
     messages = rows(folder, url, "SELECT payload FROM message ORDER BY seq")
     edits = rows(folder, url, "SELECT at_seq, payload FROM context_edit ORDER BY number")
     ledger = rows(folder, url, "SELECT payload FROM context_step")
-    steps = [Step.from_json(unpack(row)) for (row,) in ledger]
+    steps = [StepRecord.from_json(unpack(row)) for (row,) in ledger]
     history = [from_payload(json.loads(text)) for (text,) in messages]
     admitted = [edit_from_json(payload) for _, payload in edits]
     for step in steps:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.agents import TOOLS, write_agent
-from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
 
@@ -88,9 +88,9 @@ def write_planned(folder: Path, yaml: str = "", *, window: int | None = None) ->
     return write_agent(folder, limit + yaml, plugin=POLICIES)
 
 
-async def steps_of(folder: Path, session: str) -> list[Step]:
+async def steps_of(folder: Path, session: str) -> list[StepRecord]:
     """The ledger of a session, read from the database alone."""
-    return [Step.from_json(entry.payload) for entry in await entries_of(folder, session)]
+    return [StepRecord.from_json(entry.payload) for entry in await entries_of(folder, session)]
 
 
 async def entries_of(folder: Path, session: str) -> list[StepEntry]:

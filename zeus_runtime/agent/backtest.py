@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.context.edits import DropBefore, Edit, Pin, Summarize, edit_from_json
-from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.context.replay.provider_simulator import (
     SUMMARY_TOKENS,
     SimulatedCall,
@@ -58,7 +58,7 @@ class Replayed:
 
     outcome: SimulatedCost
     calls: Sequence[SimulatedCall]
-    steps: Sequence[Step]
+    steps: Sequence[StepRecord]
     edits: Sequence[tuple[int, Edit]]
     cpu_seconds: Sequence[float]
     provider: SimulatedProvider
@@ -97,7 +97,7 @@ async def replay(
         player = _Player(_apart(plan, provider, folder), provider, recording, log, thread, listed or {})
         failure = await player.play()
         edits = [(at_seq, edit_from_json(text)) for _, at_seq, text in await log.edit_entries(thread)]
-        steps = [Step.from_json(entry.payload) for entry in await log.steps(thread)]
+        steps = [StepRecord.from_json(entry.payload) for entry in await log.steps(thread)]
     finally:
         await database.close()
     found = outcome(

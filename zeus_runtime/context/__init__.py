@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from zeus_runtime.context.archive import ArchiveError as ArchiveError
     from zeus_runtime.context.archive import read_archive as read_archive
     from zeus_runtime.context.budget import Budget as Budget
+    from zeus_runtime.context.edit_rules import Refusal as Refusal
+    from zeus_runtime.context.edit_rules import review as review
     from zeus_runtime.context.edits import DropBefore as DropBefore
     from zeus_runtime.context.edits import Edit as Edit
     from zeus_runtime.context.edits import Evict as Evict
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from zeus_runtime.context.edits import edit_kind as edit_kind
     from zeus_runtime.context.edits import edit_to_json as edit_to_json
     from zeus_runtime.context.items import Item as Item
-    from zeus_runtime.context.planner import Refusal as Refusal
-    from zeus_runtime.context.planner import review as review
     from zeus_runtime.context.size import Size as Size
     from zeus_runtime.context.size import check_sizes as check_sizes
     from zeus_runtime.context.view import View as View
@@ -42,7 +42,7 @@ _ROOMS = {
     "Evict": "edits",
     "Item": "items",
     "Pin": "edits",
-    "Refusal": "planner",
+    "Refusal": "edit_rules",
     "Size": "size",
     "Summarize": "edits",
     "TruncateArguments": "edits",
@@ -53,7 +53,7 @@ _ROOMS = {
     "edit_to_json": "edits",
     "fold": "view",
     "read_archive": "archive",
-    "review": "planner",
+    "review": "edit_rules",
 }
 
 __all__ = sorted(_ROOMS)

@@ -54,7 +54,7 @@ class StepUsage:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepRecord:
     """One model call.
 
     Args:
@@ -109,7 +109,7 @@ class Step:
     finish_reason: str = ""
     error: str = ""
 
-    def override(self, **changes: Any) -> Step:
+    def override(self, **changes: Any) -> StepRecord:
         """A copy with ``changes``."""
         return replace(self, **changes)
 
@@ -135,7 +135,7 @@ class Step:
         return json.dumps(filled, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str) -> Step:
+    def from_json(cls, text: str) -> StepRecord:
         """The step that ``to_json`` wrote.
 
         Raises:

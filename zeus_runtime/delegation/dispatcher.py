@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.delegation.handed_down import handed_down, with_handles
 from zeus_runtime.delegation.result import task_result
 from zeus_runtime.errors import UsageError
@@ -203,7 +203,7 @@ class Dispatcher:
             for entry in await log.read(thread)
             if not entry.id.startswith(GIVEN)
         ]
-        steps = [Step.from_json(entry.payload) for entry in await log.steps(thread)]
+        steps = [StepRecord.from_json(entry.payload) for entry in await log.steps(thread)]
         return task_result(planned, thread.session, ending, messages, steps)
 
 

@@ -11,7 +11,7 @@ from zeus_runtime.tools import ToolResult
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from zeus_runtime.context.ledger import Step
+    from zeus_runtime.context.ledger import StepRecord
     from zeus_runtime.plan.subagents import PlannedAgent
 
 
@@ -20,7 +20,7 @@ def task_result(
     session: str,
     ending: Event | None,
     messages: Sequence[BaseMessage],
-    steps: Sequence[Step],
+    steps: Sequence[StepRecord],
 ) -> ToolResult:
     """The result of the call that gave a sub-agent a task.
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from zeus_runtime.context.archive import Archive as Archive
     from zeus_runtime.context.arrivals import arrivals as arrivals
     from zeus_runtime.context.arrivals import tool_groups as tool_groups
+    from zeus_runtime.context.edit_rules import Refusal as Refusal
     from zeus_runtime.context.edits import Evict as Evict
     from zeus_runtime.context.edits import Pin as Pin
     from zeus_runtime.context.edits import TruncateArguments as TruncateArguments
     from zeus_runtime.context.items import Item as Item
     from zeus_runtime.context.kept_part import kept_from as kept_from
-    from zeus_runtime.context.planner import Refusal as Refusal
     from zeus_runtime.context.size import Size as Size
 
 _ROOMS = {
@@ -35,7 +35,7 @@ _ROOMS = {
     "Evict": "context.edits",
     "Item": "context.items",
     "Pin": "context.edits",
-    "Refusal": "context.planner",
+    "Refusal": "context.edit_rules",
     "Size": "context.size",
     "Summarize": "context",
     "TruncateArguments": "context.edits",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, Notice
-from zeus_runtime.tools.threads import in_thread
+from zeus_runtime.tools.worker_threads import in_thread
 
 if TYPE_CHECKING:
     from zeus_runtime.context.archive import Archive

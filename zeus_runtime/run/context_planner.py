@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from zeus_runtime.context import Budget, Edit, View, review
 from zeus_runtime.context.archive import Archive, ArchiveError
+from zeus_runtime.context.edit_rules import Cached, Refusal, Reported, breaks_cache, cached_prices
 from zeus_runtime.context.edits import edit_kind
 from zeus_runtime.context.ledger import MAX_DECISIONS, PolicyDecision
-from zeus_runtime.context.planner import Cached, Refusal, Reported, breaks_cache, cached_prices
 from zeus_runtime.context.prompt_cost import Fixed
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, Notice
@@ -23,7 +23,7 @@ from zeus_runtime.middleware.chain import blamed, overrides
 from zeus_runtime.middleware.protocol import Middleware
 from zeus_runtime.run.transcript import Transcript
 from zeus_runtime.tools.gate import calling
-from zeus_runtime.tools.threads import in_thread
+from zeus_runtime.tools.worker_threads import in_thread
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage

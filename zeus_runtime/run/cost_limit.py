@@ -10,7 +10,7 @@ from zeus_runtime.models.interface import Usage
 from zeus_runtime.models.profiles import cost_usd
 
 if TYPE_CHECKING:
-    from zeus_runtime.context.ledger import Step
+    from zeus_runtime.context.ledger import StepRecord
     from zeus_runtime.models.profiles import ModelProfile
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
@@ -47,7 +47,7 @@ def projection(
     return Projection(input_tokens, output_tokens, cost_usd(profile, usage))
 
 
-def cached_before(step: Step | None, model: str) -> int:
+def cached_before(step: StepRecord | None, model: str) -> int:
     """The tokens of the last request that are still in the provider's cache; 0 if it does not report its cache."""
     usage = None if step is None or step.model != model else step.usage
     return (
@@ -81,11 +81,11 @@ async def spent_before(log: ThreadLog, thread: Thread, run_id: str) -> float:
     Args:
         run_id: the turn's; a resumed turn keeps it.
     """
-    from zeus_runtime.context.ledger import Step
+    from zeus_runtime.context.ledger import StepRecord
     from zeus_runtime.store.session_tree import helpers_of
 
-    steps = [Step.from_json(entry.payload) for entry in await log.steps(thread)]
+    steps = [StepRecord.from_json(entry.payload) for entry in await log.steps(thread)]
     own = [step for step in steps if step.run_id == run_id]
     for helper in await helpers_of(log, thread, run_id):
-        own += [Step.from_json(entry.payload) for entry in await log.steps(helper)]
+        own += [StepRecord.from_json(entry.payload) for entry in await log.steps(helper)]
     return sum((step.cost_usd or 0.0) + (step.policy_cost_usd or 0.0) for step in own)

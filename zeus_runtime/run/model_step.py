@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from zeus_runtime.context.ledger import PolicyDecision, Step, StepUsage
-from zeus_runtime.context.planner import Reported
+from zeus_runtime.context.edit_rules import Reported
+from zeus_runtime.context.ledger import PolicyDecision, StepRecord, StepUsage
 from zeus_runtime.context.prompt_cost import Fixed, FixedParts
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, ModelRetry, Notice, Reasoning, Text, ToolCallChunk
@@ -47,7 +47,7 @@ class Answered:
     """
 
     response: ModelResponse
-    step: Step
+    step: StepRecord
     texts: Mapping[str, str]
 
 
@@ -158,11 +158,11 @@ class ModelStep:
         request: _Request,
         decisions: tuple[PolicyDecision, ...],
         started: float,
-    ) -> Step:
+    ) -> StepRecord:
         planned, fixed = request.planned, request.fixed
         former = self._transcript.last_step
         policies = self._resources.meter.take_policies()
-        return Step(
+        return StepRecord(
             number=1 if former is None else former.number + 1,
             run_id=run_id,
             cursor=cursor,
@@ -184,7 +184,7 @@ class ModelStep:
             duration_ms=round(1000 * (time.monotonic() - started), 1),
         )
 
-    def _answered(self, step: Step, planned: PlannedContext, response: ModelResponse) -> Step:
+    def _answered(self, step: StepRecord, planned: PlannedContext, response: ModelResponse) -> StepRecord:
         usage = response.usage
         self._planning.sent(planned, None if usage is None else usage.input_tokens)
         reported = None
@@ -328,7 +328,7 @@ def too_large(error: ModelError, planned: PlannedContext, fixed: Fixed, limit_to
     return told
 
 
-def _learned_limit(step: Step | None, resources: RunResources) -> int | None:
+def _learned_limit(step: StepRecord | None, resources: RunResources) -> int | None:
     """The limit that the provider stated in an earlier run; a limit in the user's config takes precedence."""
     if step is None or step.model != resources.model.name or not step.limit_learned:
         return None
@@ -336,7 +336,7 @@ def _learned_limit(step: Step | None, resources: RunResources) -> int | None:
     return None if written else step.input_limit_tokens
 
 
-def _anchor(step: Step | None, model: str) -> Reported | None:
+def _anchor(step: StepRecord | None, model: str) -> Reported | None:
     if step is None or step.model != model or step.usage is None:
         return None
     # As in `ContextPlanner.sent`: such a count is not believed.

@@ -21,7 +21,7 @@ from zeus_runtime.run.model_step import ModelStep
 from zeus_runtime.run.repeated_calls import DIGEST, WARN_AT, Repeats, digest_of, named, warning
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.task import DelegatedTask
-from zeus_runtime.run.tool_run import ToolRunView
+from zeus_runtime.run.tool_run_view import ToolRunView
 from zeus_runtime.run.transcript import Transcript, tool_message
 from zeus_runtime.run.usage import Totals
 from zeus_runtime.tools import ToolCall, ToolResult, invoke, permitted, validate_arguments

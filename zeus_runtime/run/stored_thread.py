@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.models.messages import from_payload
 from zeus_runtime.store.branch import SessionBranch, edits_aside, line_of
 
@@ -40,7 +40,7 @@ class StoredThread:
     line: SessionBranch = field(default_factory=SessionBranch)
     edits_aside: Container[int] = ()
     rollbacks: int = 0
-    last_step: Step | None = None
+    last_step: StepRecord | None = None
 
 
 async def read_thread(log: ThreadLog, thread: Thread) -> StoredThread:
@@ -60,14 +60,14 @@ async def read_thread(log: ThreadLog, thread: Thread) -> StoredThread:
     )
 
 
-def last_step(entries: Sequence[StepEntry]) -> Step | None:
+def last_step(entries: Sequence[StepEntry]) -> StepRecord | None:
     """The last of the ledger's entries; from an unreadable one only the number is known."""
     if not entries:
         return None
     try:
-        return Step.from_json(entries[-1].payload)
+        return StepRecord.from_json(entries[-1].payload)
     except ValueError:
-        return Step(number=entries[-1].number, run_id="", cursor=entries[-1].seq, edits=0)
+        return StepRecord(number=entries[-1].number, run_id="", cursor=entries[-1].seq, edits=0)
 
 
 async def history_of(log: ThreadLog, thread: Thread, *, whole: bool) -> Sequence[BaseMessage]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, fold
-from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.masking import masked_message
 from zeus_runtime.models.messages import from_payload, to_payload, well_formed
@@ -210,7 +210,7 @@ class Transcript:
         self._edits.extend(edits)
         self._view = view
 
-    async def append_step(self, step: Step, texts: Mapping[str, str]) -> None:
+    async def append_step(self, step: StepRecord, texts: Mapping[str, str]) -> None:
         """Write an entry of the ledger without a message.
 
         Args:
@@ -219,7 +219,7 @@ class Transcript:
         await self._log.append_step(self._thread, self._entry(step, texts))
         self._taken(step, texts)
 
-    def _entry(self, step: Step, texts: Mapping[str, str]) -> StepEntry:
+    def _entry(self, step: StepRecord, texts: Mapping[str, str]) -> StepEntry:
         from zeus_runtime.store.thread_log import StepEntry
 
         masked = self._secrets.text
@@ -228,7 +228,7 @@ class Transcript:
             step.number, step.cursor, masked(step.to_json()), texts={d: masked(t) for d, t in new.items()}
         )
 
-    def _taken(self, step: Step, texts: Mapping[str, str]) -> None:
+    def _taken(self, step: StepRecord, texts: Mapping[str, str]) -> None:
         self.last_step = step
         if step.fixed not in self._texts:
             self._texts.update(texts)
@@ -254,7 +254,7 @@ class Transcript:
         run_id: str,
         message: BaseMessage,
         *,
-        step: Step | None = None,
+        step: StepRecord | None = None,
         texts: Mapping[str, str] | None = None,
         begins_turn: bool = False,
     ) -> None:

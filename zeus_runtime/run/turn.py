@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from traceback import format_exception
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.context.ledger import PolicyDecision, Step
+from zeus_runtime.context.ledger import PolicyDecision, StepRecord
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
 from zeus_runtime.middleware.chain import MiddlewareError, chain
@@ -197,7 +197,7 @@ class Session:
             references=transcript.references,
         )
 
-    async def _sources(self, step: Step | None) -> Mapping[str, Sources]:
+    async def _sources(self, step: StepRecord | None) -> Mapping[str, Sources]:
         if step is None or not step.fixed:
             return {}
         whole = (await self._log.texts(self._thread, [step.fixed])).get(step.fixed)

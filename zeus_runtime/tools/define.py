@@ -131,7 +131,7 @@ def _asynchronous(function: Callable[..., Any], *, typed: bool) -> Callable[...,
         return call_async
 
     async def call_sync(**arguments: Any) -> Any:
-        from zeus_runtime.tools.threads import in_thread
+        from zeus_runtime.tools.worker_threads import in_thread
 
         return await in_thread(function, **convert(arguments))
 

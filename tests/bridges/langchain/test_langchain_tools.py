@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from zeus_runtime import from_langchain_tool
 from zeus_runtime.bridges.langchain import UnsupportedError
 from zeus_runtime.run.approvals import ApprovalBroker
-from zeus_runtime.run.tool_run import ToolRunView
+from zeus_runtime.run.tool_run_view import ToolRunView
 from zeus_runtime.tools import Tool, ToolResult, invoke, validate_arguments
 
 

@@ -27,7 +27,7 @@ from zeus_runtime.bridges.langchain.requests import (
 from zeus_runtime.bridges.langchain.tools import from_langchain_tool
 from zeus_runtime.errors import MissingError
 from zeus_runtime.middleware.protocol import CallModel, CallTool, Middleware
-from zeus_runtime.tools.threads import in_thread
+from zeus_runtime.tools.worker_threads import in_thread
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.context.edits import Edit
     from zeus_runtime.context.inspection import Branch, Trace
-    from zeus_runtime.context.ledger import Step
+    from zeus_runtime.context.ledger import StepRecord
     from zeus_runtime.context.replay.recordings import Recording
     from zeus_runtime.models.interface import ToolSchema
     from zeus_runtime.plan.plan import Plan
@@ -132,7 +132,7 @@ async def _trace(log: ThreadLog, checked: Checked, session: str | None, agent: s
 def _branches(
     written: Mapping[int, BaseMessage],
     edits: Sequence[tuple[int, Edit]],
-    steps: Sequence[Step],
+    steps: Sequence[StepRecord],
     made: Sequence[Rollback],
 ) -> list[Branch]:
     """The session as it was before each rollback, and as it is now."""
@@ -183,13 +183,13 @@ def _edits(entries: Sequence[tuple[int, int, str]], problems: list[str]) -> list
     return edits
 
 
-def _steps(entries: Sequence[tuple[int, str]], problems: list[str]) -> list[Step]:
-    from zeus_runtime.context.ledger import Step
+def _steps(entries: Sequence[tuple[int, str]], problems: list[str]) -> list[StepRecord]:
+    from zeus_runtime.context.ledger import StepRecord
 
     steps = []
     for number, text in entries:
         try:
-            steps.append(Step.from_json(text))
+            steps.append(StepRecord.from_json(text))
         except ValueError as error:
             problems.append(f"step {number} of the ledger cannot be read: {error}")
     return steps

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         SessionTotals,
         TextPlace,
     )
-    from zeus_runtime.context.ledger import PolicyDecision, Step
+    from zeus_runtime.context.ledger import PolicyDecision, StepRecord
     from zeus_runtime.context.replay.provider_simulator import SimulatedCost
 
 
@@ -69,7 +69,7 @@ def difference_text(session: str, found: Difference) -> Shown:
     return head, "", TextTable(rows, ("CHANGE", "ITEM", "SOURCE", "TOKENS", "BY", "ORIGINAL AT", "BEGINS"))
 
 
-def explanation_text(session: str, step: Step, found: Explanation) -> Shown:
+def explanation_text(session: str, step: StepRecord, found: Explanation) -> Shown:
     """Where an item came from and what happened to it."""
     name = found.item if found.what == "summary" else f"{found.what} {found.item}"
     words = {
@@ -112,7 +112,7 @@ def _figure(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def findings_text(session: str, step: Step, text: str, found: Sequence[TextPlace]) -> str:
+def findings_text(session: str, step: StepRecord, text: str, found: Sequence[TextPlace]) -> str:
     """The places of a text, now and earlier."""
     head = f"{session} · step {step.number}: {shortened(text, 60)!r}"
     if not found:
@@ -195,12 +195,12 @@ def fate_line(fate: Fate) -> str:
     return f"{step}: {fate.policy} {fate.kind} (edit {fate.number}): {fate.reason}{handle}"
 
 
-def _heading(session: str, step: Step) -> str:
+def _heading(session: str, step: StepRecord) -> str:
     what = "a compaction, no model call" if step.cause == "compact" else step.model
     return f"{session} · step {step.number} · {what} · {step.messages} messages up to {step.cursor}"
 
 
-def _measured(step: Step) -> Iterator[tuple[str, str]]:
+def _measured(step: StepRecord) -> Iterator[tuple[str, str]]:
     counted = f"counted {step.estimate_tokens:,}"
     if step.expected_tokens != step.estimate_tokens:
         counted += f", expected {step.expected_tokens:,}"

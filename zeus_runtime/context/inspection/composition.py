@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from zeus_runtime.context.inspection.trace import Trace
-from zeus_runtime.context.ledger import PolicyDecision, Step
+from zeus_runtime.context.ledger import PolicyDecision, StepRecord
 from zeus_runtime.models.pictures import KEY as PICTURES
 from zeus_runtime.models.pictures import pictures_of
 
@@ -72,7 +72,7 @@ class Composition:
         files: the files that each section was made from, by section.
     """
 
-    step: Step
+    step: StepRecord
     rows: Sequence[Row]
     policies: Sequence[PolicyTotals]
     totals: SessionTotals
@@ -117,7 +117,7 @@ def composition(trace: Trace, number: int | None = None) -> Composition:
     return Composition(step, rows, policy_totals(until), session_totals(until), _files(trace, step))
 
 
-def _files(trace: Trace, step: Step) -> Mapping[str, Sequence[str]]:
+def _files(trace: Trace, step: StepRecord) -> Mapping[str, Sequence[str]]:
     """The files that the step's sections were made from, by section."""
     fixed = trace.fixed(step)
     named = {
@@ -135,7 +135,7 @@ def _picture_tokens(item: Item, counter: Counter | None) -> int:
     return item.tokens - counter.message(item.message.model_copy(update={"additional_kwargs": kept}))
 
 
-def policy_totals(steps: Sequence[Step]) -> Sequence[PolicyTotals]:
+def policy_totals(steps: Sequence[StepRecord]) -> Sequence[PolicyTotals]:
     """The totals of each policy in ``steps``, in the order of its first decision."""
     found: dict[str, list[int]] = {}
     for decision in (each for step in steps for each in step.decisions):
@@ -151,7 +151,7 @@ def policy_totals(steps: Sequence[Step]) -> Sequence[PolicyTotals]:
     return [PolicyTotals(policy, *totals) for policy, totals in found.items()]
 
 
-def session_totals(steps: Sequence[Step]) -> SessionTotals:
+def session_totals(steps: Sequence[StepRecord]) -> SessionTotals:
     """The totals of ``steps``."""
     usages = [step.usage for step in steps if step.usage is not None]
     costs = [cost for step in steps for cost in (step.cost_usd, step.policy_cost_usd) if cost is not None]
@@ -166,6 +166,6 @@ def session_totals(steps: Sequence[Step]) -> SessionTotals:
     )
 
 
-def decisions_of(step: Step) -> Sequence[PolicyDecision]:
+def decisions_of(step: StepRecord) -> Sequence[PolicyDecision]:
     """The decisions of ``step``, admitted edits first."""
     return sorted(step.decisions, key=lambda decision: not decision.admitted)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.context.inspection.excerpts import excerpt
 from zeus_runtime.context.inspection.trace import Fate, Trace, decisive
-from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.models.content import whole_text
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ class StepDifference:
 class Difference:
     """Two steps compared: the differences between their requests, in both directions."""
 
-    before: Step
-    after: Step
+    before: StepRecord
+    after: StepRecord
     changes: Sequence[StepDifference]
 
 
@@ -88,7 +88,7 @@ def difference(trace: Trace, first: int, second: int) -> Difference:
     return Difference(before, after, changes)
 
 
-def _fixed_changes(trace: Trace, before: Step, after: Step) -> Iterator[StepDifference]:
+def _fixed_changes(trace: Trace, before: StepRecord, after: StepRecord) -> Iterator[StepDifference]:
     old, new = trace.fixed(before), trace.fixed(after)
     if old is None or new is None or old.digest == new.digest:
         return
@@ -106,7 +106,7 @@ def _fixed_changes(trace: Trace, before: Step, after: Step) -> Iterator[StepDiff
             )
 
 
-def _between(trace: Trace, seq: int, before: Step, after: Step) -> Fate | None:
+def _between(trace: Trace, seq: int, before: StepRecord, after: StepRecord) -> Fate | None:
     low, high = sorted((before.edits, after.edits))
     return decisive([fate for fate in trace.fates.get(seq, ()) if low < fate.number <= high])
 

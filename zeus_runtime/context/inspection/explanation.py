@@ -10,7 +10,7 @@ from zeus_runtime.context.edits import edit_kind
 from zeus_runtime.context.inspection.excerpts import excerpt
 from zeus_runtime.context.inspection.trace import Fate, Trace
 from zeus_runtime.context.items import source_of
-from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.errors import UsageError
 from zeus_runtime.models.content import whole_text
 from zeus_runtime.prompt.sections import Section
@@ -92,7 +92,7 @@ def explanation(trace: Trace, item: str, number: int | None = None) -> Explanati
     )
 
 
-def _explained_message(trace: Trace, seq: int, step: Step) -> Explanation:
+def _explained_message(trace: Trace, seq: int, step: StepRecord) -> Explanation:
     message = trace.history[seq - 1]
     fates = tuple(fate for fate in trace.fates.get(seq, ()) if fate.number <= step.edits)
     first = next((each.number for each in trace.steps if each.cursor >= seq), None)
@@ -127,7 +127,7 @@ def _explained_message(trace: Trace, seq: int, step: Step) -> Explanation:
     )
 
 
-def _explained_part(trace: Trace, name: str, what: str, step: Step) -> Explanation:
+def _explained_part(trace: Trace, name: str, what: str, step: StepRecord) -> Explanation:
     fixed = trace.fixed(step)
     assert fixed is not None
     part = (fixed.sections if what == "section" else fixed.tools)[name]
@@ -147,7 +147,7 @@ def _explained_part(trace: Trace, name: str, what: str, step: Step) -> Explanati
     )
 
 
-def _explained_memory(trace: Trace, item: str, step: Step) -> Explanation | None:
+def _explained_memory(trace: Trace, item: str, step: StepRecord) -> Explanation | None:
     sources = [each for each in trace.sources(step, Section.MEMORIES) if each.get("id") == item]
     if not sources:
         return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from zeus_runtime.context.inspection.excerpts import around
 from zeus_runtime.context.inspection.trace import Branch, Fate, Trace, decisive
 from zeus_runtime.context.items import source_of
-from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.context.view import View
 from zeus_runtime.models.content import whole_text
 
@@ -76,7 +76,7 @@ def _set_aside(trace: Trace, former: Sequence[Branch], wanted: str) -> Iterator[
             )
 
 
-def _found(trace: Trace, view: View, seq: int, original: str, wanted: str, step: Step) -> TextPlace:
+def _found(trace: Trace, view: View, seq: int, original: str, wanted: str, step: StepRecord) -> TextPlace:
     source = source_of(trace.history[seq - 1])
     said = around(original, wanted)
     if seq > step.cursor:
@@ -87,7 +87,7 @@ def _found(trace: Trace, view: View, seq: int, original: str, wanted: str, step:
     return TextPlace("message", str(seq), source, "replaced" if view.shown(seq) else "left", said, fate)
 
 
-def _in_fixed(trace: Trace, wanted: str, step: Step) -> Iterator[TextPlace]:
+def _in_fixed(trace: Trace, wanted: str, step: StepRecord) -> Iterator[TextPlace]:
     now = trace.fixed(step)
     current = {} if now is None else {part.digest for part in (*now.sections.values(), *now.tools.values())}
     told: set[str] = set()

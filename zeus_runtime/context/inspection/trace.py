@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.context.edits import Edit, Pin, edit_kind
-from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.context.prompt_cost import Fixed, fixed_from_json
 from zeus_runtime.context.view import View, fold
 from zeus_runtime.errors import UsageError
@@ -60,7 +60,7 @@ class Trace:
     session: str
     history: Sequence[BaseMessage]
     edits: Sequence[tuple[int, Edit]]
-    steps: Sequence[Step]
+    steps: Sequence[StepRecord]
     texts: Mapping[str, str] = field(default_factory=dict, repr=False)
     counter: Counter | None = None
     replayable: frozenset[str] = frozenset()
@@ -68,7 +68,7 @@ class Trace:
     branches: Sequence[Branch] = ()
     aside: frozenset[int] = frozenset()
 
-    def line_of(self, step: Step) -> Trace:
+    def line_of(self, step: StepRecord) -> Trace:
         """The session along the branch of ``step``, without the steps of other branches."""
         own = next((each for each in self.branches if step.number <= each.until_step), None)
         aside = self.aside if own is None else own.aside
@@ -82,7 +82,7 @@ class Trace:
             aside=frozenset(),
         )
 
-    def step(self, number: int | None = None) -> Step:
+    def step(self, number: int | None = None) -> StepRecord:
         """The step ``number``; the last one by default.
 
         Raises:
@@ -102,7 +102,7 @@ class Trace:
             )
         return found
 
-    def view(self, step: Step) -> View:
+    def view(self, step: StepRecord) -> View:
         """The messages that ``step`` sent.
 
         Raises:
@@ -117,7 +117,7 @@ class Trace:
         edits = [edit for _, edit in self.edits[: step.edits]]
         return fold(self.history, edits, step.cursor, counter=self.counter, replayable=self.replayable)
 
-    def fixed(self, step: Step) -> Fixed | None:
+    def fixed(self, step: StepRecord) -> Fixed | None:
         """The parts of the request of ``step`` other than messages; None where the ledger has lost them."""
         text = self.texts.get(step.fixed)
         try:
@@ -125,7 +125,7 @@ class Trace:
         except (ValueError, KeyError, TypeError):
             return None
 
-    def sources(self, step: Step, section: str) -> Sequence[Mapping[str, Any]]:
+    def sources(self, step: StepRecord, section: str) -> Sequence[Mapping[str, Any]]:
         """The sources of a section of ``step``, as its middleware recorded them."""
         fixed = self.fixed(step)
         text = None if fixed is None else self.texts.get(fixed.sources.get(section, ""))

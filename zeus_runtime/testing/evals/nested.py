@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zeus_runtime.context.archive import HISTORY_ROUTE, read_archive
-from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.models.messages import to_payload
 from zeus_runtime.testing.evals.laws import asserted, compactions, shown_text
 from zeus_runtime.testing.evals.report import Check, EvaluationFinding
@@ -151,7 +151,7 @@ async def _own_ledger(folder: Path, bench: Bench, side: Side) -> list[Evaluation
     try:
         log = ThreadLog(database)
         thread = await log.find(side.session)
-        steps = [Step.from_json(entry.payload) for entry in await log.steps(thread)]
+        steps = [StepRecord.from_json(entry.payload) for entry in await log.steps(thread)]
         edits = [json.loads(text) for text in await log.read_edits(thread)]
     finally:
         await database.close()

@@ -1,4 +1,4 @@
-"""The planner's rules: the conditions for an edit to change the view, and the cost of a changed prefix."""
+"""The rules for edits: the conditions for an edit to change the view, and the cost of a changed prefix."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from zeus_runtime.config.schema.annotations import BuildError, build, schema_of
 from zeus_runtime.context import Budget, DropBefore, Edit, Evict, Size, Summarize, check_sizes, fold
-from zeus_runtime.context.planner import Cached, Reported, breaks_cache, review
+from zeus_runtime.context.edit_rules import Cached, Reported, breaks_cache, review
 from zeus_runtime.errors import OptionsError
 from zeus_runtime.models.profiles import ModelProfile
 
