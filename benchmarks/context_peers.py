@@ -84,11 +84,13 @@ def zeus(session: Recording, window: int, model: str, preset: str = "default") -
     from zeus_runtime.agent.backtest import replay
     from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.plan.validated import check
+    from zeus_runtime.trust.decision import recorded_trust
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         config = write_config(folder, session, window, model, preset)
-        plan = make_plan(check(config, env=None, sets=(), directory=folder, environ={}))
+        trust = recorded_trust({}, "all")
+        plan = make_plan(check(config, env=None, sets=(), directory=folder, environ={}, trust=trust))
         work = folder / "work"
         work.mkdir()
         played = asyncio.run(replay(plan, session, work, policy=f"zeus: {preset}"))

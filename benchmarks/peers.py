@@ -129,7 +129,7 @@ async def _zeus(steps: int, folder: Path, clock: Clock, preset: str) -> None:
         f"limits: {{max_steps: {steps + 1}, timeout_seconds: null}}\n"
         f"storage: {{url: 'sqlite:///{folder / 'zeus.db'}'}}\n"
     )
-    async with Agent.from_config(config, directory=folder.parent, model=Scripted()) as agent:
+    async with Agent.from_config(config, directory=folder.parent, model=Scripted(), trust="all") as agent:
         await agent.run("Go through the file.")
 
 

@@ -1,7 +1,10 @@
-"""What `make bench-install` counts: files of distributions, who brings them, and what goes with whom."""
+"""The benchmarks run as their users start them; `make bench-install` counts the files of distributions."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,3 +82,20 @@ def test_what_direct_dependencies_bring_alone_never_overlaps(graph: dict[str, fr
     assert len(parts) == len(set(parts))
     assert set(parts) <= reachable(found, found[top].requires)
     assert megabytes(found, found) == pytest.approx(len(found) / 1e6)
+
+
+@pytest.mark.parametrize(
+    "words", [("peers", "policies", "3", "work"), ("context_peers", "zeus", "200", "32000", "gpt-5")], ids=str
+)
+def test_a_benchmark_runs_for_a_user_who_has_allowed_nothing(words: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{words[0]}", *words[1:]],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(Path(__file__).parents[1]), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])
