@@ -239,3 +239,35 @@ def test_processes_that_make_a_database_at_once_make_one(project: Project, zeus:
     ]
     assert [each.wait() for each in started] == [0] * 4
     assert zeus(*RUN).exit_code == 0
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_git_leaves_out_a_projects_sessions_and_keeps_its_home(tmp_path: Path) -> None:
+    for name in ("configs/prod.yaml", "prompts/SOUL.md", "plugins/mine.py", "skills/tidy/SKILL.md"):
+        file = tmp_path / ".zeus" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    make_private(tmp_path / ".zeus/zeus.db")
+    (tmp_path / ".zeus/sandboxes").mkdir()
+    (tmp_path / ".zeus/sandboxes/copy").write_text("private")
+    subprocess.run(["git", "init", "--quiet", "."], cwd=tmp_path, check=True)
+    added = subprocess.run(
+        ["git", "add", "--dry-run", ".zeus"], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
+    names = {line.split("'")[1].removeprefix(".zeus/") for line in added.splitlines()}
+    assert names == {
+        ".gitignore",
+        "configs/prod.yaml",
+        "prompts/SOUL.md",
+        "plugins/mine.py",
+        "skills/tidy/SKILL.md",
+    }
+
+
+def test_a_list_of_ignored_files_that_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / ".zeus").mkdir()
+    (tmp_path / ".zeus/.gitignore").write_text("mine\n")
+    make_private(tmp_path / ".zeus/zeus.db")
+    make_private(tmp_path / "elsewhere.db")
+    assert (tmp_path / ".zeus/.gitignore").read_text() == "mine\n"
+    assert not (tmp_path / ".gitignore").exists()

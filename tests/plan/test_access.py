@@ -1622,3 +1622,22 @@ def test_the_accounts_at_servers_are_read_by_no_tool(folder: Path, monkeypatch: 
             files.read(path, max_bytes=100)
     assert "accounts" not in [Path(each.path).name for each in files.entries("conf/zeus")]
     assert files.read("conf/zeus/configs/mine.yaml", max_bytes=100)
+
+
+def test_no_tool_writes_what_python_or_zeus_loads_unasked_from_a_project_on_its_path(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editable install of the user's own project puts `src` on the path of the Python that runs Zeus."""
+    (folder / "src/acme").mkdir(parents=True)
+    monkeypatch.setattr("sys.path", [*sys.path, str(folder / "src")])
+    files = files_of(folder)
+    for path in (
+        "src/sitecustomize.py",
+        "src/usercustomize/__init__.py",
+        "src/evil-1.0.dist-info/entry_points.txt",
+        "src/Evil.EGG-INFO/entry_points.txt",
+    ):
+        with pytest.raises(WorkspaceError, match="next Python that starts would execute it"):
+            files.write(path, b"forged")
+    for path in ("src/acme/new.py", "src/other.py", "other/sitecustomize.py"):
+        files.write(path, b"mine")

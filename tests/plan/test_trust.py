@@ -165,3 +165,78 @@ def digests(config: Path, folder: Path) -> str:
 
     found = examine_config(config, directory=folder, environ=os.environ)
     return ",".join(part.digest for part in all_parts(found))
+
+
+PRIVATE = "PRIVATE-TEXT-OF-ANN"
+
+
+def write_linked_home(folder: Path, way: str) -> tuple[Path, dict[str, object]]:
+    """A project whose Home leads to a file elsewhere; returns the file, and the config's further keys."""
+    private = folder / "home/.private"
+    private.mkdir(parents=True)
+    (private / "SOUL.md").write_text(PRIVATE)
+    (private / "SKILL.md").write_text(f"---\nname: private\ndescription: {PRIVATE}\n---\nbody\n")
+    project = folder / "project"
+    places = {
+        "prompt": (".zeus/prompts/SOUL.md", "SOUL.md"),
+        "prompts": (".zeus/prompts", "."),
+        "named home": ("vendor/prompts/SOUL.md", "SOUL.md"),
+        "skill": (".zeus/skills/private", "."),
+        "claude's skill": (".claude/skills/private", "."),
+    }
+    link, target = places[way]
+    (project / link).parent.mkdir(parents=True)
+    (project / link).symlink_to(private / target)
+    more: dict[str, object] = {"homes": ["vendor"]} if way == "named home" else {}
+    if "skill" in way:
+        more["middlewares"] = [{"skills": {"trust_project": True}}]
+    return project, more
+
+
+@pytest.mark.parametrize("way", ["prompt", "prompts", "named home", "skill", "claude's skill"])
+def test_a_link_in_a_projects_home_makes_no_file_elsewhere_part_of_the_prompt(
+    tmp_path: Path, way: str
+) -> None:
+    project, more = write_linked_home(tmp_path, way)
+    config = project / "zeus.yaml"
+    config.write_text(json.dumps({"version": 1, "model": "gpt-4o", **more}))
+    with pytest.raises(UntrustedError, match=r"file .*(SOUL|SKILL)\.md") as refused:
+        Agent.from_config(config, directory=project)
+    shown = [text for part in refused.value.parts for label, text in part.lines if label == "reads"]
+    assert str(tmp_path / "home/.private") in shown[0]
+
+
+def test_links_within_the_project_and_in_the_users_own_home_ask_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    dotfiles, own, project = tmp_path / "dotfiles", tmp_path / "config/zeus", tmp_path / "project"
+    for folder in (dotfiles, own, project / "shared", project / ".zeus"):
+        folder.mkdir(parents=True)
+    (dotfiles / "SOUL.md").write_text("Own.")
+    (own / "prompts").symlink_to(dotfiles)
+    (project / "shared/SOUL.md").write_text("Shared.")
+    (project / ".zeus/prompts").symlink_to(project / "shared")
+    config = project / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\n")
+    Agent.from_config(config, directory=project)
+
+
+def test_a_config_asks_before_it_reads_the_users_keys_of_accounts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    key, prompt = tmp_path / "config/zeus/accounts/key", tmp_path / "config/zeus/prompts/MINE.md"
+    for file in (key, prompt):
+        file.parent.mkdir(parents=True)
+        file.write_text("text")
+    project = tmp_path / "project"
+    project.mkdir()
+    config = project / "zeus.yaml"
+    config.write_text(
+        json.dumps({"version": 1, "model": "gpt-4o", "prompt": {"files": {"soul": str(prompt)}}})
+    )
+    Agent.from_config(config, directory=project)
+    config.write_text(json.dumps({"version": 1, "model": "gpt-4o", "prompt": {"files": {"soul": str(key)}}}))
+    with pytest.raises(UntrustedError, match=r"prompt\.files\.soul"):
+        Agent.from_config(config, directory=project)

@@ -34,12 +34,14 @@ class PartSource:
         document: the checked document, with absolute paths.
         config: the same, typed.
         registry: the plugins, and the plugin files that the config names.
+        homes: the Homes, nearest first.
         trust: decides about the parts.
     """
 
     document: Document
     config: Config
     registry: Registry
+    homes: tuple[Path, ...]
     trust: Trust
 
 
@@ -56,6 +58,7 @@ def executing(ground: PartSource) -> tuple[Part, ...]:
         *_destinations(ground),
         *_layers(ground),
         *_files(ground),
+        *_home_files(ground),
         *_databases(ground),
         *_used_files(ground),
         *_servers(ground),
@@ -251,8 +254,49 @@ def _files(ground: PartSource) -> Iterator[Part]:
     for named in ground.document.named_files():
         is_plugin = named.path[:2] == ("plugins", "files")
         # A name such as `plugin:NAME` is not a path. A file that is not there yet may be, when it is read.
-        if named.file.is_absolute() and not is_plugin and _is_elsewhere(ground, file := named.file.resolve()):
+        if named.file.is_absolute() and not is_plugin and _is_unread(ground, file := named.file.resolve()):
             yield _file_part(ground, named.path, file, "reads")
+
+
+def _home_files(ground: PartSource) -> Iterator[Part]:
+    """The files elsewhere that links in a project's or a config's Home make prompts and skills of the agent."""
+    from zeus_runtime.prompt.files import FILES
+    from zeus_runtime.skills.discovery import skill_files, skill_roots
+    from zeus_runtime.trust.parts import file_part
+
+    document, config = ground.document, ground.config
+    directory = document.directory
+    homes = [each for each in ground.homes if not _is_own_home(ground, each)]
+    names = sorted({name for modes in FILES.values() for name in modes.values()})
+    files = [home / "prompts" / name for home in homes for name in names]
+    roots = skill_roots(directory=directory, workspace=directory / config.workspace.root, homes=homes)
+    # Skills of the project itself are read only where a middleware is told to trust them.
+    trusts = any(each.options.get("trust_project") is True for each in config.middlewares)
+    files += skill_files([root for root in roots if trusts or not root.project])
+    found = {file: file.resolve() for file in files if file.exists()}
+    for named, file in found.items():
+        if _is_unread(ground, file) and not any(file.is_relative_to(home) for home in _named_homes(ground)):
+            shown = _shown(named, directory)
+            yield _with_owner(ground, file_part(shown, file, directory, where=shown))
+
+
+def _is_own_home(ground: PartSource, home: Path) -> bool:
+    return any(home.resolve().is_relative_to(each) for each in _own_folders(ground))
+
+
+def _named_homes(ground: PartSource) -> list[Path]:
+    """The Homes that the config names, which are parts themselves."""
+    named = ground.document.named_files()
+    return [each.file.resolve() for each in named if each.path[0] == "homes" and each.file.is_absolute()]
+
+
+def _is_unread(ground: PartSource, file: Path) -> bool:
+    """Whether no config may have a file read without permission.
+
+    Of the user's own Home a project may use prompts and skills: it also has keys of accounts.
+    """
+    own = (home / each for home in ground.trust.homes for each in ("prompts", "skills"))
+    return not any(file.is_relative_to(each) for each in (*_inside(ground), *own, *_installed(ground)))
 
 
 def _databases(ground: PartSource) -> Iterator[Part]:
@@ -394,8 +438,12 @@ def _is_own(ground: PartSource, part: Part) -> bool:
 
 
 def _own_folders(ground: PartSource) -> tuple[Path, ...]:
-    installed = [home.resolve() for plugin, home in ground.registry.homes if plugin.distribution is not None]
-    return (*ground.trust.homes, *installed)
+    return (*ground.trust.homes, *_installed(ground))
+
+
+def _installed(ground: PartSource) -> list[Path]:
+    """The Homes of installed distributions."""
+    return [home.resolve() for plugin, home in ground.registry.homes if plugin.distribution is not None]
 
 
 def _mask(document: Document, trust: Trust) -> PartMask:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _HOME_FOLDERS: Final = ("configs", "prompts", "plugins", "skills")
 
+_EXECUTED_NAMES: Final = ("*.dist-info", "*.egg-info", "sitecustomize*", "usercustomize*")
+"""Python executes modules of these names in any folder on its path; Zeus loads plugins that a distribution names."""
+
 # Limits, because a project may contain a link to a whole disk.
 _MOST_ENTRIES: Final = 2_000
 _MOST_LEVELS: Final = 8
@@ -111,6 +114,9 @@ def _add_runtime(deciding: Deciding, checked: Checked) -> None:
     """The files that run Zeus: Python, its packages, the record of the user's permissions, and the processes."""
     for installed in _installed(checked.directory):
         _add(deciding, installed)
+    for source in _on_the_path(checked.directory):
+        for name in _EXECUTED_NAMES:
+            deciding.add_names(source, name, "the next Python that starts would execute it")
     modules = {
         each.source.partition(":")[0] for each in checked.registry.plugins if each.distribution is not None
     }
@@ -205,6 +211,13 @@ def _installed(directory: Path) -> Iterator[Path]:
         is_source = each.is_relative_to(directory) or directory.is_relative_to(each)
         if each.is_absolute() and (each.name.endswith("-packages") or not is_source):
             yield each
+
+
+def _on_the_path(directory: Path) -> Iterator[str]:
+    """The project's own folders in which this Python looks for modules."""
+    for each in map(Path, sys.path):
+        if each.is_absolute() and (each.is_relative_to(directory) or directory.is_relative_to(each)):
+            yield from {str(each), os.path.realpath(each)}
 
 
 def _code_of(modules: Iterable[str]) -> Iterator[Path]:

@@ -231,7 +231,7 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
         homes=homes,
         config=config,
         trust=trust,
-        parts=executing(PartSource(document, config, registry, trust)),
+        parts=executing(PartSource(document, config, registry, homes, trust)),
         directory=directory,
         given_environ=environ,
         environ=document.environ,

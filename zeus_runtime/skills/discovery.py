@@ -116,6 +116,12 @@ def skill_roots(*, directory: Path, workspace: Path, homes: Sequence[Path]) -> t
     return tuple(found.values())
 
 
+def skill_files(roots: Sequence[SkillRoot]) -> list[Path]:
+    """Every ``SKILL.md`` under ``roots``, in the order in which they are read; reads none."""
+    budget = [_MAX_FOLDERS]
+    return [folder / FILE for root in roots for folder in _folders(root.path, 0, budget)]
+
+
 def has_skills(
     roots: Sequence[SkillRoot], *, trust_project: bool, hides: Callable[[Path], bool] = lambda file: False
 ) -> bool:

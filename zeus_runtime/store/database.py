@@ -7,6 +7,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -29,6 +30,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
+
+_IGNORED: Final = """\
+# Sessions, memories and their files are private. The project's configs, prompts, plugins and skills are not.
+/*
+!/.gitignore
+!/configs/
+!/prompts/
+!/plugins/
+!/skills/
+"""
+"""A ``.gitignore`` for the folder ``.zeus``."""
 
 
 def sqlite_file(url: str, directory: Path) -> Path | None:
@@ -283,13 +295,23 @@ def make_private(file: Path) -> None:
     from zeus_runtime.trust.decision import records_folder
 
     make_file(file)
+    if file.stat().st_size:
+        return
+    if file.parent.name == ".zeus":
+        _leave_out_of_git(file.parent)
     # The process's own environment: another one could contain a project's values.
-    if not file.stat().st_size and not make(records_folder(os.environ), file.resolve()):
+    if not make(records_folder(os.environ), file.resolve()):
         _log.warning(
             "the database %s is new and cannot be recorded as yours, so the next start asks for it: set XDG_STATE_HOME"
             " to a folder that can be written, or ZEUS_TRUST",
             file,
         )
+
+
+def _leave_out_of_git(folder: Path) -> None:
+    """Keep sessions and their files out of the project's repository; a list that is there stays as it is."""
+    with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as ignored:
+        ignored.write(_IGNORED)
 
 
 def make_file(file: Path) -> None:
