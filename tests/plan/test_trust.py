@@ -240,3 +240,25 @@ def test_a_config_asks_before_it_reads_the_users_keys_of_accounts(
     config.write_text(json.dumps({"version": 1, "model": "gpt-4o", "prompt": {"files": {"soul": str(key)}}}))
     with pytest.raises(UntrustedError, match=r"prompt\.files\.soul"):
         Agent.from_config(config, directory=project)
+
+
+def vertex(value: str) -> dict[str, object]:
+    """A model whose library reads a file of credentials, which names addresses and more files."""
+    return {"litellm": {"model": "vertex_ai/gemini-2.5-pro", "extra": {"vertex_credentials": value}}}
+
+
+def test_a_variable_of_the_process_frees_an_address_and_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repository can ship a file that is named like a usual value, such as that of `TERM`."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("MODELS_URL", "https://models.example/v1")
+    config = tmp_path / "zeus.yaml"
+    config.write_text(
+        "version: 1\nmodel: {litellm: {model: openai/x, api_base: '${MODELS_URL}', api_key: k}}\n"
+    )
+    Agent.from_config(config, directory=tmp_path)
+    (tmp_path / "xterm-256color").write_text("{}")
+    config.write_text(json.dumps({"version": 1, "model": vertex("${TERM}")}))
+    with pytest.raises(UntrustedError, match="vertex_credentials"):
+        Agent.from_config(config, directory=tmp_path)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy.engine import make_url
 
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.trust.masking import PartMask
@@ -17,6 +22,7 @@ from zeus_runtime.trust.parts import (
     Project,
     Remote,
     command_part,
+    is_here,
     one_line,
     option_part,
     plugin_part,
@@ -212,3 +218,53 @@ def test_of_a_header_only_the_name_is_shown_and_the_digest_covers_the_value() ->
     assert ("header", "X-Pin: **********") in part.lines
     assert part.lines == other.lines
     assert part.digest != other.digest
+
+
+PIECES = st.sampled_from(
+    ["localhost", "127.0.0.1", "evil.example", "host=evil.example", "%2F", *"5x:@/?#,.=& \\"]
+)
+ADDRESSES = st.builds(
+    lambda scheme, host, pieces: f"{scheme}://{host}{''.join(pieces)}",
+    st.sampled_from(["postgresql", "postgresql+psycopg", "postgres", "http", "https"]),
+    st.sampled_from(["", "localhost", "127.0.0.1", "127.1.2.300", "[::1]", "ann:pw@localhost"]),
+    st.lists(PIECES, max_size=6),
+)
+
+
+@given(ADDRESSES)
+@example("postgresql://localhost:5432/x@evil.example:1/db")
+@example("postgresql+psycopg://127.0.0.1:1/@evil.example/db")
+@example("postgresql:///x@evil.example/db")
+@example("http://localhost:80@evil.example/")
+@settings(max_examples=300)
+def test_an_address_that_needs_no_permission_is_on_this_machine_for_all_who_open_it(address: str) -> None:
+    here = {None, "", "localhost", "::1"}
+    for host in hosts_of(address) if is_here(address) else ():
+        assert host in here or ip_address(host).is_loopback
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://localhost:11434/v1",
+        "https://127.0.0.1",
+        "http://[::1]:8000/",
+        "postgresql://ann:pw@localhost/db",
+    ],
+)
+def test_this_machine_needs_no_permission(address: str) -> None:
+    assert is_here(address)
+
+
+def hosts_of(address: str) -> Iterator[str | None]:
+    """The hosts that SQLAlchemy, PostgreSQL's library or an HTTP library would connect to."""
+    if address.startswith("http"):
+        yield urlsplit(address).hostname
+        yield httpx.URL(address).host
+        return
+    url = make_url(address)
+    yield url.host
+    assert not url.query
+    plain = address.replace("postgresql+psycopg:", "postgresql:")
+    for name in ("host", "hostaddr"):
+        yield from str(conninfo_to_dict(plain).get(name) or "").split(",")

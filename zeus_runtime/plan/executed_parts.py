@@ -182,23 +182,40 @@ def _options(ground: PartSource) -> Iterator[Part]:
 
 
 def _destinations(ground: PartSource) -> Iterator[Part]:
-    document = ground.document
+    found = {
+        at: text
+        for at, text, signs in _sent_to(ground.document)
+        # Libraries of providers read addresses, and the names of more files, from a named file.
+        if _sends(text, signs) or _is_file(ground.document.directory / text)
+    }
+    for at, text in found.items():
+        yield from _destination(ground, at, text)
+
+
+def files_of_destinations(document: Document) -> Iterator[Path]:
+    """The files that a provider's library could read if a text of the config is the name of one, there or not.
+
+    It would read addresses from one that a tool has written since the config was checked.
+    """
+    for _, text, _ in _sent_to(document):
+        file = document.directory / text
+        if "://" not in text and not _is_folder(file):
+            yield file
+
+
+def _sent_to(document: Document) -> Iterator[tuple[ConfigPath, str, Sequence[str]]]:
+    """The texts that are marked ``Destination`` and differ from their default, each with its place and its signs."""
     if document.schema is None:
         return
-    found: dict[ConfigPath, str] = {}
     for path, node, places in walk_with(document.root, document.schema):
         plain = _plain_options(places, document.schema) if isinstance(node.value, str) else ()
         for place in (*places, *plain):
             if DESTINATION in place and place.get("default") != node.value:
-                texts = ((at, each.value) for at, each in walk(node, path) if isinstance(each.value, str))
-                found.update(
-                    (at, text)
-                    for at, text in texts
-                    # Libraries of providers read addresses, and the names of more files, from a named file.
-                    if _sends(text, place[DESTINATION]) or _is_file(document.directory / text)
+                yield from (
+                    (at, each.value, place[DESTINATION])
+                    for at, each in walk(node, path)
+                    if isinstance(each.value, str)
                 )
-    for at, text in found.items():
-        yield from _destination(ground, at, text)
 
 
 def _is_file(path: Path) -> bool:
@@ -206,6 +223,13 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):  # a text that cannot be a path, such as one that is too long
         return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return True
 
 
 def _plain_options(places: Sequence[Schema], schema: Schema) -> Iterator[Schema]:
@@ -223,15 +247,15 @@ def _sends(value: str, signs: Sequence[str]) -> bool:
 
 def _destination(ground: PartSource, path: ConfigPath, value: str) -> Iterator[Part]:
     document = ground.document
-    is_file = path == ("storage", "url") and is_sqlite(value)
-    if is_file or _is_free(value, document, ground.trust):
+    named = document.directory / value
+    file = named if _is_file(named) else None
+    is_database = path == ("storage", "url") and is_sqlite(value)
+    if is_database or (file is None and _is_free(value, document, ground.trust)):
         return
     from zeus_runtime.trust.parts import destination_part
 
     name = ".".join([each for each in path if isinstance(each, str)][-2:])
     where = str(document.position(path))
-    named = document.directory / value
-    file = named if _is_file(named) else None
     mask = _mask(document, ground.trust)
     part = destination_part(name, show_path(path), value, file=file, mask=mask, where=where)
     yield _with_owner(ground, part)
@@ -383,12 +407,13 @@ def _shown(file: Path, directory: Path) -> str:
 def _is_free(address: str, document: Document, trust: Trust) -> bool:
     """Whether an address needs no permission: it is on this machine, or it is the value of a variable of the process.
 
-    The person who starts the process chose its variables.
+    The person who starts the process chose its addresses; any other value, such as ``TERM``, was chosen for other uses.
     """
     from zeus_runtime.trust.parts import is_here
 
     environ = document.environ
-    return is_here(address) or any(environ.get(name) == address for name in trust.variables)
+    is_given = "://" in address and any(environ.get(name) == address for name in trust.variables)
+    return is_given or is_here(address)
 
 
 def _folders(ground: PartSource) -> Iterator[Part]:

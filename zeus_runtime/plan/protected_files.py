@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from zeus_runtime.config.layers.user_paths import expanded
 from zeus_runtime.config.secrets.unloaded import config_places, holds_keys, unloaded_configs
 from zeus_runtime.config.sqlite_url import database_file
+from zeus_runtime.plan.executed_parts import files_of_destinations
 from zeus_runtime.registry.home import accounts_folder, bundled_home, user_home
 from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
@@ -70,6 +71,8 @@ def _add_named(deciding: Deciding, checked: Checked) -> None:
     for part in checked.parts:
         for file in part.files:
             _add_code(deciding, file)
+    for file in files_of_destinations(document):
+        _add(deciding, file)
     for named in document.protected_files():
         _add(deciding, named.file, holds_keys=named.holds_secrets)
         _add_beginning(deciding, named.file, "it decides about this agent")

@@ -23,13 +23,14 @@ _OPEN: Final = PartMask()
 _HERE: Final = re.compile(
     r"""(?: [a-z][a-z0-9+.-]*://
             (?: [^\s/?\#@\\]* @ )?
-            (?: localhost | 127(?:\.[0-9]{1,3}){3} | \[::1\] ) (?: :[0-9]+ )?
+            (?: localhost | 127(?:\.(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])){3} | \[::1\] ) (?: :[0-9]+ )?
         |   postgres(?:ql)?(?:\+psycopg)?://
         )
-        (?: /[^\s?\\]* )?""",
+        (?: /[^\s?@\\]* )?""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""An address of this machine. A query is left out: PostgreSQL reads another host from it."""
+"""An address of this machine, as every program reads it: PostgreSQL reads another host from a query, and SQLAlchemy takes
+all before an ``@`` for a password, also slashes."""
 
 
 @dataclass(frozen=True)
