@@ -1646,7 +1646,9 @@ def test_no_tool_writes_what_python_or_zeus_loads_unasked_from_a_project_on_its_
 def test_no_tool_makes_a_file_that_a_providers_library_would_read(folder: Path) -> None:
     """A library reads addresses and names of more files from it; none is there when the config is checked."""
     (folder / "high").mkdir()
-    own = "litellm: {model: vertex_ai/gemini-2.5-pro, extra: {vertex_credentials: cr, reasoning_effort: high}}"
+    own = (
+        "litellm: {model: vertex_ai/gemini-2.5-pro, extra: {vertex_credentials: cr, reasoning_effort: high}}"
+    )
     agents = f"agents: {{b: {{description: x, overrides: {{model: {{{own}}}}}}}}}\n"
     files = files_of(folder, agents, tools="[filesystem, subagents]")
     with pytest.raises(WorkspaceError, match="no tool may change it"):
