@@ -628,3 +628,45 @@ def test_a_file_does_not_take_the_place_of_a_preset_that_an_agent_names(folder: 
     write_agent(folder, yaml.replace("economy", "mine"), tools="[probe, subagents]")
     plan = make_plan(check(None, directory=folder, environ={}))
     assert plan.agents["helper"].checked.config.name == "mine"
+
+
+PARENTS_RULE = 'middlewares: [{approve: {mode: run_everything, deny: [{"*": {text: "secret*"}}, fail]}}]\n'
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_a_parents_rule_on_an_argument_holds_for_its_sub_agents(folder: Path, depth: int) -> None:
+    free: dict[str, Any] = {"middlewares": [{"approve": {"mode": "run_everything"}}]}
+    inner = {"helper": {"description": "Helps.", "overrides": free}}
+    outer = {"helper": {"description": "Helps.", "config": "between.yaml"}}
+    between = {
+        "version": 1,
+        "name": "between",
+        "model": "gpt-4o",
+        "tools": ["probe", "subagents"],
+        "agents": inner,
+    }
+    (folder / "between.yaml").write_text(json.dumps({**between, **free, "plugins": {"files": ["probe.py"]}}))
+    helpers = json.dumps(inner if depth == 1 else outer)
+    calls = calling(
+        call("record", "r1", text="secret-1"), call("record", "r2", text="plain"), call("fail", "f1")
+    )
+    model = cast(
+        go=[calling(task("t1", "work" if depth == 1 else "pass")), "Done."],
+        **{"pass": [calling(task("t2", "work")), "Passed."]},
+        work=[calls, "It is done."],
+    )
+    limits = "limits: {max_subagent_depth: 2, repeated_calls: null}\n"
+    async with agent(folder, model, PARENTS_RULE + limits, helpers) as living:
+        events = await play(living, "go")
+        (parent,) = await living.sessions()
+        log = (await living._open()).log
+        session = parent.session
+        for _ in range(depth):
+            (child,) = await log.children(session)
+            session = child.session
+        told = [text for kind, text in shape(await living.history(session)) if kind == "tool"]
+    assert isinstance(events[-1], RunCompleted)
+    assert "the rule `deny: * " in told[0]
+    assert told[1] == "recorded: plain"
+    assert "the disk is on fire" in told[2]  # a rule without an argument is about the parent's own tools
+    assert effects(folder) == ["plain"]

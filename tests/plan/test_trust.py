@@ -258,6 +258,10 @@ def test_a_variable_of_the_process_frees_an_address_and_no_file(
         "version: 1\nmodel: {litellm: {model: openai/x, api_base: '${MODELS_URL}', api_key: k}}\n"
     )
     Agent.from_config(config, directory=tmp_path)
+    monkeypatch.setenv("PLACE", "somewhere/else")
+    config.write_text(json.dumps({"version": 1, "model": vertex("${PLACE}")}))
+    with pytest.raises(UntrustedError, match="vertex_credentials"):
+        Agent.from_config(config, directory=tmp_path)
     (tmp_path / "xterm-256color").write_text("{}")
     config.write_text(json.dumps({"version": 1, "model": vertex("${TERM}")}))
     with pytest.raises(UntrustedError, match="vertex_credentials"):

@@ -166,6 +166,7 @@ class Dispatcher:
             person=self.broker.person,
             signing=self.broker.signing,
             clocks=(*self.broker.clocks, task.clock),
+            above=self.broker,
         )
         resources = await Dispatcher(connections, plan, thread.session, broker).resources()
         resources.meter.above = task.meter

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         AskModes,
         Judge,
         PendingApproval,
+        Refuses,
     )
     from zeus_runtime.tools.pausable_timeout import Clock
     from zeus_runtime.tools.tool import JSON, Tool, ToolCall
@@ -91,6 +92,7 @@ class ApprovalBroker:
         person: the person that the parent run asks.
         signing: the parent run's.
         clocks: the time limits of the parent runs and calls.
+        above: the parent run's.
 
     Attributes:
         person: the person who gets the requests: the same object for a run and its sub-agents.
@@ -109,7 +111,9 @@ class ApprovalBroker:
         person: object = None,
         signing: Signing | None = None,
         clocks: Sequence[Clock] = (),
+        above: ApprovalBroker | None = None,
     ) -> None:
+        self._above = above
         self._given_log = log
         self.user = user
         self._told = known or Redactor()
@@ -121,6 +125,7 @@ class ApprovalBroker:
         self.signing = signing or Signing()
         self._clocks = tuple(clocks)
         self._judges: list[Judge] = []
+        self._refuses: list[Refuses] = []
         self._thread: Thread | None = None
         self._run_id = ""
         self._has_asked: bool | None = None
@@ -135,6 +140,20 @@ class ApprovalBroker:
     def judged_by(self, judge: Judge) -> None:
         """Add ``judge``, which says of each call whether it needs approval."""
         self._judges.append(judge)
+
+    def refused_by(self, refuses: Refuses) -> None:
+        """Add ``refuses``, which judges the calls of sub-agents."""
+        self._refuses.append(refuses)
+
+    def refusal(self, tool: Tool, arguments: Mapping[str, JSON]) -> str | None:
+        """Why the rules of the runs above this one refuse a call; None if they do not."""
+        above = self._above
+        while above is not None:
+            for refuses in above._refuses:
+                if why := refuses(tool, arguments):
+                    return why
+            above = above._above
+        return None
 
     async def requires(self, call: ToolCall) -> bool:
         """Whether any of the judges says that the call needs approval."""
@@ -462,3 +481,6 @@ class CallApprovals:
 
     def judged_by(self, judge: Judge) -> None:
         self._broker.judged_by(judge)
+
+    def refused_by(self, refuses: Refuses) -> None:
+        self._broker.refused_by(refuses)

@@ -295,6 +295,10 @@ class Run:
             return _rejected(tool.name, decision.reason)
         if decision is not None and decision.arguments is not None:
             request = replace(request, arguments=dict(decision.arguments))
+        if why := self._resources.approvals.refusal(tool, request.arguments):
+            return ToolResult(
+                f"{tool.name} is not allowed with these arguments ({why}). It was not run.", is_error=True
+            )
         clock = Clock(tool.timeout_seconds)
         view = self._tool_run(call, clock)
         result = await self._resources.approvals.signed(

@@ -12,7 +12,7 @@ from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.tools.preview import Preview
-    from zeus_runtime.tools.tool import JSON, ToolCall
+    from zeus_runtime.tools.tool import JSON, Tool, ToolCall
 
 Answer: TypeAlias = Literal["approve", "reject"]
 
@@ -218,6 +218,8 @@ class ApprovalChannel(Protocol):
 
 
 Judge: TypeAlias = "Callable[[ToolCall], Awaitable[bool]]"
+Refuses: TypeAlias = "Callable[[Tool, Mapping[str, JSON]], str | None]"
+"""Returns why a tool may not be called with these arguments; None if it may."""
 """Whether a call needs approval."""
 
 
@@ -254,6 +256,10 @@ class Approvals(Protocol):
 
     def judged_by(self, judge: Judge) -> None:
         """Use ``judge`` to find out before each call whether it needs approval (for the event ``tool_call``)."""
+        ...
+
+    def refused_by(self, refuses: Refuses) -> None:
+        """Use ``refuses`` for each call of the run's sub-agents, at any depth, whatever their own rules say."""
         ...
 
 

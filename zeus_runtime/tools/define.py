@@ -28,6 +28,7 @@ def tool(
     parameters: Mapping[str, JSON] | None = None,
     category: Category = "custom",
     access: Access = "write",
+    paths: Iterable[str] = (),
     replayable_arguments: Iterable[str] = (),
     replayable_result: bool = False,
     timeout_seconds: float | None = None,
@@ -44,6 +45,7 @@ def tool(
     parameters: Mapping[str, JSON] | None = None,
     category: Category = "custom",
     access: Access = "write",
+    paths: Iterable[str] = (),
     replayable_arguments: Iterable[str] = (),
     replayable_result: bool = False,
     timeout_seconds: float | None = None,
@@ -62,6 +64,7 @@ def tool(
         parameters: an object schema, instead of the signature's; the function then receives plain JSON.
         category: its row in the mode table.
         access: ``read`` if it changes nothing outside the thread.
+        paths: names of arguments that are workspace paths although their names do not say so, for rules.
         replayable_arguments: names of large arguments that can be read again elsewhere.
         replayable_result: the same call fetches the same result again.
         timeout_seconds: how long one call may take; a sync function's thread cannot be stopped, only left behind.
@@ -84,9 +87,9 @@ def tool(
             ("", {}) if description and parameters else schema_of_function(function, skip=("run",))
         )
         schema = parameters if parameters is not None else derived
-        unknown = sorted(set(replayable_arguments) - set(schema.get("properties", {})))
-        if unknown:
-            raise TypeError(f"tool {named!r}: replayable_arguments names no parameter: {', '.join(unknown)}")
+        for option, listed in (("paths", paths), ("replayable_arguments", replayable_arguments)):
+            if unknown := sorted(set(listed) - set(schema.get("properties", {}))):
+                raise TypeError(f"tool {named!r}: {option} names no parameter: {', '.join(unknown)}")
         if not (description or described):
             raise TypeError(f"tool {named!r} has no description: give its function a docstring")
         return Tool(
@@ -96,6 +99,7 @@ def tool(
             function=_asynchronous(function, typed=parameters is None),
             category=category,
             access=access,
+            paths=frozenset(paths),
             replayable_arguments=frozenset(replayable_arguments),
             replayable_result=replayable_result,
             takes_run="run" in signature.parameters,

@@ -177,6 +177,8 @@ class Tool:
         function: async; takes the arguments by keyword (and ``run`` if ``takes_run``), returns text or a ToolResult.
         category: its row in the mode table.
         access: ``read`` changes nothing outside the thread.
+        paths: names of the arguments that are workspace paths, for rules; only for names that do not say so, unlike
+            ``path`` or ``target_dir``.
         replayable_arguments: names of large arguments that can be read again elsewhere (a written file's content).
         replayable_result: the result can be fetched again by the same call.
         timeout_seconds: how long one call may take, without the time in which the user is asked.
@@ -195,6 +197,7 @@ class Tool:
     function: Callable[..., Awaitable[ToolResult | str]]
     category: Category = "custom"
     access: Access = "write"
+    paths: frozenset[str] = frozenset()
     replayable_arguments: frozenset[str] = frozenset()
     replayable_result: bool = False
     takes_run: bool = False

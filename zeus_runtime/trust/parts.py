@@ -29,8 +29,10 @@ _HERE: Final = re.compile(
         (?: /[^\s?@\\]* )?""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""An address of this machine, as every program reads it: PostgreSQL reads another host from a query, and SQLAlchemy takes
-all before an ``@`` for a password, also slashes."""
+"""An address of this machine, as every program reads it.
+
+PostgreSQL reads another host from a query, and SQLAlchemy takes all before an ``@`` for a password, also slashes.
+"""
 
 
 @dataclass(frozen=True)

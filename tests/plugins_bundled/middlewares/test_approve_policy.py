@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -371,3 +372,70 @@ def test_a_rule_that_closes_reads_brackets_of_other_arguments_as_text_too(worksp
     for command in ("rm app/[slug]/x", "rm app/s/x", "cat [slug]/1"):
         assert verdict(workspace, {"command": command}, run, mode="run_everything", deny=deny) == "deny"
     assert verdict(workspace, {"command": "rm app/[slug]/x"}, run, mode="ask", allow=deny) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("path", "denied"),
+    [("src/link/../a.key", False), ("plain/link/../secret/a", True), ("src/link/../secret/a", True)],
+)
+def test_a_dot_dot_after_a_link_is_read_in_both_ways(
+    workspace: WorkspaceFiles, path: str, denied: bool
+) -> None:
+    """A server's path leads to the folder above the link's target, a tool's of Zeus to the folder above the link."""
+    deny = [{"*": {"path": "secret/**"}}]
+    found = verdict(workspace, {"path": path}, tool("s__cat"), mode="run_everything", deny=deny)
+    assert found == ("deny" if denied else "allow")
+    allow = [{"s__cat": {"path": "src/**"}}]
+    assert verdict(workspace, {"path": path}, tool("s__cat"), mode="ask", allow=allow) == "ask"
+
+
+TO = ("infra/a", "/infra/a", "./infra/a", "x/../infra/a", "infra//a", "plain/../infra/a", "INFRA/a")
+
+
+@pytest.mark.parametrize("marked", [True, False])
+@pytest.mark.parametrize("to", TO)
+def test_a_path_in_an_argument_of_another_name_is_a_path(
+    workspace: WorkspaceFiles, to: str, marked: bool
+) -> None:
+    copy = replace(tool("copy"), paths=frozenset({"to"} if marked else ()))
+    for pattern in ("infra/**", "/infra/**"):
+        deny = [{"copy": {"to": pattern}}]
+        assert verdict(workspace, {"to": to}, copy, mode="run_everything", deny=deny) == "deny"
+
+
+def test_a_declared_path_is_one_also_for_a_pattern_without_a_slash(workspace: WorkspaceFiles) -> None:
+    copy = replace(tool("copy"), paths=frozenset({"to"}))
+    deny = [{"copy": {"to": "infra"}}]
+    assert verdict(workspace, {"to": "./src/../infra"}, copy, mode="run_everything", deny=deny) == "deny"
+
+
+@pytest.mark.parametrize("marked", [True, False])
+@pytest.mark.parametrize(
+    ("to", "action"),
+    [("src/a", "allow"), ("src/../secret/a", "ask"), ("src/link/a", "ask"), ("src/link/../a", "ask")],
+)
+def test_an_argument_of_another_name_is_allowed_only_as_text_and_as_path(
+    workspace: WorkspaceFiles, to: str, action: str, marked: bool
+) -> None:
+    copy = replace(tool("copy"), paths=frozenset({"to"} if marked else ()))
+    allow = [{"copy": {"to": "src/**"}}]
+    assert verdict(workspace, {"to": to}, copy, mode="ask", allow=allow) == action
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("git *", "git log src/a"),
+        ("ls src/*", "ls src/deep"),
+        ("https://a.example/*", "https://a.example/b/../c"),
+        ("*/2024", "12/2024"),
+        ("C:\\*", "C:\\a"),
+    ],
+)
+def test_a_text_that_is_no_path_is_allowed_as_it_is_written(
+    workspace: WorkspaceFiles, pattern: str, text: str
+) -> None:
+    allow = [{"run": {"text": pattern}}]
+    assert verdict(workspace, {"text": text}, tool("run"), mode="ask", allow=allow) == "allow"
+    deny = [{"run": {"text": f"never/{pattern}"}}]
+    assert verdict(workspace, {"text": text}, tool("run"), mode="run_everything", deny=deny) == "allow"

@@ -41,6 +41,7 @@ class Approve(Middleware):
         self._files = context.workspace
         self._policy = Policy(options, lambda path: leads_to(context.workspace, path))
         self._approvals.judged_by(self._needs_approval)
+        self._approvals.refused_by(self._policy.denied)
 
     async def wrap_tool_call(self, call: ToolCall, call_next: CallTool) -> ToolResult:
         judged = await self._judged(call)
@@ -128,12 +129,13 @@ def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
     """Return the normalised path and the path with links followed, each as a set of its spellings.
 
     The path is read as a workspace path. If it lies in one of the workspace's folders on the host, it is also read as a
-    host path.
+    host path: there a ``..`` after a link leads to the folder above the link's target.
 
     Raises:
         WorkspaceError: the path is not in the workspace.
     """
-    return [{workspace.normalize(path)}, {workspace.real(path)}, *_on_host(workspace, path)]
+    host = path if path.startswith(("/", "~")) else f"{workspace.root}/{path}"
+    return [{workspace.normalize(path)}, {workspace.real(path)}, *_on_host(workspace, host)]
 
 
 def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:

@@ -49,13 +49,21 @@ class Policy:
         self._ask = rules_of(options.ask)
         self._deny = rules_of(options.deny)
 
+    def denied(self, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+        """Return the `deny` rule on an argument that matches a sub-agent's call; None if none does."""
+        given = with_defaults(tool, arguments)
+        rules = [rule for rule in self._deny if rule.arguments]
+        return next(
+            (f"the rule `deny: {rule}`" for rule in self._fitting(rules, tool, given, surely=False)), None
+        )
+
     def ruled(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict | None:
         """Return the verdict of the rules on a call with valid arguments; None if no rule decides, so the mode does."""
         given = with_defaults(tool, arguments)
-        if denied := self._fitting(self._deny, tool.name, given, surely=False):
+        if denied := self._fitting(self._deny, tool, given, surely=False):
             return Verdict("deny", f"the rule `deny: {denied[0]}`")
-        asked = self._fitting(self._ask, tool.name, given, surely=False)
-        allowed = self._fitting(self._allow, tool.name, given, surely=True)
+        asked = self._fitting(self._ask, tool, given, surely=False)
+        allowed = self._fitting(self._allow, tool, given, surely=True)
         for rule in asked:
             if not any(each.says_more_than(rule) for each in allowed):
                 return Verdict("ask", f"the rule `ask: {rule}`")
@@ -66,7 +74,7 @@ class Policy:
         return None
 
     def _fitting(
-        self, rules: Sequence[Rule], tool: str, arguments: Mapping[str, Any], *, surely: bool
+        self, rules: Sequence[Rule], tool: Tool, arguments: Mapping[str, Any], *, surely: bool
     ) -> list[Rule]:
         return [rule for rule in rules if rule.fits(tool, arguments, self._leads_to, surely=surely)]
 

@@ -66,7 +66,7 @@ class Rule:
         """Whether the rule's tool or pattern matches ``tool``, whatever the arguments."""
         return self._tool.match(tool) is not None
 
-    def fits(self, tool: str, arguments: Mapping[str, Any], leads_to: LeadsTo, *, surely: bool) -> bool:
+    def fits(self, tool: Tool, arguments: Mapping[str, Any], leads_to: LeadsTo, *, surely: bool) -> bool:
         """Whether the rule matches a call.
 
         Args:
@@ -77,10 +77,11 @@ class Rule:
         """
 
         def fit(name: str, patterns: Sequence[Any], value: Any) -> bool:
-            return any(_fits(name, pattern, value, leads_to, surely=surely) for pattern in patterns)
+            named = _is_path_of(tool, name)
+            return any(_fits(pattern, value, leads_to, named=named, surely=surely) for pattern in patterns)
 
         several = all if surely else any
-        return self.names(tool) and all(
+        return self.names(tool.name) and all(
             (name in arguments or not surely)
             and several(fit(name, patterns, value) for value in _named(name, arguments))
             for name, patterns in self.arguments.items()
@@ -148,6 +149,10 @@ def is_path(name: str) -> bool:
     return _last_word(name) in _PATH_WORDS
 
 
+def _is_path_of(tool: Tool, name: str) -> bool:
+    return name in tool.paths or is_path(name)
+
+
 def _last_word(name: str) -> str:
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return re.split(r"[^A-Za-z0-9]+", spaced.lower())[-1]
@@ -177,12 +182,13 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
                 "unknown-argument",
             )
         for pattern in patterns:
-            if problem := _unreadable(name, pattern):
+            is_one = is_path(name) or any(name in tool.paths for tool in meant)
+            if is_one and (problem := _unreadable(pattern)):
                 yield Misfit((*where, rule.tool, name), problem)
 
 
-def _unreadable(name: str, pattern: Value) -> str | None:
-    if not isinstance(pattern, str) or not is_path(name):
+def _unreadable(pattern: Value) -> str | None:
+    if not isinstance(pattern, str):
         return None
     if ".." in parts_of(pattern):
         return f"{pattern!r} contains `..`: patterns are compared with resolved paths, which contain none"
@@ -193,9 +199,14 @@ def _unreadable(name: str, pattern: Value) -> str | None:
     return None
 
 
-def _fits(name: str, pattern: Value, value: Any, leads_to: LeadsTo, *, surely: bool) -> bool:
+def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: bool, surely: bool) -> bool:
+    """Whether one value matches one pattern.
+
+    Args:
+        named: whether the argument is known to be a path.
+    """
     if isinstance(value, list):
-        each = [_fits(name, pattern, item, leads_to, surely=surely) for item in value]
+        each = [_fits(pattern, item, leads_to, named=named, surely=surely) for item in value]
         return (bool(each) and all(each)) if surely else any(each)
     if isinstance(value, Mapping):
         return not surely
@@ -205,17 +216,39 @@ def _fits(name: str, pattern: Value, value: Any, leads_to: LeadsTo, *, surely: b
         return type(value) in _same_kind(pattern) and value == pattern
     if not isinstance(value, str):
         return _text_fits(pattern, json.dumps(value), surely=surely)
-    if not is_path(name):
-        return _text_fits(pattern, value, surely=surely)
-    try:
-        meanings = [[parts_of(path) for path in paths] for paths in leads_to(value)]
-    except WorkspaceError:
+    if named:
+        return _path_fits(pattern, value, leads_to, surely=surely)
+    text_fits = _text_fits(pattern, value, surely=surely)
+    # A server's argument may be a path although its name does not say so: then `deny` closes both readings, and `allow`
+    # must fit both. A text that means itself as a path, such as most commands, has one.
+    if text_fits != surely or value == pattern or "/" not in pattern or "://" in value:
+        return text_fits
+    meanings = _meanings(value, leads_to)
+    if meanings is None:
+        return text_fits if ".." not in value.split("/") else not surely
+    own = parts_of(value)
+    if surely and all(own in paths for paths in meanings):
+        return True
+    return _path_fits(pattern, value, leads_to, surely=surely)
+
+
+def _path_fits(pattern: str, value: str, leads_to: LeadsTo, *, surely: bool) -> bool:
+    meanings = _meanings(value, leads_to)
+    if meanings is None:
         return not surely
     if surely:
         test = compile_glob(pattern)
         return all(any(map(test, paths)) for paths in meanings)
     either = folded_glob(pattern)
     return any(either(path) for paths in meanings for path in paths)
+
+
+def _meanings(value: str, leads_to: LeadsTo) -> list[list[tuple[str, ...]]] | None:
+    """Return what a value means as a path; None if it means nothing."""
+    try:
+        return [[parts_of(path) for path in paths] for paths in leads_to(value)]
+    except WorkspaceError:
+        return None
 
 
 def _same_kind(pattern: Value) -> Sequence[type]:

@@ -118,7 +118,7 @@ def _execute_code(options: Options, backend: SandboxBackend) -> Tool:
 
 
 def _copy_from_sandbox(options: Options, backend: SandboxBackend, workspace: WorkspaceFiles) -> Tool:
-    @tool(category="sandbox", access="write")
+    @tool(category="sandbox", access="write", paths=["to"])
     async def copy_from_sandbox(run: ToolRun, path: str, to: str) -> str:
         """Copy a file from the sandbox into the workspace; an existing file there is replaced.
 

@@ -50,7 +50,8 @@ def _task(agents: Mapping[str, SubAgent], brought: Mapping[str, SubAgent]) -> To
         category="builtin",
         access="read",
     )(task)
-    return replace(made, starts_agents=True, agents=brought)
+    # Only some sub-agents give the tool this argument.
+    return replace(made, paths=frozenset({"handles"}), starts_agents=True, agents=brought)
 
 
 def _description(agents: Mapping[str, SubAgent]) -> str:
