@@ -89,10 +89,9 @@ def test_an_edit_that_would_fail_says_why_there_is_no_diff(project: Project) -> 
 ODD_NAMES = ["", "two words", "esc\x1b[2J\u202e\nforged: line", "x" * 10_000]
 
 
-@pytest.mark.parametrize("name", ODD_NAMES, ids=["empty", "spaces", "escapes", "long"])
 @pytest.mark.parametrize("words", [["run", "zeus.yaml", "go"], ["chat"]], ids=["run", "chat"])
-def test_a_call_of_any_name_is_shown_and_answered(project: Project, name: str, words: list[str]) -> None:
-    with Provider(Reply(calls=[Call(name)]), Reply("done")) as provider:
+def test_calls_of_any_name_are_shown_and_answered(project: Project, words: list[str]) -> None:
+    with Provider(*(Reply(calls=[Call(name)]) for name in ODD_NAMES), Reply("done")) as provider:
         over_http(project, provider)
         process = spawn(words, project.folder, stdin=-1)
         out, err = process.communicate("go\n" if words == ["chat"] else "", timeout=120)
@@ -101,7 +100,7 @@ def test_a_call_of_any_name_is_shown_and_answered(project: Project, name: str, w
     assert all(char == "\n" or char.isprintable() for char in err)
     assert not any(line.startswith("forged") for line in err.splitlines())
     assert max(map(len, err.splitlines())) <= 210
-    assert len(provider.requests) == 2
+    assert len(provider.requests) == len(ODD_NAMES) + 1
 
 
 @pytest.mark.parametrize("name", ODD_NAMES, ids=["empty", "spaces", "escapes", "long"])
