@@ -249,6 +249,12 @@ class Gate:
         ruling = self._ruling((PurePath(folder).name,), folder, "read", None)
         return None if ruling is None else ruling.why
 
+    def unseen(self) -> Iterator[str]:
+        """Yield the real folders and files that programs may not see: those of the workspace, and keys."""
+        for gate in self._all:
+            yield from gate.mounts.reals()
+            yield from gate.policy.floor.deciding.keys
+
     def hides(self, parts: Parts, host: str) -> bool:
         """Whether listings and searches must not show a file."""
         ruling = self.ruling(parts, host, "read")

@@ -12,7 +12,7 @@ import hashlib
 import os
 import stat
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -118,6 +118,11 @@ class WorkspaceFiles:
         Programs read it without a check of the access policy.
         """
         return None if self.gate is None else self.gate.mount_refusal(os.path.realpath(host))
+
+    def unseen(self) -> Sequence[Path]:
+        """Return the real folders and files that a sandbox must hide from programs: the workspace's, and keys."""
+        found = self._mounts.reals() if self.gate is None else self.gate.unseen()
+        return [Path(each) for each in dict.fromkeys(found)]
 
     def read_host(self, host: Path, *, max_bytes: int) -> bytes:
         """Return the content of a file given by its real path, if the rules let the running tool read it."""
