@@ -38,10 +38,18 @@ class CallingTool(NamedTuple):
     Args:
         tool: its tool's name; None for files that the user names or middlewares read.
         approved: whether a person approved it.
+        files: the only files, folded, that an approval lets it change; they are read without a question too. None: all.
     """
 
     tool: str | None
     approved: bool = False
+    files: frozenset[Parts] | None = None
+
+    def covers(self, kind: Kind, names: Iterable[Parts]) -> bool:
+        """Whether an approval covers an access to the file with these names."""
+        if self.approved and (kind == "read" or self.files is None):
+            return True
+        return self.files is not None and any(_folded(each) in self.files for each in names)
 
 
 _UNKNOWN: Final = CallingTool(ANY_TOOL)
@@ -55,9 +63,17 @@ _LINKED_KEYS: ContextVar[dict[tuple[int, int], set[tuple[int, int]]] | None] = C
 
 
 @contextmanager
-def calling(tool: str | None, *, approved: bool = False) -> Iterator[None]:
-    """While inside, files are opened for a call of ``tool``; None: for the user or for middlewares."""
-    token, keys = _CALL.set(CallingTool(tool, approved)), _LINKED_KEYS.set({})
+def calling(
+    tool: str | None, *, approved: bool = False, files: Iterable[Parts] | None = None
+) -> Iterator[None]:
+    """While inside, files are opened for a call of ``tool``; None: for the user or for middlewares.
+
+    Args:
+        approved: whether a person approved the call.
+        files: the only files that an approval lets it change, which are also read without a question; None: all.
+    """
+    named = None if files is None else frozenset(map(_folded, files))
+    token, keys = _CALL.set(CallingTool(tool, approved, named)), _LINKED_KEYS.set({})
     try:
         yield
     finally:
@@ -91,12 +107,14 @@ class AccessAsked(BaseException):
     Args:
         path: the file.
         ruling: the reason.
+        parts: the file's path with links resolved.
     """
 
-    def __init__(self, path: str, ruling: Ruling) -> None:
+    def __init__(self, path: str, ruling: Ruling, parts: Parts = ()) -> None:
         super().__init__(path)
         self.path = path
         self.ruling = ruling
+        self.parts = parts
 
 
 OTHER_KEY: Final = "is another name of a file that holds keys"
@@ -206,13 +224,21 @@ class Gate:
         return None
 
     def require(
-        self, parts: Parts, host: str, kind: Kind, *, looks: bool = False, foreign: bool = False
+        self,
+        parts: Parts,
+        host: str,
+        kind: Kind,
+        *,
+        looks: bool = False,
+        foreign: bool = False,
+        asked: Parts = (),
     ) -> None:
         """Ensure that the running tool may access a file.
 
         Args:
             looks: the tool only learns that the file exists, which needs no approval.
             foreign: as for ``ruling``.
+            asked: the path that the tool named, if links lead from it to ``parts``.
 
         Raises:
             WorkspaceError: it may not.
@@ -224,13 +250,13 @@ class Gate:
         if ruling.action == "deny":
             raise WorkspaceError(refusal_text(parts, ruling), remedy=ruling.remedy)
         call = _CALL.get()
-        if looks or call.approved:
+        if looks or call.covers(kind, (parts, asked) if asked else (parts,)):
             return
         if call.tool in (None, ANY_TOOL):
             raise WorkspaceError(
                 refusal_text(parts, ruling), remedy="Only a tool call can ask for an approval."
             )
-        raise AccessAsked(printable(join(parts)), ruling)
+        raise AccessAsked(printable(join(parts)), ruling, parts)
 
     def lifts(self) -> Sequence[AccessRule]:
         """The rules that lift the protection of a file."""
@@ -365,6 +391,10 @@ def _kept_path(parts: Parts) -> str | None:
 
 
 _GIT_FOLDERS: Final = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
+
+
+def _folded(parts: Parts) -> Parts:
+    return tuple(map(folded, parts))
 
 
 def _below_git(host: str) -> int | None:

@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 from zeus_runtime.errors import MissingError
 from zeus_runtime.escaping import printable
 from zeus_runtime.tools import atomic
-from zeus_runtime.tools.access import refusal_text, strictest
+from zeus_runtime.tools.access import Kind, refusal_text, strictest
 from zeus_runtime.tools.entries import FileEntry, kind_of, scan
 from zeus_runtime.tools.file_refusals import refused, replaceable, require_file
 from zeus_runtime.tools.gate import OTHER_KEY, Gate, host_of
@@ -401,7 +401,7 @@ class WorkspaceFiles:
         with suppress(FileNotFoundError), self._place(parts, "write") as place, self._lock(place):
             os.unlink(place.name, dir_fd=place.folder)
         if with_folder:
-            with suppress(FileNotFoundError), self._place(parts[:-1], "write") as place:
+            with suppress(FileNotFoundError), self._place(parts[:-1], "write", asked=parts) as place:
                 try:
                     os.rmdir(place.name, dir_fd=place.folder)
                 except OSError as error:
@@ -451,16 +451,18 @@ class WorkspaceFiles:
         return (host is None or host.is_dir()) and not self._hides(prefix)
 
     @contextmanager
-    def _place(self, parts: tuple[str, ...], *reaches: Reach, create: bool = False) -> Iterator[OpenFolder]:
-        asked = self._mounts.host_of(parts)
-        self._require(parts, *reaches, host=asked)
+    def _place(
+        self, parts: tuple[str, ...], *reaches: Reach, create: bool = False, asked: tuple[str, ...] = ()
+    ) -> Iterator[OpenFolder]:
+        host_asked = self._mounts.host_of(parts)
+        self._require(parts, *reaches, host=host_asked, asked=asked)
         prefix, host = self._mounts.of(parts)
         folders: list[int] = []
 
         def guard(canonical: tuple[str, ...], folder: int, below: tuple[str, ...]) -> None:
             at = self._host(canonical, folder, below)
-            if canonical != parts or at != asked:
-                self._require(canonical, *reaches, host=at)
+            if canonical != parts or at != host_asked:
+                self._require(canonical, *reaches, host=at, asked=asked or parts)
 
         with _mount(prefix, host, create=create and bool(prefix)) as mount:
             folders.append(mount)
@@ -479,13 +481,16 @@ class WorkspaceFiles:
             self._mounts.host_of(canonical) if found is None else "/".join((found.rstrip("/"), *below)) or "/"
         )
 
-    def _require(self, parts: tuple[str, ...], *reaches: Reach, host: str | None = None) -> None:
+    def _require(
+        self, parts: tuple[str, ...], *reaches: Reach, host: str | None = None, asked: tuple[str, ...] = ()
+    ) -> None:
         """Ensure that a path may be accessed."""
         if self.gate is None:
             return
         at = self._mounts.host_of(parts) if host is None else host
         for reach in reaches:
-            self.gate.require(parts, at, "write" if reach == "write" else "read", looks=reach == "look")
+            kind: Kind = "write" if reach == "write" else "read"
+            self.gate.require(parts, at, kind, looks=reach == "look", asked=asked)
 
     def _require_one_name(self, place: OpenFolder, descriptor: int) -> None:
         if self.gate is not None:
