@@ -30,8 +30,8 @@ from zeus_runtime.tools.approval import ApprovalRequest
 from zeus_runtime.tools.deferred import LOADER, is_loaded, not_called, schema_result
 from zeus_runtime.tools.gate import AccessAsked, calling
 from zeus_runtime.tools.masked_text import masked_result
-from zeus_runtime.tools.pausable_timeout import Clock, all_standing_still
 from zeus_runtime.tools.paths import WorkspaceError, join, split
+from zeus_runtime.tools.pausable_timeout import Clock, all_standing_still
 from zeus_runtime.tools.preview import preview_of
 
 if TYPE_CHECKING:
