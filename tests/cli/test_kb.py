@@ -44,6 +44,30 @@ def test_a_file_that_is_denied_to_the_agent_does_not_come_to_it_by_a_base(
     assert "Sphacteria" not in zeus("kb", "search", "handbook", "ports").out
 
 
+def test_what_a_link_brings_into_the_workspace_is_judged_by_its_name_there(
+    zeus: Zeus, project: Project
+) -> None:
+    rules = "workspace: {access: {'data/private/**': deny, 'secrets/**': deny}}\n"
+    project.write("zeus.yaml", YAML)
+    project.write("../ext/private/a.md", "# Ports\n\nSphacteria is an island.\n")
+    project.write("../ext/b.md", "# Ports\n\nPylos is three days away.\n")
+    project.write("secrets/k.md", "# Ports\n\nMethone is a port.\n")
+    project.write("docs/open.md", "# Ports\n\nZarax is a port.\n")
+    (project.folder / "data").symlink_to("../ext")
+    (project.folder / "docs/second.md").hardlink_to(project.folder / "secrets/k.md")
+    assert zeus("kb", "add", "handbook", "data", "docs", "--json").json["added"] == 3
+    project.write("zeus.yaml", YAML + rules)
+    found = zeus("kb", "search", "handbook", "ports island").out
+    assert "Pylos" in found
+    assert "Zarax" in found
+    assert "Sphacteria" not in found
+    assert "Methone" not in found
+    again = zeus("kb", "add", "handbook")
+    assert "data/private/a.md was left out: the rule `data/private/**: deny`" in again.err
+    assert "docs/second.md was left out: it has 2 names (hard links)" in again.err
+    assert zeus("kb", "remove", "handbook", "data").out == "1 documents removed\n"
+
+
 def test_a_base_or_path_that_is_not_there_is_a_usage_error(zeus: Zeus, project: Project) -> None:
     project.write("zeus.yaml", YAML)
     missing = zeus("kb", "search", "handbook", "x")

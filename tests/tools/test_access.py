@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -242,8 +243,8 @@ def test_a_folder_that_is_swapped_for_a_link_in_the_middle_of_a_walk_is_judged_a
     class Swapping(Gate):
         """Renames the folders as soon as the path was judged by its words."""
 
-        def require(self, parts: tuple[str, ...], host: str, kind: Kind, *, looks: bool = False) -> None:
-            super().require(parts, host, kind, looks=looks)
+        def require(self, parts: tuple[str, ...], host: str, kind: Kind, **given: Any) -> None:
+            super().require(parts, host, kind, **given)
             if not asked:
                 (tmp_path / "open").rename(tmp_path / "was")
                 (tmp_path / "secret").rename(tmp_path / "open")

@@ -68,6 +68,7 @@ class KnowledgeService:
         linked: the bases that the config names; tools may search only these.
         secrets: masked in texts that are read and found.
         refusal_of: why a file is hidden from the agent.
+        lasting: the path of a source by which ``refusal_of`` can judge it later.
         now_ns: the clock, nanoseconds since 1970.
     """
 
@@ -83,6 +84,7 @@ class KnowledgeService:
         linked: Sequence[str] = (),
         secrets: Redactor | None = None,
         refusal_of: Callable[[Path], str | None] = lambda _file: None,
+        lasting: Callable[[Path], Path] = Path.resolve,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self.linked: Final = tuple(linked)
@@ -90,6 +92,7 @@ class KnowledgeService:
         self._url = url
         self._secrets = secrets or Redactor()
         self._refusal_of = refusal_of
+        self._lasting = lasting
         self._directory = directory
         self._now_ns = now_ns
         self._database: OnBehalf | None = None
@@ -144,7 +147,7 @@ class KnowledgeService:
         from zeus_runtime.knowledge import records
 
         for path in paths:
-            _refuse_unreadable(path)
+            _refuse_unreadable(path, self._lasting(path))
         if not paths and await self.base(name) is None:
             raise _unknown(name)
         database = await self._open()
@@ -379,7 +382,7 @@ class KnowledgeService:
 
     def _stored(self, path: Path) -> str:
         """A path as the database keeps it."""
-        return self._secrets.text(str(path.resolve()))
+        return self._secrets.text(str(self._lasting(path)))
 
     async def _needed(self, name: str) -> BaseInfo:
         base = await self.base(name)
@@ -436,7 +439,7 @@ def _unknown(name: str) -> UsageError:
     )
 
 
-def _refuse_unreadable(path: Path) -> None:
+def _refuse_unreadable(path: Path, stored: Path) -> None:
     from zeus_runtime.knowledge.files import is_utf8
 
     if not path.exists():
@@ -445,7 +448,7 @@ def _refuse_unreadable(path: Path) -> None:
         raise UsageError(
             f"{path} is neither a file nor a folder", remedy="Name files or folders that can be read."
         )
-    if not is_utf8(str(path.resolve())):
+    if not is_utf8(str(stored)):
         raise UsageError(
-            f"{str(path.resolve())!r} has a name that is not UTF-8", remedy="Rename it, or what it is in."
+            f"{str(stored)!r} has a name that is not UTF-8", remedy="Rename it, or what it is in."
         )

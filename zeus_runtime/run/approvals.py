@@ -387,7 +387,7 @@ class ApprovalBroker:
         """
         if decision.arguments is None:
             return None
-        choices = {shown: each for each in _texts(request.schema) if (shown := self._known(each)) != each}
+        choices = {shown: each for each in texts_of(request.schema) if (shown := self._known(each)) != each}
         kept = {
             name
             for name, value in decision.arguments.items()
@@ -405,17 +405,17 @@ def masked_pending(pending: PendingApproval, known: Callable[[Any], Any]) -> Pen
     return replace(pending, arguments=arguments, reason=reason, schema=schema)
 
 
-def _texts(value: JSON) -> Iterator[str]:
+def texts_of(value: JSON) -> Iterator[str]:
     """Every text in a JSON value, including keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for key, each in value.items():
             yield key
-            yield from _texts(each)
+            yield from texts_of(each)
     elif isinstance(value, Sequence):
         for each in value:
-            yield from _texts(each)
+            yield from texts_of(each)
 
 
 def _chosen(value: JSON, choices: Mapping[str, str]) -> JSON:

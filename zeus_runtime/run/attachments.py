@@ -171,7 +171,7 @@ def _attached(path: Path, workspace: WorkspaceFiles, secrets: Redactor) -> Refer
     if why := workspace.refusal_of(path):
         raise UsageError(
             f"{path} cannot be attached: {why}",
-            remedy="Attach another file, or allow it in workspace.access.",
+            remedy="Attach another file, or allow it in workspace.access or workspace.hard_links.",
         )
     try:
         if not path.is_file():

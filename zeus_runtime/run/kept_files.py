@@ -18,7 +18,7 @@ from zeus_runtime.errors import RunError
 from zeus_runtime.tools import WorkspaceError
 from zeus_runtime.tools.attachments import ROUTE as ATTACHED_ROUTE
 from zeus_runtime.tools.attachments import forget
-from zeus_runtime.tools.own_folders import ARCHIVES
+from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_NAMED: Final = re.compile(rf"(?:{'|'.join(ARCHIVES)})/[^\s\"'`<>()\[\]{{}},;:*?|\\]+")
+_KEPT: Final = (*ARCHIVES, SANDBOXES)
+_NAMED: Final = re.compile(rf"(?:{'|'.join(_KEPT)})/[^\s\"'`<>()\[\]{{}},;:*?|\\]+")
 _BY_CONTENT: Final = re.compile(r"(?:large_tool_results/mcp_|attached_files/)[0-9a-f]{16}[./][\w./-]+")
 """Names made from a file's content. They cannot be guessed, unlike a call's id: a session that knows one got it."""
 
@@ -69,7 +70,7 @@ class KeptFiles:
         from zeus_runtime.store.file_references import files_named
 
         _add(self._given if is_given else self._own, files_named(payload))
-        if not any(name in payload for name in ARCHIVES):
+        if not any(name in payload for name in _KEPT):
             return
         role = json.loads(payload).get("role")
         if is_given or role == "user":

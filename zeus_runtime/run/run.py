@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +16,7 @@ from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.interface import ModelResponse
 from zeus_runtime.models.messages import CUT, well_formed
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, too_large
-from zeus_runtime.run.approvals import CallApprovals
+from zeus_runtime.run.approvals import CallApprovals, texts_of
 from zeus_runtime.run.context_planner import PlannedContext
 from zeus_runtime.run.model_step import ModelStep
 from zeus_runtime.run.repeated_calls import DIGEST, WARN_AT, Repeats, digest_of, named, warning
@@ -29,6 +30,7 @@ from zeus_runtime.tools.approval import ApprovalRequest
 from zeus_runtime.tools.deferred import LOADER, is_loaded, not_called, schema_result
 from zeus_runtime.tools.gate import AccessAsked, calling
 from zeus_runtime.tools.masked_text import masked_result
+from zeus_runtime.tools.paths import WorkspaceError, join, split
 from zeus_runtime.tools.pausable_timeout import Clock, all_standing_still
 from zeus_runtime.tools.preview import preview_of
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from zeus_runtime.run.approvals import ApprovalBroker
     from zeus_runtime.tools import Tool
     from zeus_runtime.tools.approval import PendingApproval
+    from zeus_runtime.tools.preview import Preview
 
 
 _LONGEST_NAME: Final = 80
@@ -340,25 +343,31 @@ class Run:
     ) -> ToolResult:
         """The tool's result; if it reaches a file that needs approval, ask the user and call it again.
 
-        An approval of this very call covers the files that it reaches.
+        An approval covers the files that its user saw: those that the arguments, the preview or the question name.
         """
-        arguments = request.arguments
-        try:
-            with calling(tool.name, approved=self._resources.approvals.has_approved(request)):
-                return await invoke(tool, arguments, view, clock)
-        except AccessAsked as asked:
-            reason = f"{asked.path}: {asked.ruling.why}"
         approvals = self._resources.approvals
-        shows = await preview_of(tool, arguments, self._resources.secrets)
-        decision = await approvals.ask(replace(request, reason=reason, may_remember=False, preview=shows))
-        if decision.answer == "reject":
-            return _rejected(tool.name, decision.reason)
+        is_approved = approvals.has_approved(request)
+        shows = await preview_of(tool, request.arguments, self._resources.secrets) if is_approved else None
+        files = set(_seen(request, shows)) if is_approved else set()
+        question: ApprovalRequest | None = None
 
         async def run() -> ToolResult:
-            with calling(tool.name, approved=True):
-                return await invoke(tool, arguments, view, clock)
+            with calling(tool.name, approved=is_approved, files=files):
+                return await invoke(tool, request.arguments, view, clock)
 
-        return await approvals.signed(tool, request, run)
+        while True:
+            try:
+                return await (run() if question is None else approvals.signed(tool, question, run))
+            except AccessAsked as asked:
+                file, reason = asked.parts, f"{asked.path}: {asked.ruling.why}"
+            shows = await preview_of(tool, request.arguments, self._resources.secrets)
+            # Each file has its own question, so that a resumed run finds the decision about this file.
+            place = f"{request.place}:{digest_of(join(file))[:16]}"
+            question = replace(request, place=place, reason=reason, may_remember=False, preview=shows)
+            decision = await approvals.ask(question)
+            if decision.answer == "reject":
+                return _rejected(tool.name, decision.reason)
+            files |= {file, *_seen(request, shows)}
 
     async def _delegate(
         self,
@@ -407,6 +416,14 @@ def _with_usage(response: ModelResponse) -> AIMessage:
             "total_tokens": usage.input_tokens + usage.output_tokens,
         }
     return message
+
+
+def _seen(request: ApprovalRequest, preview: Preview | None) -> Iterator[tuple[str, ...]]:
+    """The files that a user sees in a question: every text of the arguments may name one."""
+    shown = [each.path for each in preview.changes] if preview is not None else []
+    for text in (*shown, *texts_of(request.arguments)):
+        with suppress(WorkspaceError):
+            yield split(text)
 
 
 def _rejected(tool: str, reason: str) -> ToolResult:

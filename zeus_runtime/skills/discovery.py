@@ -56,6 +56,7 @@ class Skill:
         by: the file of the skill that shadows it.
         license: from its front matter.
         warnings: the problems in its file.
+        found: its folder where it was found, by a path that may lead through links.
     """
 
     name: str
@@ -66,6 +67,12 @@ class Skill:
     by: Path | None = None
     license: str = ""
     warnings: tuple[Warned, ...] = ()
+    found: Path | None = None
+
+    @property
+    def place(self) -> Path:
+        """Its folder, as access rules judge it: with the links that lead to it."""
+        return self.found or self.folder
 
     @property
     def file(self) -> Path:
@@ -253,6 +260,7 @@ def _parsed(root: SkillRoot, folder: Path, state: os.stat_result) -> Skill:
         status="unusable" if not text.description else "offered" if text.for_model else "hidden",
         license=text.license,
         warnings=tuple(warnings),
+        found=folder,
     )
 
 

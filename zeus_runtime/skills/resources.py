@@ -49,7 +49,7 @@ def read_skill_resource(folder: Path, path: str, files: WorkspaceFiles | None = 
     """Read the file ``path`` of a skill.
 
     Args:
-        folder: the skill's.
+        folder: the skill's, where it was found: links on the way are judged too.
         path: relative, with ``/``.
         files: the workspace of the agent that reads; its access rules apply.
 
@@ -68,7 +68,11 @@ def read_skill_resource(folder: Path, path: str, files: WorkspaceFiles | None = 
         target = (base / path).resolve(strict=True)
         if not target.is_relative_to(base):
             raise UsageError(f"{path!r} leads out of the skill's folder", remedy="It is not read.")
-        return _bytes(target, path) if files is None else files.read_host(target, max_bytes=MAX_BYTES)
+        return (
+            _bytes(target, path)
+            if files is None
+            else files.read_host(target, max_bytes=MAX_BYTES, named=folder / path)
+        )
     except (OSError, RuntimeError, ValueError) as error:
         known = [each.path for each in skill_resources(folder)]
         raise UsageError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from zeus_runtime.tools.access import (
     strictest,
 )
 from zeus_runtime.tools.mounts import Mounts, Parts
-from zeus_runtime.tools.own_folders import ARCHIVES, STATE
+from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES, STATE
 from zeus_runtime.tools.paths import WorkspaceError, folded, join
 
 
@@ -37,10 +38,18 @@ class CallingTool(NamedTuple):
     Args:
         tool: its tool's name; None for files that the user names or middlewares read.
         approved: whether a person approved it.
+        files: the only files, folded, that an approval lets it change; they are read without a question too. None: all.
     """
 
     tool: str | None
     approved: bool = False
+    files: frozenset[Parts] | None = None
+
+    def covers(self, kind: Kind, names: Iterable[Parts]) -> bool:
+        """Whether an approval covers an access to the file with these names."""
+        if self.approved and (kind == "read" or self.files is None):
+            return True
+        return self.files is not None and any(_folded(each) in self.files for each in names)
 
 
 _UNKNOWN: Final = CallingTool(ANY_TOOL)
@@ -54,9 +63,17 @@ _LINKED_KEYS: ContextVar[dict[tuple[int, int], set[tuple[int, int]]] | None] = C
 
 
 @contextmanager
-def calling(tool: str | None, *, approved: bool = False) -> Iterator[None]:
-    """While inside, files are opened for a call of ``tool``; None: for the user or for middlewares."""
-    token, keys = _CALL.set(CallingTool(tool, approved)), _LINKED_KEYS.set({})
+def calling(
+    tool: str | None, *, approved: bool = False, files: Iterable[Parts] | None = None
+) -> Iterator[None]:
+    """While inside, files are opened for a call of ``tool``; None: for the user or for middlewares.
+
+    Args:
+        approved: whether a person approved the call.
+        files: the only files that an approval lets it change, which are also read without a question; None: all.
+    """
+    named = None if files is None else frozenset(map(_folded, files))
+    token, keys = _CALL.set(CallingTool(tool, approved, named)), _LINKED_KEYS.set({})
     try:
         yield
     finally:
@@ -90,12 +107,17 @@ class AccessAsked(BaseException):
     Args:
         path: the file.
         ruling: the reason.
+        parts: the file's path with links resolved.
     """
 
-    def __init__(self, path: str, ruling: Ruling) -> None:
+    def __init__(self, path: str, ruling: Ruling, parts: Parts = ()) -> None:
         super().__init__(path)
         self.path = path
         self.ruling = ruling
+        self.parts = parts
+
+
+OTHER_KEY: Final = "is another name of a file that holds keys"
 
 
 @dataclass(frozen=True)
@@ -114,14 +136,15 @@ class Gate:
     linked: tuple[str, ...] = ()
     above: Gate | None = None
 
-    def ruling(self, parts: Parts | None, host: str, kind: Kind) -> Ruling | None:
+    def ruling(self, parts: Parts | None, host: str, kind: Kind, *, foreign: bool = False) -> Ruling | None:
         """Return the ruling against the running tool's access to a file; None if it is allowed.
 
         Args:
             parts: its virtual path; None for a file that is named by its real path.
             host: its real path.
+            foreign: ``parts`` is not a path of this workspace; outside of it only rules about names apply.
         """
-        return self._ruling(parts, host, kind, _CALL.get().tool)
+        return self._ruling(parts, host, kind, _CALL.get().tool, foreign=foreign)
 
     def hidden(self, parts: Parts, folder: str, entries: Iterable[str]) -> set[str]:
         """Return the entries of a folder that listings and searches must not show.
@@ -161,7 +184,7 @@ class Gate:
             yield from self.above._all
 
     def _names(self, parts: Parts | None, host: str, *, foreign: bool = False) -> tuple[Name, ...]:
-        """Return all names of a file here. If ``foreign``, ``parts`` is its path in a sub-agent's workspace."""
+        """Return all names of a file here. If ``foreign``, ``parts`` is its path elsewhere, as in a sub-agent."""
         names = self.mounts.names_of(host)
         if parts is None or any(name.parts == parts for name in names):
             return names
@@ -180,31 +203,60 @@ class Gate:
         return strictest((own, self.above._ruling(parts, host, kind, tool, foreign=True)))
 
     def _judged(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
-        return strictest((self.policy.ruling(reached, kind, tool), _not_own(reached.names, tool)))
+        return strictest((self.policy.ruling(reached, kind, tool), self._not_own(reached, tool)))
 
-    def require(self, parts: Parts, host: str, kind: Kind, *, looks: bool = False) -> None:
+    def _not_own(self, reached: Reached, tool: str | None) -> Ruling | None:
+        """Return a denial if a tool would open a file that Zeus keeps for sessions, and that is not its session's.
+
+        Archived texts, and the copies in a sandbox, were read under the rules of the agent that made them; another
+        agent's rules may deny them.
+        """
+        if tool is None:
+            return None
+        may_read = _KEPT.get()
+        spelled = [each.parts for each in reached.names]
+        if f"/{STATE}/" in folded(reached.host):
+            # A route can lead to Zeus's folder, so the mount's own folder counts too.
+            spelled += self.mounts.tails_of(reached.host)
+        for path in filter(None, map(_kept_path, spelled)):
+            if may_read is None or not may_read(path):
+                return _NOT_OWN
+        return None
+
+    def require(
+        self,
+        parts: Parts,
+        host: str,
+        kind: Kind,
+        *,
+        looks: bool = False,
+        foreign: bool = False,
+        asked: Parts = (),
+    ) -> None:
         """Ensure that the running tool may access a file.
 
         Args:
             looks: the tool only learns that the file exists, which needs no approval.
+            foreign: as for ``ruling``.
+            asked: the path that the tool named, if links lead from it to ``parts``.
 
         Raises:
             WorkspaceError: it may not.
             AccessAsked: a person must approve it first.
         """
-        ruling = self.ruling(parts, host, kind)
+        ruling = self.ruling(parts, host, kind, foreign=foreign)
         if ruling is None:
             return
         if ruling.action == "deny":
             raise WorkspaceError(refusal_text(parts, ruling), remedy=ruling.remedy)
         call = _CALL.get()
-        if looks or call.approved:
+        if looks or call.covers(kind, (parts, asked) if asked else (parts,)):
             return
         if call.tool in (None, ANY_TOOL):
             raise WorkspaceError(
                 refusal_text(parts, ruling), remedy="Only a tool call can ask for an approval."
             )
-        raise AccessAsked(printable(join(parts)), ruling)
+        raise AccessAsked(printable(join(parts)), ruling, parts)
 
     def lifts(self) -> Sequence[AccessRule]:
         """The rules that lift the protection of a file."""
@@ -249,29 +301,56 @@ class Gate:
         ruling = self._ruling((PurePath(folder).name,), folder, "read", None)
         return None if ruling is None else ruling.why
 
+    def unseen(self) -> Iterator[str]:
+        """Yield the real folders and files that programs may not see: those of the workspace, and keys."""
+        for gate in self._all:
+            yield from gate.mounts.reals()
+            yield from gate.policy.floor.deciding.keys
+
     def hides(self, parts: Parts, host: str) -> bool:
         """Whether listings and searches must not show a file."""
         ruling = self.ruling(parts, host, "read")
         return ruling is not None and ruling.action == "deny"
 
-    def require_one_name(self, parts: Parts, descriptor: int) -> None:
+    def require_one_name(self, parts: Parts, host: str, status: os.stat_result) -> None:
         """Ensure that an open file has no second name (hard link), which may be outside or denied.
 
         Raises:
             WorkspaceError: it has one, and the config does not allow that for its folder.
         """
-        status = os.fstat(descriptor)
-        if status.st_nlink < 2:
-            return
-        if self.is_key(status):
-            raise WorkspaceError(f"{printable(join(parts))} is another name of a file that holds keys.")
-        allowed = {folded(each) for each in self.linked}
-        if not any(folded(part) in allowed for part in parts[:-1]):
+        why = self.second_name(parts, host, status)
+        if why is not None:
             raise WorkspaceError(
-                f"{printable(join(parts))} has {status.st_nlink} names (hard links), and the others may be files that"
-                " no tool may read.",
+                f"{printable(join(parts))} {why}.",
                 remedy="Tell the user: `workspace.hard_links` lists the folders where such files may be read.",
             )
+
+    def second_name(self, parts: Parts | None, host: str, status: os.stat_result) -> str | None:
+        """Return why the second name of a file (hard link) closes it, as the rest of a sentence; None if it does not.
+
+        Args:
+            parts: its virtual path; None for a file that is not in the workspace, whose names are not judged.
+            host: its real path.
+        """
+        if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
+            return None
+        if self.is_key(status):
+            return OTHER_KEY
+        if parts is None:
+            return None
+        # The gates above know the file by its path in their own workspaces.
+        above = () if self.above is None else self.above._all
+        named = [
+            (self, (parts,)),
+            *((gate, [each.parts for each in gate.mounts.names_of(host)]) for gate in above),
+        ]
+        if all(gate._may_be_linked(names or (parts,)) for gate, names in named):
+            return None
+        return f"has {status.st_nlink} names (hard links), and the others may be files that no tool may read"
+
+    def _may_be_linked(self, names: Iterable[Parts]) -> bool:
+        allowed = {folded(each) for each in self.linked}
+        return any(folded(part) in allowed for parts in names for part in parts[:-1])
 
     def is_key(self, status: os.stat_result) -> bool:
         """Whether the file contains keys, by whichever name it was opened."""
@@ -301,30 +380,21 @@ _NOT_OWN: Final = Ruling(
 )
 
 
-def _not_own(names: Iterable[Name], tool: str | None) -> Ruling | None:
-    """Return a denial if a tool would open a file of the archive that does not belong to its session.
-
-    Archived texts were read under the rules of the agent that archived them; another agent's rules may deny them.
-    """
-    if tool is None:
-        return None
-    may_read = _KEPT.get()
-    for path in filter(None, (_kept_path(name.parts) for name in names)):
-        if may_read is None or not may_read(path):
-            return _NOT_OWN
-    return None
-
-
 def _kept_path(parts: Parts) -> str | None:
-    """Return the path of a file in the archive as the archive's routes name it; None outside of the archive."""
+    """Return the path of a file that Zeus keeps as the archive's routes name it; None if it is another file."""
     for at, part in enumerate(parts[:-1]):
         name = folded(part)
-        if name in ARCHIVES and (at == 0 or folded(parts[at - 1]) == STATE):
+        is_state = at > 0 and folded(parts[at - 1]) == STATE
+        if (name in ARCHIVES and (at == 0 or is_state)) or (name == SANDBOXES and is_state):
             return join((name, *parts[at + 1 :]))
     return None
 
 
 _GIT_FOLDERS: Final = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
+
+
+def _folded(parts: Parts) -> Parts:
+    return tuple(map(folded, parts))
 
 
 def _below_git(host: str) -> int | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from zeus_runtime.tools.access import Name
 from zeus_runtime.tools.paths import split
@@ -59,6 +60,11 @@ class Mounts:
             for prefix, base, below in inside
         )
 
+    def tails_of(self, host: str) -> list[Parts]:
+        """A real path from the name of each mount's folder on that contains it."""
+        found = ((base, _below(base, host)) for base in self.reals())
+        return [(base.rpartition("/")[2], *below) for base, below in found if below is not None]
+
     def reals(self) -> list[str]:
         """The folder of each mount with its links resolved."""
         return [self.real(each) for each in (self.root, *self.folders.values())]
@@ -74,6 +80,52 @@ class Mounts:
         if key not in self._real:
             self._real[key] = os.path.realpath(text)
         return self._real[key]
+
+
+_MOST_SPELLINGS: Final = 1_000
+
+
+def spellings(path: str) -> list[str]:
+    """Return all paths by which ``path`` leads to its file: the real path, then one for each link that is followed.
+
+    A link is another name of all that is below its target, so each of these paths ends in what follows the link, with
+    the links above it resolved.
+
+    Raises:
+        OSError: too many links are followed.
+    """
+    at = "/"
+    todo = list(reversed((path if path.startswith("/") else f"{Path.cwd()}/{path}").split("/")))
+    links: dict[tuple[str, str], None] = {}
+    while todo:
+        part = todo.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            at = os.path.dirname(at)  # noqa: PTH120
+            continue
+        here = f"{at.rstrip('/')}/{part}"
+        try:
+            target = os.readlink(here)  # noqa: PTH115
+        except OSError:  # not a link, or not there
+            at = here
+            continue
+        real = os.path.realpath(here)
+        links.update(dict.fromkeys((each, real) for each in _spelled(here, links)))
+        if len(links) > _MOST_SPELLINGS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        at = "/" if target.startswith("/") else at
+        todo += reversed(target.split("/"))
+    return _spelled(at, links)
+
+
+def _spelled(real: str, links: Iterable[tuple[str, str]]) -> list[str]:
+    found = {real: None}
+    for link, target in links:
+        below = _below(target, real)
+        if below is not None:
+            found["/".join((link, *below))] = None
+    return list(found)
 
 
 def _below(base: str, path: str) -> Parts | None:

@@ -12,7 +12,7 @@ import hashlib
 import os
 import stat
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -22,11 +22,11 @@ from weakref import WeakValueDictionary
 from zeus_runtime.errors import MissingError
 from zeus_runtime.escaping import printable
 from zeus_runtime.tools import atomic
-from zeus_runtime.tools.access import refusal_text, strictest
+from zeus_runtime.tools.access import Kind, refusal_text, strictest
 from zeus_runtime.tools.entries import FileEntry, kind_of, scan
 from zeus_runtime.tools.file_refusals import refused, replaceable, require_file
-from zeus_runtime.tools.gate import Gate, host_of
-from zeus_runtime.tools.mounts import Mounts
+from zeus_runtime.tools.gate import OTHER_KEY, Gate, host_of
+from zeus_runtime.tools.mounts import Mounts, spellings
 from zeus_runtime.tools.own_folders import LinkedFolderError, opened, own_path
 from zeus_runtime.tools.paths import NoSuchFileError, WorkspaceError, join, split
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
@@ -99,18 +99,50 @@ class WorkspaceFiles:
         """Return why a file that the user named by its real path may not be given to the model; None if it may."""
         if self.gate is None:
             return None
-        real = os.path.realpath(host)
-        # Outside of the workspace a file has no virtual path, but rules about names apply to a link and to its target.
-        inside = self._mounts.names_of(real)
-        names = [None] if inside else [(host.name,), (Path(real).name,)]
-        ruling = strictest(self.gate.ruling(parts, real, "read") for parts in names)
+        try:
+            named = self._named(host)
+        except OSError:
+            return "too many links lead to it"
+        ruling = strictest(self.gate.ruling(parts, at, "read", foreign=True) for at, parts, _ in named)
         if ruling is not None and ruling.action == "deny":
             return ruling.why
         try:
-            is_key = self.gate.is_key(Path(real).stat())
+            status = host.stat()
         except OSError:
             return None
-        return "it is another name of a file that holds keys" if is_key else None
+        why = self._second_name(named, status)
+        return None if why is None else f"it {why}"
+
+    def lasting(self, host: Path) -> Path:
+        """Return the path by which a file or folder can be judged later: its real path, or a link of the workspace.
+
+        Raises:
+            OSError: too many links lead to it.
+        """
+        named = self._named(host)
+        inside = [at for at, _, is_inside in named if is_inside]
+        return Path(named[0][0] if named[0][2] or not inside else inside[0])
+
+    def _named(self, host: Path) -> list[tuple[str, tuple[str, ...], bool]]:
+        """Return each path that leads to a file of this machine, the real one first, and how the rules name it.
+
+        A link of the workspace that leads out of it names what is behind it. Outside of the workspace a file has no
+        virtual path, but rules about names apply to a link and to its target.
+        """
+        found = []
+        for at in spellings(str(host)):
+            inside = self._mounts.names_of(at)
+            found.append((at, inside[0].parts if inside else (Path(at).name,), bool(inside)))
+        return found
+
+    def _second_name(
+        self, named: Sequence[tuple[str, tuple[str, ...], bool]], status: os.stat_result
+    ) -> str | None:
+        assert self.gate is not None, "nothing is judged without a gate"
+        if self.gate.is_key(status):
+            return OTHER_KEY
+        at, parts, _ = next((each for each in named if each[2]), (named[0][0], None, False))
+        return self.gate.second_name(parts, at, status)
 
     def mount_refusal(self, host: Path) -> str | None:
         """Return why a sandbox may not show the folder at a real path to its programs; None if it may.
@@ -119,9 +151,22 @@ class WorkspaceFiles:
         """
         return None if self.gate is None else self.gate.mount_refusal(os.path.realpath(host))
 
-    def read_host(self, host: Path, *, max_bytes: int) -> bytes:
-        """Return the content of a file given by its real path, if the rules let the running tool read it."""
+    def unseen(self) -> Sequence[Path]:
+        """Return the real folders and files that a sandbox must hide from programs: the workspace's, and keys."""
+        found = self._mounts.reals() if self.gate is None else self.gate.unseen()
+        return [Path(each) for each in dict.fromkeys(found)]
+
+    def read_host(self, host: Path, *, max_bytes: int, named: Path | None = None) -> bytes:
+        """Return the content of a file given by its real path, if the rules let the running tool read it.
+
+        Args:
+            named: the path that led to it, whose links are names too; None: ``host``.
+        """
         real = os.path.realpath(host)
+        names = self._named(named or host)
+        if self.gate is not None:
+            for at, asked, _ in names:
+                self.gate.require(asked, at, "read", foreign=True)
         for name in self._mounts.names_of(real):
             return self.read(join(name.parts), max_bytes=max_bytes)
         parts = (Path(real).name,)
@@ -129,11 +174,8 @@ class WorkspaceFiles:
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             require_file(status, parts)
-            if self.gate is not None:
-                for each in dict.fromkeys(((host.name,), parts)):
-                    self.gate.require(each, real, "read")
-                if self.gate.is_key(status):
-                    raise WorkspaceError(f"{printable(host.name)} is another name of a file that holds keys.")
+            if self.gate is not None and (why := self._second_name(names, status)):
+                raise WorkspaceError(f"{printable(host.name)} {why}.")
             data = file.read(max_bytes + 1)
         if len(data) > max_bytes:
             raise WorkspaceError(f"{printable(host.name)} is larger than {max_bytes:,} bytes.")
@@ -359,7 +401,7 @@ class WorkspaceFiles:
         with suppress(FileNotFoundError), self._place(parts, "write") as place, self._lock(place):
             os.unlink(place.name, dir_fd=place.folder)
         if with_folder:
-            with suppress(FileNotFoundError), self._place(parts[:-1], "write") as place:
+            with suppress(FileNotFoundError), self._place(parts[:-1], "write", asked=parts) as place:
                 try:
                     os.rmdir(place.name, dir_fd=place.folder)
                 except OSError as error:
@@ -409,16 +451,18 @@ class WorkspaceFiles:
         return (host is None or host.is_dir()) and not self._hides(prefix)
 
     @contextmanager
-    def _place(self, parts: tuple[str, ...], *reaches: Reach, create: bool = False) -> Iterator[OpenFolder]:
-        asked = self._mounts.host_of(parts)
-        self._require(parts, *reaches, host=asked)
+    def _place(
+        self, parts: tuple[str, ...], *reaches: Reach, create: bool = False, asked: tuple[str, ...] = ()
+    ) -> Iterator[OpenFolder]:
+        host_asked = self._mounts.host_of(parts)
+        self._require(parts, *reaches, host=host_asked, asked=asked)
         prefix, host = self._mounts.of(parts)
         folders: list[int] = []
 
         def guard(canonical: tuple[str, ...], folder: int, below: tuple[str, ...]) -> None:
             at = self._host(canonical, folder, below)
-            if canonical != parts or at != asked:
-                self._require(canonical, *reaches, host=at)
+            if canonical != parts or at != host_asked:
+                self._require(canonical, *reaches, host=at, asked=asked or parts)
 
         with _mount(prefix, host, create=create and bool(prefix)) as mount:
             folders.append(mount)
@@ -437,17 +481,23 @@ class WorkspaceFiles:
             self._mounts.host_of(canonical) if found is None else "/".join((found.rstrip("/"), *below)) or "/"
         )
 
-    def _require(self, parts: tuple[str, ...], *reaches: Reach, host: str | None = None) -> None:
+    def _require(
+        self, parts: tuple[str, ...], *reaches: Reach, host: str | None = None, asked: tuple[str, ...] = ()
+    ) -> None:
         """Ensure that a path may be accessed."""
         if self.gate is None:
             return
         at = self._mounts.host_of(parts) if host is None else host
         for reach in reaches:
-            self.gate.require(parts, at, "write" if reach == "write" else "read", looks=reach == "look")
+            kind: Kind = "write" if reach == "write" else "read"
+            self.gate.require(parts, at, kind, looks=reach == "look", asked=asked)
 
     def _require_one_name(self, place: OpenFolder, descriptor: int) -> None:
         if self.gate is not None:
-            self.gate.require_one_name(place.parts, descriptor)
+            status = os.fstat(descriptor)
+            if status.st_nlink > 1:
+                host = self._host(place.parts, place.folder, (place.name,))
+                self.gate.require_one_name(place.parts, host, status)
 
     def _visible(self, found: dict[str, FileEntry], place: OpenFolder) -> dict[str, FileEntry]:
         """Return the entries of a scanned folder that the policy does not hide."""

@@ -12,8 +12,9 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from zeus_plugins.sandboxes.bubblewrap.syscalls import ABSENT, FORBIDDEN, LOOKED
 
 from tests.support.sandboxes import bubblewrap, processes_with, ran, small_rootfs
 from zeus_runtime import Agent, ConfigError
+from zeus_runtime.events import ToolCallResult
 from zeus_runtime.plugin.sandbox import (
     Program,
     SandboxBackend,
@@ -35,7 +37,7 @@ from zeus_runtime.plugin.sandbox import (
     SandboxLimits,
     SandboxUnavailableError,
 )
-from zeus_runtime.testing import SandboxConformance
+from zeus_runtime.testing import SandboxConformance, ScriptedModel, calling
 
 pytestmark = pytest.mark.xdist_group("sandbox")
 NOBODY = 65534
@@ -245,6 +247,82 @@ def test_a_python_is_not_shown_with_files_of_the_workspace(homes: Path) -> None:
     with pytest.raises(ConfigError, match=r"programs may not see .*/secrets: it is in the workspace"):
         _planned(homes / "project", python, {})
     _planned(homes / "project", {"python": str(homes / ".pyenv/3.13/bin/python3")}, {})
+
+
+@pytest.fixture
+def prefix(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The prefix of the Python that Zeus runs on; it is not in /tmp, which is always empty in a sandbox."""
+    folder = Path(tempfile.mkdtemp(prefix="zeus-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    (folder / "bin").mkdir()
+    (folder / "bin/python3").touch(0o755)
+    monkeypatch.setattr("sys._base_executable", str(folder / "bin/python3"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+SHOWING = "cat {0}/*.txt {0}/*/*.txt; find {0} -type f"
+
+
+async def _shown(config: dict[str, object], project: Path, folder: Path) -> str:
+    """What a program sees of ``folder``."""
+    bubblewrap(project)
+    call = calling(("execute_code", {"code": SHOWING.format(folder), "language": "shell"}))
+    config = {"version": 1, "model": "gpt-4o", "tools": ["sandbox"], **config}
+    (project / "zeus.yaml").write_text(json.dumps(config))
+    agent = Agent.from_config(
+        directory=project, environ=dict(os.environ), model=ScriptedModel([call, "done"])
+    )
+    async with agent:
+        found = [each.content async for each in agent.stream("go") if isinstance(each, ToolCallResult)]
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("project", "workspace"),
+    [
+        ("src/app", {}),
+        ("src/app", {"root": "work"}),
+        ("src/app", {"root": "/tmp"}),
+        ("../elsewhere", {"routes": {"/r/": "../{prefix}/src/app"}}),
+        ("../elsewhere", {"routes": {"/r/": "link"}}),
+    ],
+)
+async def test_programs_do_not_see_a_workspace_that_a_shown_folder_contains(
+    project: str, workspace: dict[str, object], prefix: Path, tmp_path: Path
+) -> None:
+    app = prefix / "src/app"
+    for folder in (app / "work", prefix / "share"):
+        folder.mkdir(parents=True)
+    (app / "key.txt").write_text("KEY")
+    (app / "work/inner.txt").write_text("KEY")
+    (prefix / "share/help.txt").write_text("HELP")
+    here = app if project == "src/app" else tmp_path / "elsewhere"
+    here.mkdir(exist_ok=True)
+    (tmp_path / "elsewhere").mkdir(exist_ok=True)
+    (tmp_path / "elsewhere/link").symlink_to(app)
+    given = json.loads(json.dumps(workspace).replace("../{prefix}", str(prefix)))
+    shown = await _shown({"workspace": given}, here, prefix)
+    assert "HELP" in shown
+    assert "KEY" not in shown
+    assert "key.txt" not in shown
+
+
+async def test_a_python_in_the_workspace_is_not_shown(prefix: Path) -> None:
+    (prefix / "key.txt").write_text("KEY")
+    assert "KEY" not in await _shown({}, prefix, prefix)
+    with pytest.raises(ConfigError, match=r"programs may not see .*python3: it is in the workspace"):
+        _planned(prefix, {"python": str(prefix / "bin/python3")}, {})
+    assert host_root(None).prefix == prefix
+    assert host_root(None, [prefix]).prefix is None
+    assert host_root(None, [prefix.parent]).prefix is None
+
+
+@pytest.mark.parametrize("root", ["/", "/usr", "/usr/lib"])
+def test_a_workspace_with_what_all_programs_need_is_an_error(root: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"programs need .*in {root}, a folder of the workspace") as refused:
+        _planned(tmp_path, {}, {"root": root})
+    assert refused.value.exit_code == 3
 
 
 def test_an_ordinary_users_programs_are_in_a_user_namespace_that_makes_no_others(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def skill_tools(
         skill = skills.by_name.get(name.strip())
         if skill is None:
             return _unknown(skills, name.strip())
-        data = read_skill_resource(skill.folder, path, files)
+        data = read_skill_resource(skill.place, path, files)
         text = _text(data)
         if text is None:
             size = f"{len(data):,} bytes"
@@ -92,7 +92,7 @@ def header(name: str, digest: str, page: int = 1) -> str:
 def _loaded(
     skill: Skill, library: SkillLibrary, *, page: int, page_tokens: int, files: WorkspaceFiles
 ) -> ToolResult:
-    data = read_skill_resource(skill.folder, FILE, files)
+    data = read_skill_resource(skill.place, FILE, files)
     text = read_skill_text(data)
     head = header(skill.name, hashlib.sha256(data).hexdigest()[:12], page)
     if library.shows(head):
@@ -112,7 +112,7 @@ def _loaded(
 
 
 def _files(skill: Skill, files: WorkspaceFiles) -> str:
-    found = [each for each in skill_resources(skill.folder) if not files.refusal_of(skill.folder / each.path)]
+    found = [each for each in skill_resources(skill.folder) if not files.refusal_of(skill.place / each.path)]
     workspace, where = files.root.resolve(), ""
     if skill.folder.is_relative_to(workspace):
         where = (

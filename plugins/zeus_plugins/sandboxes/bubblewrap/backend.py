@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.sandboxes.bubblewrap.cgroups import NO_GROUP, delegated_group
 from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot
-from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, probe
+from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, needed_folders, probe
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 from zeus_runtime.plugin import OptionsError
 from zeus_runtime.plugin.sandbox import (
@@ -21,7 +21,7 @@ from zeus_runtime.plugin.sandbox import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from zeus_runtime.plugin import PlanContext
     from zeus_runtime.plugin.sandbox import Outcome, Program, SandboxLimits, SandboxSessions
@@ -38,12 +38,21 @@ class Bubblewrap:
         options: the options from the YAML.
         directory: the base of relative paths.
         environ: the environment with the ``PATH`` to find ``bwrap``.
+        workspace: returns the real folders and files that programs must not see.
     """
 
-    def __init__(self, options: Options, directory: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        options: Options,
+        directory: Path,
+        environ: Mapping[str, str],
+        workspace: Callable[[], Sequence[Path]] = tuple,
+    ) -> None:
         self._options = options
         self._rootfs = None if options.rootfs is None else (directory / options.rootfs).resolve()
         self._path = environ.get("PATH", os.defpath)
+        self._others = [each.resolve() for each in (directory, directory / options.folder)]
+        self._workspace = workspace
         self._checked = False
 
     @property
@@ -63,7 +72,7 @@ class Bubblewrap:
         if self._rootfs is not None:
             inside = wanted or "/usr/bin/python3"
             return SandboxRoot(self._rootfs, inside if _has(self._rootfs, inside) else None)
-        return host_root(wanted)
+        return host_root(wanted, self._workspace(), self._others)
 
     def check(self) -> None:
         if self._checked:
@@ -93,9 +102,14 @@ class Bubblewrap:
         return await run(self._bwrap(), self.root, folder, program, limits, on_output)
 
 
-def sandboxes(options: Options, directory: Path, environ: Mapping[str, str]) -> SandboxSessions:
+def sandboxes(
+    options: Options,
+    directory: Path,
+    environ: Mapping[str, str],
+    workspace: Callable[[], Sequence[Path]] = tuple,
+) -> SandboxSessions:
     """Create the backend; the arguments are those of ``Bubblewrap``."""
-    contained = Bubblewrap(options, directory, environ)
+    contained = Bubblewrap(options, directory, environ, workspace)
     return folder_sandboxes(contained, directory / options.folder, keep_days=options.keep_days)
 
 
@@ -103,7 +117,8 @@ def create(options: Options, context: PlanContext) -> SandboxSessions:
     """Create the backend for the config.
 
     Raises:
-        OptionsError: the rootfs or the Python in the YAML does not exist, or programs may not see it.
+        OptionsError: the rootfs or the Python in the YAML does not exist, or programs may not see it, or they need a
+            folder that is in the workspace.
         LinkedFolderError: the folder is in ``.zeus``, and a link leads there.
     """
     if options.rootfs is not None:
@@ -114,12 +129,34 @@ def create(options: Options, context: PlanContext) -> SandboxSessions:
                 remedy="Correct the path; it is relative to the working directory.",
                 where="rootfs",
             )
-    elif options.python is not None:
-        _need_python(options.python)
-        prefix = host_root(options.python).prefix
-        if prefix not in (None, host_root(None).prefix):
-            _require_shown(context, prefix, "python")
-    return sandboxes(options, context.directory, context.process_environ)
+    else:
+        _require_apart(context)
+        if options.python is not None:
+            _need_python(options.python)
+            prefix = host_root(options.python).prefix
+            if prefix not in (None, host_root(None).prefix):
+                _require_shown(context, prefix, "python")
+            if (
+                host_root(options.python, context.workspace.unseen()).python
+                != host_root(options.python).python
+            ):
+                raise OptionsError(
+                    f"bubblewrap: programs may not see {options.python}: it is in the workspace",
+                    remedy="Choose a Python outside of the workspace.",
+                    where="python",
+                )
+    return sandboxes(options, context.directory, context.process_environ, context.workspace.unseen)
+
+
+def _require_apart(context: PlanContext) -> None:
+    """Ensure that what programs need can be shown without the workspace: hidden, no program would run."""
+    for place in context.workspace.unseen():
+        for needed in needed_folders():
+            if needed.is_relative_to(place):
+                raise OptionsError(
+                    f"bubblewrap: programs need {needed}, and it is in {place}, a folder of the workspace",
+                    remedy="Choose a smaller folder as workspace.root or route, or give the sandbox a rootfs.",
+                )
 
 
 def _require_shown(context: PlanContext, folder: Path, option: str) -> None:

@@ -56,11 +56,13 @@ class SandboxRoot:
         python: the interpreter's path for programs; None if there is no interpreter.
         prefix: the host folder with the interpreter, if that is not below ``/usr``. It has the same path inside,
             because the interpreter may be linked to its library by that path.
+        unseen: real paths of folders and files that programs see empty, where a shown folder contains them.
     """
 
     rootfs: Path | None
     python: str | None
     prefix: Path | None = None
+    unseen: Sequence[Path] = ()
 
 
 def arguments_of(
@@ -145,17 +147,16 @@ def _file_systems(root: SandboxRoot, limits: SandboxLimits) -> Iterator[str]:
             elif f"/{each.name}" not in ("/proc", "/dev", "/tmp", WORKING_FOLDER):
                 yield from ("--ro-bind", str(each), f"/{each.name}")
     else:
-        yield from ("--ro-bind", "/usr", "/usr")
         for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
-            link = Path("/", name)
-            if link.is_symlink():
+            if Path("/", name).is_symlink():
                 yield from ("--symlink", f"usr/{name}", f"/{name}")
-            elif link.is_dir():
-                yield from ("--ro-bind", str(link), str(link))
+        for shown in system_folders():
+            yield from ("--ro-bind", str(shown), str(shown))
         for folder in ("/etc", "/etc/ssl"):
             yield from ("--perms", "0755", "--dir", folder)
         for name in _ETC:
-            yield from ("--ro-bind-try", name, name)
+            if not any(Path(name).resolve().is_relative_to(each) for each in root.unseen):
+                yield from ("--ro-bind-try", name, name)
         if root.prefix is not None:
             for shown in (Path(_NAMES), root.prefix):
                 for parent in reversed(shown.parents[:-1]):
@@ -164,6 +165,7 @@ def _file_systems(root: SandboxRoot, limits: SandboxLimits) -> Iterator[str]:
             yield from ("--ro-bind", str(root.prefix), str(root.prefix))
             for name in ("python", "python3"):
                 yield from ("--symlink", str(root.python), f"{_NAMES}/{name}")
+        yield from _masks(root)
     yield from ("--proc", "/proc", "--dev", "/dev")
     # This also reads as zeros, but cannot be mapped: shared mappings of /dev/zero are memory that no limit counts.
     yield from ("--dev-bind", "/dev/full", "/dev/zero")
@@ -171,6 +173,34 @@ def _file_systems(root: SandboxRoot, limits: SandboxLimits) -> Iterator[str]:
         size = max(limits.disk_bytes if folder != "/dev/shm" else limits.disk_bytes // 4, 4096)
         yield from ("--perms", "1777", "--size", str(size), "--tmpfs", folder)
     yield from ("--remount-ro", "/dev", "--remount-ro", "/")
+
+
+def system_folders() -> Iterator[Path]:
+    """Yield the host's folders that programs need to run at all."""
+    yield Path("/usr")
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        folder = Path("/", name)
+        if folder.is_dir() and not folder.is_symlink():
+            yield folder
+
+
+def _masks(root: SandboxRoot) -> Iterator[str]:
+    """Yield the arguments that cover what programs may not see with something empty."""
+    shown = [*system_folders(), *map(Path, _ETC), *(() if root.prefix is None else (root.prefix,))]
+    covered: list[Path] = []
+    for place in sorted(root.unseen):
+        for folder in shown:
+            if not place.is_relative_to(folder.resolve()) or not place.exists():
+                continue
+            inside = folder / place.relative_to(folder.resolve())
+            if any(inside.is_relative_to(each) for each in covered):
+                continue
+            covered.append(inside)
+            if place.is_dir():
+                yield from ("--perms", "0555", "--size", "4096", "--tmpfs", str(inside))
+                yield from ("--remount-ro", str(inside))
+            else:
+                yield from ("--ro-bind", "/dev/null", str(inside))
 
 
 def _variables(environ: Mapping[str, str]) -> Iterator[str]:

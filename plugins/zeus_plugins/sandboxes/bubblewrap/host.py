@@ -5,10 +5,11 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from zeus_plugins.sandboxes.bubblewrap.command import FOLDERS, SandboxRoot
+from zeus_plugins.sandboxes.bubblewrap.command import FOLDERS, SandboxRoot, system_folders
 from zeus_plugins.sandboxes.bubblewrap.identity import fresh_identity
 from zeus_plugins.sandboxes.bubblewrap.syscalls import MACHINES
 from zeus_runtime.plugin.sandbox import SandboxUnavailableError
@@ -33,23 +34,40 @@ def check_system() -> None:
         )
 
 
-def host_root(wanted: str | None) -> SandboxRoot:
+def host_root(wanted: str | None, workspace: Sequence[Path] = (), unseen: Sequence[Path] = ()) -> SandboxRoot:
     """Return the host's ``/usr`` as the root for programs, with a Python if one can be shown.
 
     A Python outside of ``/usr`` is shown with its prefix, read-only; other files in the folders above are hidden. It is
-    not shown if its prefix contains more than a Python, such as a home folder.
+    not shown if its prefix contains more than a Python, such as a home folder, or is in the workspace.
 
     Args:
         wanted: an interpreter on the host; None for the running one.
+        workspace: the real folders of the workspace.
+        unseen: real paths of other folders and files to hide, as far as programs do not need them.
     """
+
+    def is_hidden(path: Path) -> bool:
+        return any(path.resolve().is_relative_to(each) for each in workspace)
+
+    def rooted(python: Path | None, prefix: Path | None = None) -> SandboxRoot:
+        needed = [*needed_folders(), *(() if python is None else (python.resolve(),))]
+        others = [each for each in unseen if not any(path.is_relative_to(each) for path in needed)]
+        return SandboxRoot(None, None if python is None else str(python), prefix, (*workspace, *others))
+
     own = Path(wanted or getattr(sys, "_base_executable", None) or sys.executable).resolve()
-    if own.is_file():
+    if own.is_file() and not is_hidden(own):
         if own.is_relative_to("/usr"):
-            return SandboxRoot(None, str(own))
+            return rooted(own)
         prefix = own.parent.parent
         if own.parent.name == "bin" and _can_be_shown(prefix):
-            return SandboxRoot(None, str(own), prefix)
-    return SandboxRoot(None, "/usr/bin/python3" if Path("/usr/bin/python3").exists() else None)
+            return rooted(own, prefix)
+    usual = Path("/usr/bin/python3")
+    return rooted(usual if usual.exists() and not is_hidden(usual) else None)
+
+
+def needed_folders() -> Sequence[Path]:
+    """Return real paths without which no program runs: the folders of the system, its shell and its libraries."""
+    return [each.resolve() for each in (*system_folders(), *map(Path, ("/bin/sh", "/lib", "/lib64")))]
 
 
 def _can_be_shown(prefix: Path) -> bool:
