@@ -9,6 +9,7 @@ from pathlib import Path
 from subprocess import run
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -77,6 +78,27 @@ FORMS = (
     Form(("x", "F/Upper"), "F/Upper.js"),
     Form(("x", "-IF", "-MN"), "F/N.pm"),
     Form(("x",), "F/N.js", {"NODE_OPTIONS": "--require ./F/N"}),
+    Form(("x", "-m", "F-1.N-2"), "F-1/N-2.py"),
+    Form(("x", "F.N-2:app"), "F/N-2.py"),
+    Form(("x", "F.N+2:app.sub"), "F/N+2.py"),
+    Form(("x", "F.N-2.run"), "F/N-2.py"),
+    Form(("x", "src/F.N:app"), "src/F/N.py"),
+    Form(("x", "-m", "F.N"), "F/N.py", {"PYTHONPATH": "lib+F"}, "."),
+    Form(("x", "--import", "./F/N.mjs#v2"), "F/N.mjs"),
+    Form(("x", "--import", "./F/N%20%23x.mjs?a=1#v2"), "F/N #x.mjs"),
+    Form(("x", "run", "./F#server"), "F/flake.nix"),
+    Form(("x", "run", "//F:server"), "F/BUILD"),
+    Form(("x", "run", "@shop//F/deep:server"), "F/deep/BUILD"),
+    Form(("x", "run", "./F/..."), "F/deep/main.go"),
+    Form(("x", "--with", "./F[extra]"), "F/pyproject.toml"),
+    Form(("x", "jar:file:F/N.jar!/x"), "F/N.jar"),
+    Form(("x", "other.js+F/N.js"), "F/N.js"),
+    Form(("x", "F\\N.js"), "F/N.js"),
+    Form(("x", "--db=sqlite:///F/N.db"), "F/N.db"),
+    Form(("x", "--load=F/[N] (1)/a+b.js#part"), "F/[N] (1)/a+b.js"),
+    Form(("x", "--load=#F/N.js"), "#F/N.js"),
+    Form(("x", "-rF/N+1.js"), "F/N+1.js"),
+    Form(("x", "--load=./cafe\u0301/N.js#part"), "cafe\u0301/N.js"),
     Form(("F/N",), "F/N"),
     Form(("N",), "F/N", {"PATH": "/usr/bin:F"}),
     Form(("x", "N.py"), "F/N.py", cwd="F"),
@@ -115,6 +137,126 @@ def test_every_byte_of_a_file_that_would_run_is_in_the_digest(
         after = part(form, project)
         assert len({absent.digest, before.digest, after.digest}) == 3
         assert any(file == each or each in file.parents for each in before.files)
+
+
+SIGNS = st.characters(exclude_categories=("L", "N", "Cs"), exclude_characters="\0_-./")
+
+
+@pytest.mark.parametrize("is_quoted", [False, True], ids=["as it is", "percent-encoded"])
+@settings(max_examples=100)
+@given(SIGNS, SIGNS, st.text(SIGNS, max_size=3), SIGNS)
+def test_any_sign_may_end_a_name_or_be_in_it(
+    is_quoted: bool, before: str, in_folder: str, in_name: str, after: str
+) -> None:
+    with TemporaryDirectory() as made:
+        project = Path(made)
+        file = project / f"to{in_folder}ols" / f"ser{in_name}ver.js"
+        file.parent.mkdir()
+        file.write_text("")
+        name = str(file.relative_to(project))
+        word = f"--load{before}{quote(name) if is_quoted else name}{after}part"
+        assert any(each in (file, file.parent) for each in part(Form(("x", word), ""), project).files)
+
+
+def test_a_file_url_is_read_as_the_path_that_it_encodes(tmp_path: Path) -> None:
+    file = tmp_path / "tools/hook.mjs"
+    file.parent.mkdir()
+    file.write_text("")
+    for url in (f"file://{tmp_path}/tools/%68ook.mjs", f"file://{file}?v=2#a", f"--import=file:{file}"):
+        assert part(Form(("x", url), ""), tmp_path).files == (file,)
+
+
+def test_a_path_covers_the_file_and_no_part_of_the_path(tmp_path: Path) -> None:
+    for name in ("tools/my-server.py", "server.py", "my/x", "tools-2/x", "py/x", "my-server.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert part(Form(("x", "tools/my-server.py"), ""), tmp_path).files == (tmp_path / "tools/my-server.py",)
+
+
+UNKNOWN = (
+    ("tools/target", "tools/target"),
+    ("//tools/target:x", "tools/target"),
+    ("--run=./tools/target#x", "./tools/target"),
+    ("github.com/ann/shop/tools/server@latest", "github.com/ann/shop/tools/server"),
+    ("git+https://github.com/ann/server.py@v1", "github.com/ann/server.py"),
+    ("shop.tools.server", "shop.tools.server"),
+    ("tools/%74arget", "tools/target"),
+)
+
+
+@pytest.mark.parametrize(("word", "path"), UNKNOWN)
+@pytest.mark.parametrize("place", ["argument 2", "env D"])
+def test_a_path_that_only_a_program_understands_is_said_to_hide_its_files(
+    word: str, path: str, place: str, tmp_path: Path
+) -> None:
+    made_project(tmp_path)
+    form = Form(("x", "run", word), "") if place == "argument 2" else Form(("x", "run"), "", {"D": word})
+    assert [value for label, value in part(form, tmp_path).lines if label == "note"] == [
+        f"{place} has {path}: this names no file or folder, so the files that the program finds for it are not"
+        " covered"
+    ]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *(
+            "run",
+            "-y",
+            "--port=8000",
+            "--host=127.0.0.1",
+            "--level=info",
+            "tools/server.py",
+            "-rtools/server.js",
+        ),
+        *(
+            "tools.server:app",
+            "tools.server",
+            "./tools",
+            "tools",
+            "server.py",
+            "a/../tools",
+            "/srv/tools",
+            "dist/x.js",
+        ),
+        *("@ann/tools@1.2.3", "@modelcontextprotocol/server-tools@2025.1.14", "mcp-server-tools==2025.4.25"),
+        *(
+            "ghcr.io/ann/tools:1.2",
+            "postgresql://ann:pw@tools.shop.com:5432/tools",
+            "https://api.shop.com/v1/tools",
+        ),
+        *(
+            "-v=./tools:/tools",
+            "git+https://github.com/ann/tools@v1.2",
+            "tools.shop.com",
+            "{project}/new.py",
+            "./new.py",
+        ),
+    ],
+)
+def test_a_word_that_names_a_file_a_package_or_an_address_has_no_note(word: str, tmp_path: Path) -> None:
+    made_project(tmp_path)
+    word = word.format(project=tmp_path)
+    assert "note" not in dict(part(Form(("x", word), "", {"D": word}), tmp_path).lines)
+
+
+def made_project(folder: Path) -> None:
+    for name in ("tools/server.py", "tools/server.js", "server.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("")
+
+
+def test_a_long_script_is_read_in_a_few_thousand_lookups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_project(tmp_path)
+    looked: list[Path] = []
+    stat = Path.stat
+    monkeypatch.setattr(Path, "stat", lambda path, **how: looked.append(path) or stat(path, **how))
+    script = "; ".join(f"echo 'line {index}' > out-{index}.txt" for index in range(500))
+    found = part(Form(("sh", "-c", f"{script}; . tools/server.js"), ""), tmp_path)
+    assert found.files == (tmp_path / "tools/server.js",)
+    assert len(looked) < 10_000
 
 
 COMPILED = (
@@ -313,6 +455,14 @@ def test_data_may_change_appear_and_go(
     assert file not in seen[2].files
     assert part(form, tmp_path).digest != seen[0].digest
     assert program_data(Command("s", words, env, ".", (data,)), Project(tmp_path, (tmp_path,))) == ()
+
+
+def test_data_that_does_not_exist_yet_has_no_note(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    form = Form(("python", "--db=store/notes.db"), "")
+    assert "note" in dict(part(form, tmp_path).lines)
+    for data in ("store/notes.db", "store"):
+        assert "note" not in dict(part(form, tmp_path, data).lines)
 
 
 def test_data_is_found_behind_links(tmp_path: Path) -> None:

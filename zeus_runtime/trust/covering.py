@@ -9,11 +9,15 @@ import os
 import re
 import shlex
 import stat
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import file_digest, sha256
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from unicodedata import normalize
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Project
@@ -25,9 +29,12 @@ MOST_ENTRIES: Final = 1_000
 """Files and folders that the folders of one command may hold to be covered."""
 MOST_BYTES: Final = 8 << 20
 """Bytes that the files in the folders of one command may hold to be covered."""
-_BETWEEN: Final = re.compile(r"[\s;&|<>()`'\"$={},:@]+")
-"""What stands between the file names in an option, an address or a shell's command."""
-_MODULE: Final = re.compile(r"\w+(?:\.\w+)+")
+_SIGN: Final = re.compile(r"(?!%[0-9A-Fa-f]{2})[^\w./-]|(?<=/)/|/(?=/)|\.{3,}")
+"""What may end a file's name and may also be in it: all but letters, digits, ``_``, ``-``, ``%20``, and the ``.`` and
+``/`` of a path."""
+_LONGEST_JOINED: Final = 255
+"""Characters of a name with signs that is a part of a longer text."""
+_MODULE_SUFFIXES: Final = (".py", ".pyc", ".so", ".abi3.so")
 _EXPANDED: Final = re.compile(r"[$`*?\[{]|(?:^|[\s=:])~")
 """What a shell replaces by something else."""
 _LONGEST_OPTION: Final = 255
@@ -62,12 +69,14 @@ class Covered:
     Args:
         named: the files that the words name, without ``data``.
         unsplit: the words that a shell would expand, so the files they name are unknown.
+        unknown: words with a path that names nothing but has a part that does, each with this path.
         has_more: the words name more folders than are searched for names.
         refused: the entries of ``data`` that name a file that the command starts.
     """
 
     named: tuple[Named, ...]
     unsplit: tuple[int, ...] = ()
+    unknown: tuple[tuple[int, str], ...] = ()
     has_more: bool = False
     refused: tuple[str, ...] = ()
 
@@ -94,12 +103,11 @@ def covered(
         data: files and folders whose content may change.
     """
     every = (*words, *env)
-    names = [list(_names(word)) for word in every]
     search = _NameSearch(project, project.directory / cwd)
-    search.grow(name for each in names[1:] for name in each)
-    found = list(search.program(words[0], names[0]))
-    for index, each in enumerate(names[1:], 1):
-        found += search.named(index, each)
+    search.grow(every[1:])
+    found = list(search.program(words[0]))
+    named = [list(search.named(index, word)) for index, word in enumerate(every[1:], 1)]
+    found += chain.from_iterable(named)
     started = _started(found, words)
     exempt = {entry: set(search.places(entry)) for entry in data}
     refused = tuple(
@@ -108,7 +116,12 @@ def covered(
     free = set().union(*(places for entry, places in exempt.items() if entry not in refused))
     read = (search.read(each, free) for each in found if not _is_in(each.path, free))
     unsplit = tuple(index for index, word in enumerate(every) if index and _is_expanded(word))
-    return Covered(tuple(read), unsplit, search.has_more, refused)
+    unknown = (
+        (index, path)
+        for index, (word, each) in enumerate(zip(every[1:], named, strict=True), 1)
+        for path in islice(search.unknown(word, each, free), 1)
+    )
+    return Covered(tuple(read), unsplit, tuple(unknown), search.has_more, refused)
 
 
 def files_below(folder: Path, most: int = MOST_ENTRIES) -> Iterator[Path]:
@@ -158,25 +171,30 @@ class _NameSearch:
         self._most_bases = len(self._bases) + MOST_BASES
         self.has_more = False
         self._modes: dict[str, int] = {}
-        self._siblings: dict[str, Mapping[str, list[Path]]] = {}
+        self._entries_in: dict[str, Mapping[str, list[Path]]] = {}
+        self._beginnings: set[str] = set()
         self._entries, self._bytes = MOST_ENTRIES, MOST_BYTES
 
-    def grow(self, names: Iterable[str]) -> None:
+    def grow(self, words: Sequence[str]) -> None:
         """Also search the folders that are named: ``--directory tools run server.py``, ``cd a && cd b && ./run``.
 
         Folders above the project are among them: ``--directory .. run project/server.py``.
         """
-        every = list(dict.fromkeys(names))
+        every: list[str] = []
         for base in self._bases:  # the list grows during the loop
-            for name in every:
-                place = _place(base, name)
+            files = {file.name for each in self._listing(base).values() for file in each}
+            begun = {_beginning(stem) for file in files for stem in _stems(file)} - self._beginnings
+            if begun or not every:
+                self._beginnings |= begun
+                every = list(dict.fromkeys(name for word in words for name in self._names(word)))
+            for _, place in self._found(every, [base]):
                 if stat.S_ISDIR(self._mode(place)) and place not in self._bases and self._leads_to_it(place):
                     if len(self._bases) >= self._most_bases:
                         self.has_more = True
                         return
                     self._bases.append(place)
 
-    def program(self, word: str, names: Iterable[str]) -> Iterator[Named]:
+    def program(self, word: str) -> Iterator[Named]:
         """The program that the command starts: the first match on ``PATH``, or a path."""
         if os.sep not in word:
             folders = self._project.path.split(os.pathsep) if word else []
@@ -184,28 +202,106 @@ class _NameSearch:
             found = [Path(each) for each in places if stat.S_ISREG(self._mode(each))]
             yield from [Named(0, word, each, "") for each in found if self._is_ours(each)][:1]
             return
-        for name in names:
+        for name in self._names(word):
             place = _place(str(self._cwd), name)
             if stat.S_ISREG(self._mode(place)) and self._is_ours(Path(place)):
                 yield Named(0, name, Path(place), "")
 
-    def named(self, word: int, names: Iterable[str]) -> Iterator[Named]:
+    def named(self, word: int, text: str) -> Iterator[Named]:
         """The files and folders that an argument or a value names, also files named without their suffix."""
         found: dict[str, str] = {}
-        for name in names:
-            # `.` and `..` are the working directory's own.
-            for base in self._bases if name.strip("./") else self._bases[:1]:
-                place = _place(base, name)
-                mode = self._mode(place)
-                if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
-                    found.setdefault(place, name)
-                if not stat.S_ISREG(mode):
-                    for each in self._with_suffix(place):
-                        found.setdefault(each, name)
+        for name, place in self._found(list(self._names(text)), self._bases):
+            found.setdefault(place, name)
         for place, name in found.items():
             path = Path(place)
             if self._is_ours(path):
                 yield Named(word, name, path, "")
+
+    def unknown(self, word: str, named: Sequence[Named], free: set[Path]) -> Iterator[str]:
+        """The paths in a word that name nothing, although a folder on the way or the end of the path does.
+
+        Only the program knows their meaning: ``github.com/shop/tools/run``, ``tools/target``.
+
+        Args:
+            named: what the word names.
+            free: files that may change, also if they do not exist yet.
+        """
+        for text in dict.fromkeys([unquote(word, errors="surrogateescape"), word]):
+            for path in filter(_is_path, _SIGN.split(text)):
+                if any(path in each.name for each in named) or self._has(_begun_at(path)):
+                    continue
+                is_free = any(_is_in(Path(_place(base, path)), free) for base in self._bases)
+                if not is_free and self._has(_parts_of(path)):
+                    yield path
+
+    def _has(self, names: Iterable[str]) -> bool:
+        """Whether a name leads to something of the project that can be covered."""
+        found = (Path(place) for _, place in self._found(list(filter(_is_path, names)), self._bases))
+        return any(
+            self._is_ours(path) and not any(top.is_relative_to(path) for top in self._tops) for path in found
+        )
+
+    def _names(self, word: str) -> Iterator[str]:
+        """The parts of a word that may name a file: ``server.py``, ``--load=server.py``, ``-rserver.js``,
+        ``cd a && ./run.sh``, ``./server.js#part``, ``file:///a%20b.js``.
+        """
+        texts = dict.fromkeys([word, *_shell_words(word)])
+        texts.update(dict.fromkeys(unquote(text, errors="surrogateescape") for text in texts if "%" in text))
+        names: dict[str, None] = {}
+        for text in texts:
+            names.update(dict.fromkeys([text, *self._parts(text)]))
+        yield from filter(_is_path, names)
+
+    def _parts(self, text: str) -> Iterator[str]:
+        """The parts of a text between any two signs; those that contain signs only where an entry begins like them."""
+        edges = sorted({0, len(text), *(edge for sign in _SIGN.finditer(text) for edge in sign.span())})
+        joined: list[str] = []
+        for index, (first, end) in enumerate(pairwise(edges)):
+            for part in _begun_at(text[first:end]):
+                start = end - len(part)
+                yield part
+                if self._is_begun(part):
+                    last = bisect_right(edges, start + _LONGEST_JOINED)
+                    joined += (text[start:each] for each in edges[index + 2 : last])
+        yield from joined
+
+    def _is_begun(self, name: str) -> bool:
+        head = name.partition("/")[0]
+        if not head.strip("."):
+            return True  # an absolute path, or one that starts at a folder's own links `.` and `..`
+        return not self._beginnings.isdisjoint((_beginning(head), _beginning(head.partition(".")[0])))
+
+    def _found(self, names: Sequence[str], bases: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """What names lead to below folders: files and folders, then modules; each as it was read."""
+        for look in (self._same, self._module):
+            for name in names:
+                # `.` and `..` are the working directory's own.
+                is_placed = name.startswith(os.sep) or not name.strip("./")
+                for base in bases[:1] if is_placed else bases:
+                    yield from look(base, name)
+
+    def _module(self, base: str, name: str) -> Iterator[tuple[str, str]]:
+        folder, module = os.path.split(name)
+        *packages, _ = parts = module.lstrip(".").split(".")
+        if not packages or not all(parts) or _key(parts[0]) not in self._listing(_place(base, folder)):
+            return
+        if folder and stat.S_ISREG(self._mode(_place(base, name))):
+            return  # a path to a file, and no module
+        yield from self._same(base, str(Path(folder, *parts)))
+        for depth in range(1, len(packages) + 1):
+            package = str(Path(folder, *packages[:depth]))
+            yield from self._same(base, f"{package}/__init__")
+            # Python prefers such a file to a folder that has no `__init__`.
+            for suffix in _MODULE_SUFFIXES:
+                yield from self._same(base, f"{package}{suffix}")
+
+    def _same(self, base: str, name: str) -> Iterator[tuple[str, str]]:
+        place = _place(base, name)
+        mode = self._mode(place)
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+            yield name, place
+        if not stat.S_ISREG(mode):
+            yield from ((name, each) for each in self._with_suffix(place))
 
     def places(self, entry: str) -> Iterator[Path]:
         """The paths that an entry of ``data`` may mean."""
@@ -253,22 +349,23 @@ class _NameSearch:
         """The files that a program finds for a name without a suffix, and those that Python compiled from them."""
         folder, name = os.path.split(place)
         for each in (folder, f"{folder}{os.sep}{_CACHES}"):
-            for file in self._siblings_in(each).get(name.casefold(), ()):
-                if stat.S_ISREG(self._mode(str(file))) and not _is_timed(file):
+            for file in self._listing(each).get(_key(name), ()):
+                if len(file.name) > len(name) and stat.S_ISREG(self._mode(str(file))) and not _is_timed(file):
                     yield str(file)
 
-    def _siblings_in(self, folder: str) -> Mapping[str, list[Path]]:
-        """The entries of a project folder, by each part of their name that ends before a dot."""
-        if folder not in self._siblings:
+    def _listing(self, folder: str) -> Mapping[str, list[Path]]:
+        """The entries of a folder of the project or above it, by their name and each part of it that ends before a dot.
+
+        Empty for a folder that cannot be read.
+        """
+        if folder not in self._entries_in:
             found: dict[str, list[Path]] = {}
-            here = Path(folder)
-            if stat.S_ISDIR(self._mode(folder)) and self._is_ours(here):
-                for file in sorted(here.iterdir()):
-                    name = file.name.casefold()
-                    for dot in (index for index, letter in enumerate(name) if letter == "."):
-                        found.setdefault(name[:dot], []).append(file)
-            self._siblings[folder] = found
-        return self._siblings[folder]
+            if stat.S_ISDIR(self._mode(folder)) and self._leads_to_it(folder):
+                for file in sorted(_entries(folder)):
+                    for stem in _stems(file.name):
+                        found.setdefault(_key(stem), []).append(file)
+            self._entries_in[folder] = found
+        return self._entries_in[folder]
 
     def _mode(self, place: str) -> int:
         """The mode of the file at a path, links followed; 0 if there is none."""
@@ -299,35 +396,63 @@ _TOO_LARGE: Final = (
 
 def _place(base: str, name: str) -> str:
     """The path that a name leads to. ``..`` is kept out of it, because a link before ``..`` would lead elsewhere."""
+    if name.startswith("//"):
+        name = f"/{name.lstrip('/')}"  # two slashes at the beginning are one, but `Path` would keep them
+    if ".." not in name and ".." not in base:
+        return os.path.normpath(name if name.startswith("/") else f"{base.rstrip('/')}/{name}")
     place = Path(base, name)
     if ".." not in place.parts:
         return os.path.normpath(place)
     return os.path.realpath(place) if place.name == ".." else str(place.parent.resolve() / place.name)
 
 
-def _names(word: str) -> Iterator[str]:
-    """The parts of a word that may name a file: ``server.py``, ``--load=server.py``, ``-rserver.js``,
-    ``cd a && ./run.sh``, ``-mtools.server``.
+def _begun_at(path: str) -> Iterator[str]:
+    """A path, and where it is written after an option's letters, each of its ends that may be one: ``-rserver.js``."""
+    yield path
+    if re.match("-[^-]", path):
+        ends = len(path) if len(path) <= _LONGEST_OPTION else 3
+        yield from (path[start:] for start in range(2, ends))
+
+
+def _parts_of(path: str) -> Iterator[str]:
+    """The folders on the way of a path and, unless it is absolute, its ends that are paths or modules themselves.
+
+    Any other word may be the last part of an address or a package: ``@shop/tools``, ``https://api.shop.com/tools``.
     """
-    pieces = dict.fromkeys([word, *_BETWEEN.split(word)])
-    for piece in _shell_words(word):
-        pieces.update(dict.fromkeys([piece, *_BETWEEN.split(piece)]))
-    for piece in list(pieces):
-        if re.match("-[^-]", piece):
-            ends = len(piece) if len(piece) <= _LONGEST_OPTION else 3
-            pieces.update(dict.fromkeys(piece[start:] for start in range(2, ends)))
-    for piece in list(pieces):
-        if _MODULE.fullmatch(piece):
-            *packages, _ = parts = piece.split(".")
-            pieces["/".join(parts)] = None
-            for depth in range(1, len(packages) + 1):
-                package = "/".join(packages[:depth])
-                pieces[f"{package}/__init__"] = None
-                # Python prefers such a file to a folder that has no `__init__`.
-                pieces.update(
-                    dict.fromkeys(f"{package}{suffix}" for suffix in (".py", ".pyc", ".so", ".abi3.so"))
-                )
-    yield from (piece for piece in pieces if 0 < len(piece) <= _MAX_PATH and "\0" not in piece)
+    for index, letter in enumerate(path):
+        if letter == "/":
+            yield path[:index]
+        if letter in "./" and path[0] != "/" and re.search("[./]", path[index + 1 :]):
+            yield path[index + 1 :]
+
+
+def _is_path(name: str) -> bool:
+    return 0 < len(name) <= _MAX_PATH and "\0" not in name
+
+
+def _stems(name: str) -> Iterator[str]:
+    """A file's name, and each part of it that ends before a dot."""
+    yield from (name[:index] for index, letter in enumerate(name) if letter == ".")
+    yield name
+
+
+def _key(name: str) -> str:
+    """A name without what some file systems do not distinguish."""
+    return name.lower() if name.isascii() else normalize("NFD", name).casefold()
+
+
+def _beginning(name: str) -> str:
+    """The key of a name up to its first sign, or this sign."""
+    plain = normalize("NFD", name)
+    sign = _SIGN.search(plain)
+    return _key(plain if sign is None else plain[: sign.start() or sign.end()])
+
+
+def _entries(folder: str) -> list[Path]:
+    try:
+        return list(Path(folder).iterdir())
+    except PermissionError:
+        return []  # a folder above the project may be closed; what is named below it is still looked up
 
 
 def _shell_words(word: str) -> list[str]:

@@ -185,6 +185,10 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
             for each in command.data
         ),
         *(("note", f"{_called(index, command)} {_UNSEEN}") for index in found.unsplit),
+        *(
+            ("note", f"{_called(index, command)} has {one_line(mask.word(path))}: {_UNKNOWN}")
+            for index, path in found.unknown
+        ),
         *([("note", _MORE)] if found.has_more else []),
     ]
     return Part(
@@ -232,6 +236,7 @@ def _called(index: int, command: Command) -> str:
 _FREE: Final = "its content may change"
 _STARTED: Final = "it is started, so its content may not change"
 _MORE: Final = f"more than {MOST_BASES} folders are named; files below the others are not covered"
+_UNKNOWN: Final = "this names no file or folder, so the files that the program finds for it are not covered"
 _UNSEEN: Final = "has $, `, a pattern or open quotes: the files that a shell finds for it are not covered"
 
 
