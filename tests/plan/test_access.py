@@ -1935,3 +1935,16 @@ def test_no_tool_makes_a_file_that_a_providers_library_would_read(folder: Path) 
     with pytest.raises(WorkspaceError, match="no tool may change it"):
         files.write("cr", b"{}")
     assert files.write("high/cr", b"")
+
+
+def test_no_tool_changes_what_a_link_in_a_servers_folder_leads_to(folder: Path) -> None:
+    put(folder, "srv/__main__.py", "vendor/impl/core.py", "shared.py", "deep/end.py", "other.py", text="")
+    (folder / "srv/impl").symlink_to("../vendor/impl")
+    (folder / "srv/shared.py").symlink_to("../shared.py")
+    (folder / "vendor/impl/deep").symlink_to("../../deep")
+    (folder / "srv/all").symlink_to("..")
+    files = files_of(folder, "mcpServers: {s: {command: python3, args: [srv]}}\n")
+    for path in ("vendor/impl/core.py", "vendor/impl/new.py", "shared.py", "deep/end.py"):
+        with pytest.raises(WorkspaceError, match="no tool may change it"):
+            files.write(path, b"forged")
+    files.write("other.py", b"mine")

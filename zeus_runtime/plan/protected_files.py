@@ -71,6 +71,7 @@ def _add_named(deciding: Deciding, checked: Checked) -> None:
     for part in checked.parts:
         for file in part.files:
             _add_code(deciding, file)
+            _add_linked_code(deciding, file, _work(checked))
     for file in files_of_destinations(document):
         _add(deciding, file)
     for named in document.protected_files():
@@ -139,6 +140,20 @@ def _add_code(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> No
     if file.suffix == ".py":
         # Python would load a forged cache file instead of the source.
         _add(deciding, file.parent / "__pycache__")
+
+
+def _add_linked_code(deciding: Deciding, folder: Path, work: Sequence[Path]) -> None:
+    """Protect the targets of links in a folder of a program: its digest contains them too."""
+    seen: set[str] = set()
+    waiting = [folder] if folder.is_dir() else []
+    while waiting and len(seen) < _MOST_LINKED_FOLDERS:
+        at = os.path.realpath(waiting.pop(0))
+        if at not in seen:
+            seen.add(at)
+            links = [link for link in _links(Path(at)) if not _holds(link, work)]
+            for link in links:
+                _add_code(deciding, link)
+            waiting += links
 
 
 def _add_folder(deciding: Deciding, folder: Path, work: Sequence[Path] = ()) -> None:
