@@ -286,7 +286,6 @@ def _home_files(ground: PartSource) -> Iterator[Part]:
     """The files elsewhere that links in a project's or a config's Home make prompts and skills of the agent."""
     from zeus_runtime.prompt.files import FILES
     from zeus_runtime.skills.discovery import skill_files, skill_roots
-    from zeus_runtime.trust.parts import file_part
 
     document, config = ground.document, ground.config
     directory = document.directory
@@ -300,6 +299,8 @@ def _home_files(ground: PartSource) -> Iterator[Part]:
     found = {file: file.resolve() for file in files if file.exists()}
     for named, file in found.items():
         if _is_unread(ground, file) and not any(file.is_relative_to(home) for home in _named_homes(ground)):
+            from zeus_runtime.trust.parts import file_part
+
             shown = _shown(named, directory)
             yield _with_owner(ground, file_part(shown, file, directory, where=shown))
 

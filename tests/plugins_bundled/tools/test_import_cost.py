@@ -47,8 +47,10 @@ from zeus_plugins.searches.duckduckgo.search import DuckDuckGo, Options as Searc
 from zeus_plugins.tools.sandbox import options as sandbox_options, tools as sandbox_tools
 from zeus_plugins.tools.web import options as web_options, tools as web_tools
 from zeus_runtime.plugin.sandbox import SandboxUnavailableError
+from zeus_runtime.tools import WorkspaceFiles
 context = SimpleNamespace(
-    directory=Path("."), environ=dict(os.environ), process_environ=dict(os.environ), workspace=None,
+    directory=Path("."), environ=dict(os.environ), process_environ=dict(os.environ),
+    workspace=WorkspaceFiles(Path(".")),
     open_component=lambda kind, ref: DuckDuckGo(SearchOptions()),
 )
 made = list(web_tools.create(web_options.Options(), context))
