@@ -562,6 +562,28 @@ def test_a_terminal_shows_what_would_be_executed_and_asks_once(plugin: Project) 
     assert not ran(plugin)
 
 
+def test_a_command_without_a_terminal_shows_all_that_it_allows(plugin: Project, zeus: Zeus) -> None:
+    servers = json.dumps({"mcpServers": {"small": {"command": "python3", "args": ["y" * 400 + "END"]}}})
+    plugin.agent("Hello.", more=f"{servers[1:-1]}\n")
+    for words in (("--print",), ()):
+        shown = zeus("trust", *words).err
+        assert "y" * 400 + "END" in shown
+        assert "more characters" not in shown
+
+
+def test_a_program_in_another_encoding_is_shown(plugin: Project) -> None:
+    program = (plugin.folder / "scripted.py").read_text()
+    (plugin.folder / "scripted.py").write_bytes(b"# -*- coding: latin-1 -*-  \xe9\n" + program.encode())
+    with PseudoTerminal(["run", "zeus.yaml", "hi"], plugin.folder, {"HOME": os.environ["HOME"]}) as terminal:
+        terminal.until("[v]iew whole: ")
+        terminal.press("v\n")
+        whole = terminal.until("[v]iew whole: ")
+        assert "class Scripted:" in whole
+        assert "latin-1 -*-  \\udce9" in whole
+        terminal.press("n\n")
+        assert terminal.end() == 4
+
+
 def test_yes_at_the_terminal_holds_for_this_user(plugin: Project, zeus: Zeus) -> None:
     environ = {"HOME": os.environ["HOME"]}
     with PseudoTerminal(["run", "zeus.yaml", "hi"], plugin.folder, environ) as terminal:

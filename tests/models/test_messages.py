@@ -168,6 +168,8 @@ def test_an_unreadable_call_is_kept_as_it_came_and_sent_wrapped() -> None:
         ("{", "not valid JSON"),
         ('{"a": NaN}', "NaN"),
         ("[" * 100_000, "JSON|deep"),
+        ('{"a": ' + "[" * 500 + "]" * 500 + "}", "nested too deeply"),
+        ('{"a": -1e400}', "-1e400 is too large a number"),
     ],
 )
 def test_bad_arguments_are_explained_to_the_model(text: str, part: str) -> None:

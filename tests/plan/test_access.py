@@ -31,6 +31,7 @@ from zeus_runtime.tools.attachments import keep
 from zeus_runtime.tools.gate import calling as calling_tool
 from zeus_runtime.tools.gate import reading_kept
 from zeus_runtime.tools.own_folders import LinkedFolderError
+from zeus_runtime.tools.question import MOST_CHARACTERS
 
 TOOLS = "[probe, filesystem]"
 OUT_OF_REACH = "Tell the user what you would have it say"
@@ -1625,6 +1626,16 @@ async def test_an_approval_of_a_call_covers_the_files_that_the_call_names(folder
     assert results(await played(folder, "", made, channel=person, config=config)) == ["tidied"]
     assert len(person.asked) == 2
     assert reasons(person.asked)[1] == "/infra/b.txt"
+
+
+@pytest.mark.parametrize("mode", ["run_everything", "ask"])
+async def test_a_file_behind_a_cut_is_asked_about(folder: Path, mode: str) -> None:
+    person = Answering()
+    config = tidying(folder, f"middlewares: [{{approve: {{mode: {mode}}}}}]\n")
+    made = ("tidy", {"names": [], "also": ["x" * MOST_CHARACTERS, "infra/b.txt", "AGENTS.md"]})
+    assert results(await played(folder, "", made, channel=person, config=config)) == ["tidied"]
+    files = [each for each in reasons(person.asked) if each.startswith("/")]
+    assert files == ["/infra/a.txt", "/infra/b.txt", "/AGENTS.md"]
 
 
 @pytest.mark.parametrize("mode", ["", "middlewares: [{approve: {mode: run_everything}}]\n"])

@@ -252,12 +252,31 @@ def read_answer(line: str, pending: PendingApproval) -> Decision | Instead | Non
 def changed_arguments(text: str, pending: PendingApproval) -> Mapping[str, Any] | str:
     """The arguments that JSON text gives, or what is wrong with it."""
     try:
-        given = json.loads(text)
+        given = given_arguments(text)
     except ValueError as error:
         return f"this is no JSON: {error}"
-    if not isinstance(given, dict):
+    if given is None:
         return f"arguments are a JSON object, such as {json_shown(dict(pending.arguments))}"
     return pending.problem_of(given) or given
+
+
+def given_arguments(text: str) -> dict[str, Any] | None:
+    """The arguments that a user wrote, exactly; None for JSON that is not an object.
+
+    Raises:
+        ValueError: it is not JSON, or it has a number or a key that would not run as written.
+    """
+    from zeus_runtime.models.messages import parse_arguments
+
+    given = json.loads(text, object_pairs_hook=_unique)
+    return parse_arguments(text) if isinstance(given, dict) else None
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
 
 
 async def read_line(prompt: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -115,15 +114,15 @@ def decision_of(text: str) -> Decision | str:
         case "approve" if not colon:
             return Decision("approve")
         case "approve":
+            from zeus_runtime.cli.approval_prompt import given_arguments
+
             try:
-                arguments = json.loads(rest)
+                arguments = given_arguments(rest)
             except ValueError as error:
                 return f"the arguments are no JSON: {error}"
-            return (
-                Decision("approve", arguments=arguments)
-                if isinstance(arguments, dict)
-                else ("the arguments are a JSON object")
-            )
+            if arguments is None:
+                return "the arguments are a JSON object"
+            return Decision("approve", arguments=arguments)
         case "always" if not colon:
             return Decision("approve", always=True)
         case "reject":

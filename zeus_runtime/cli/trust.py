@@ -70,7 +70,7 @@ def _allow(process: Process, which: ConfigArgs) -> None:
     else:
         found = examined(process, which)
         missing = [part for part in all_parts(found) if not found.trust.allows(part)]
-        complain_lines(shown(missing))
+        complain_lines(shown(missing, whole=True))
         record(found, missing)
         count = len(missing)
     complain(
@@ -84,7 +84,7 @@ def _asked_for(process: Process, which: ConfigArgs) -> Sequence[Part]:
     from zeus_runtime.plan.family_parts import all_parts
 
     parts = [part for part in all_parts(examined(process, which)) if not part.own]
-    complain_lines(shown(parts))
+    complain_lines(shown(parts, whole=True))
     return parts
 
 

@@ -235,10 +235,12 @@ def _contents(parts: Sequence[Part]) -> Iterator[str]:
         yield f"--- {one_line(str(file))}"
         try:
             data = file.read_bytes()
-            text = data.decode("utf-8")
-        except UnicodeDecodeError:
-            yield f"    ({len(data):,} bytes of binary data)"
         except OSError as error:
             yield f"    (cannot be read: {error.strerror})"
-        else:
-            yield from (f"    {one_line(line)}" for line in text.split("\n"))
+            continue
+        if b"\0" in data:
+            yield f"    ({len(data):,} bytes of binary data)"
+            continue
+        # Python also executes a file in another encoding: its bytes show as escapes.
+        text = data.decode("utf-8", "surrogateescape")
+        yield from (f"    {one_line(line)}" for line in text.split("\n"))

@@ -287,11 +287,13 @@ def parse_arguments(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except ValueError as problem:
         raise ValueError(f"the arguments are not valid JSON: {problem}") from None
     except RecursionError:
         raise ValueError("the arguments are nested too deeply") from None
+    if _is_deeper(value, _MOST_LEVELS):
+        raise ValueError("the arguments are nested too deeply")
     if not isinstance(value, dict):
         raise ValueError(f"the arguments must be a JSON object, not {_JSON_NAMES[type(value)]}")
     if "\\u" not in text:
@@ -301,9 +303,33 @@ def parse_arguments(text: str) -> dict[str, Any]:
     return whole
 
 
+def _is_deeper(value: Any, most: int) -> bool:
+    level = [value]
+    for _ in range(most):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"{text} is too large a number")
+    return number
+
+
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
 
+
+_MOST_LEVELS: Final = 100
+"""Of nesting in arguments: libraries that read them recursively fail at a few hundred."""
 
 _JSON_NAMES: Final = {
     list: "an array",

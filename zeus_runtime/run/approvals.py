@@ -15,6 +15,7 @@ from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notic
 from zeus_runtime.tools.approval import ApprovalPending, Decision
 from zeus_runtime.tools.pausable_timeout import all_standing_still
 from zeus_runtime.tools.preview import MadeChanges, Preview, masked, preview_of, redacted
+from zeus_runtime.tools.question import texts_of
 from zeus_runtime.tools.tool import ToolResult
 
 if TYPE_CHECKING:
@@ -403,19 +404,6 @@ def masked_pending(pending: PendingApproval, known: Callable[[Any], Any]) -> Pen
     """A stored request with the secrets masked that are known now, some of which may be newer than the request."""
     arguments, reason, schema = known([pending.arguments, pending.reason, pending.schema])
     return replace(pending, arguments=arguments, reason=reason, schema=schema)
-
-
-def texts_of(value: JSON) -> Iterator[str]:
-    """Every text in a JSON value, including keys."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield key
-            yield from texts_of(each)
-    elif isinstance(value, Sequence):
-        for each in value:
-            yield from texts_of(each)
 
 
 def _chosen(value: JSON, choices: Mapping[str, str]) -> JSON:

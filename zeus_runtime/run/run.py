@@ -16,7 +16,7 @@ from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.interface import ModelResponse
 from zeus_runtime.models.messages import CUT, well_formed
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, too_large
-from zeus_runtime.run.approvals import CallApprovals, texts_of
+from zeus_runtime.run.approvals import CallApprovals
 from zeus_runtime.run.context_planner import PlannedContext
 from zeus_runtime.run.model_step import ModelStep
 from zeus_runtime.run.repeated_calls import DIGEST, WARN_AT, Repeats, digest_of, named, warning
@@ -33,6 +33,7 @@ from zeus_runtime.tools.masked_text import masked_result
 from zeus_runtime.tools.paths import WorkspaceError, join, split
 from zeus_runtime.tools.pausable_timeout import Clock, all_standing_still
 from zeus_runtime.tools.preview import preview_of
+from zeus_runtime.tools.question import MOST_LINES, shown_texts
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -419,9 +420,11 @@ def _with_usage(response: ModelResponse) -> AIMessage:
 
 
 def _seen(request: ApprovalRequest, preview: Preview | None) -> Iterator[tuple[str, ...]]:
-    """The files that a user sees in a question: every text of the arguments may name one."""
-    shown = [each.path for each in preview.changes] if preview is not None else []
-    for text in (*shown, *texts_of(request.arguments)):
+    """The files that a user sees in a question: every text of the arguments that is not cut may name one."""
+    hidden = preview.stands_for if preview is not None and preview.changes else ()
+    arguments = {name: value for name, value in request.arguments.items() if name not in hidden}
+    changes = preview.changes[:MOST_LINES] if preview is not None else ()
+    for text in (*(each.path for each in changes), *shown_texts(arguments)):
         with suppress(WorkspaceError):
             yield split(text)
 

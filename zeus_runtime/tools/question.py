@@ -41,6 +41,27 @@ class StyledLine(NamedTuple):
     style: Style = "plain"
 
 
+def shown_texts(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Every text in the arguments that a question shows whole, without a further key."""
+    for value in list(arguments.values())[:MOST_LINES]:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if _cut(text) == text:
+            yield from texts_of(value)
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Every text in a JSON value, including keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield key
+            yield from texts_of(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from texts_of(each)
+
+
 def tool_label(name: str | None) -> str:
     """A tool's name as a model wrote it, which may be anything, exactly, in one short line."""
     return cut_line(exact_line(name), _LONGEST_NAME) if name else "(no name)"
