@@ -40,6 +40,8 @@ golden: $(VENV)/.installed-dev  ## Write the golden files anew; look at the diff
 bench: $(VENV)/.installed-bench  ## Measure beside peers, and evaluate the default preset; an hour or more.
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.loop
+	$(BIN)/python -m benchmarks.streamed --runtimes native,litellm,deepagents
+	$(BIN)/python -m benchmarks.concurrent
 	$(BIN)/python -m benchmarks.loop --steps 2000 --runs 1
 	$(BIN)/python -m benchmarks.tokens
 	$(BIN)/python -m zeus_runtime.testing.evals default --window 16000

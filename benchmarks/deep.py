@@ -10,6 +10,7 @@ from deepagents import create_deep_agent
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -20,7 +21,7 @@ from benchmarks.sessions import Played, recoverable, step
 from zeus_runtime.context.replay.provider_simulator import SimulatedProvider, outcome
 from zeus_runtime.context.replay.recordings import Recording
 from zeus_runtime.models.errors import ModelError
-from zeus_runtime.models.interface import ModelRequest, ToolSchema
+from zeus_runtime.models.interface import ModelRequest, ModelResponse, ToolSchema, Usage
 
 PARAMETERS = {"type": "object", "properties": {}, "additionalProperties": True}
 
@@ -82,6 +83,20 @@ class Scripted(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message.model_copy())])
 
 
+def _reporting(response: ModelResponse) -> AIMessage:
+    """The answer with the usage that a provider's class reports: deepagents' trigger reads it before its own count."""
+    usage = response.usage or Usage()
+    reported = UsageMetadata(
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        total_tokens=usage.input_tokens + usage.output_tokens,
+    )
+    # The usage of another provider's class is not read.
+    provider = Scripted()._get_ls_params().get("ls_provider")
+    update = {"usage_metadata": reported, "response_metadata": {"model_provider": provider}}
+    return response.message.model_copy(update=update)
+
+
 class Player:
     """Plays a recording through the agent, one user turn after the other.
 
@@ -106,11 +121,11 @@ class Player:
             step(self.provider, self.recording, self.place)
         else:
             self.compacted.add(self.place)
-        message = self.provider.answer(request).message
+        response = self.provider.answer(request)
         if turn:
             self.place = self.recording.following(self.place)
             self._mark = time.process_time()
-        return message
+        return _reporting(response)
 
     async def play(self, window: int) -> Played:
         """The whole session, or up to where it fails.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,9 +27,23 @@ os.environ["ZEUS_TRUST"] = "all"
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="zeus-tests-")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than processors: a quarter of a worker's time is waiting, for processes, servers and disks."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """Modules and tests stay until the end: they are not looked through for garbage again and again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.fixture(autouse=True)
+def litellms_connections() -> Iterator[None]:
+    """Close what litellm keeps for each address: every test has a provider of its own, and they add up to thousands."""
+    yield
+    litellm = sys.modules.get("litellm")
+    if hasattr(litellm, "in_memory_llm_clients_cache"):
+        litellm.in_memory_llm_clients_cache.flush_cache()

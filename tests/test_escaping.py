@@ -254,3 +254,26 @@ def test_a_piece_that_begins_another_character_begins_another_count() -> None:
         "b" + MARK,
         MARK,
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("p\u0430ypal.com", "p\\u0430ypal.com"),
+        ("re\u0441ord \u03bfk", "re\\u0441ord \\u03bfk"),
+        ("\u0440\u0430\u0443", "\u0440\u0430\u0443"),
+        ("paypa\uffdc.com", "paypa\\uffdc.com"),
+        ("go\u3147gle", "go\\u3147gle"),
+        ("\U0001d69aaypal", "\\U0001d69aaypal"),
+        ("T\u30b7\u30e3\u30c4", "T\u30b7\u30e3\u30c4"),
+        ("1\u00aa", "1\u00aa"),
+        (
+            "\u043f\u0440\u0438\u0432\u0435\u0442 world caf\u00e9",
+            "\u043f\u0440\u0438\u0432\u0435\u0442 world caf\u00e9",
+        ),
+        ("\u4f7f\u7528python\u8bfb \u30c6\u30b9\u30c8test \ud55c\uae00ok", None),
+        ("report\U0001d159", "report\\U0001d159"),
+    ],
+)
+def test_a_letter_of_another_alphabet_passes_for_no_latin_one(text: str, shown: str | None) -> None:
+    assert exact(text) == (text if shown is None else shown)

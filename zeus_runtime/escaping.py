@@ -8,7 +8,9 @@ from typing import Any, Final
 
 # Variation selectors, and letters and marks that show nothing, although Python calls them printable.
 _SELECTORS: Final = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
-_BLANK: Final = re.compile(f"[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0{_SELECTORS}]")
+_BLANK: Final = re.compile(
+    f"[\u034f\u115f\u1160\u17b4\u17b5\u2d7f\u3164\uffa0\U0001107f\U00016fe4\U0001d159{_SELECTORS}]"
+)
 # Vowels and final consonants of Korean syllables, which are drawn into the preceding letter.
 _DRAWN_IN: Final = re.compile("[\u1161-\u11ff\ud7b0-\ud7fb]")
 _MOST_MARKS: Final = 3
@@ -82,8 +84,9 @@ def exact(text: str) -> str:
     """``text`` in a form in which two different texts never look the same, for approvals.
 
     Newlines and tabs stay. Other invisible characters become escapes. So do joiners, spaces outside ASCII, combining
-    marks except those that a script needs, and the signs of ``exact_blanks``. A backslash is doubled where it could be
-    taken for the start of an escape.
+    marks except those that a script needs, and the signs of ``exact_blanks``. Letters of other alphabets become escapes
+    in a word with Latin ones, such as a Cyrillic ``a``; a word of one alphabet that looks like another's stays. A
+    backslash is doubled where it could be taken for the start of an escape.
     """
     if text.isascii() and _is_plain(text) and "\\" not in text:
         return text
@@ -230,12 +233,37 @@ def _is_mark(char: str) -> bool:
 
 def _hidden(text: str) -> frozenset[int]:
     """The places of the characters that ``exact`` escapes."""
-    return frozenset(
+    hidden = frozenset(
         place
         for place, char in enumerate(text)
         if is_unseen(char)
         or (char > "\x7f" and (_SPACE.match(char) or char in _SIGNS or _looks_like_another(text, place)))
     )
+    return hidden if text.isascii() else hidden | _foreign(text)
+
+
+def _foreign(text: str) -> frozenset[int]:
+    """The places of letters in a word of Latin letters whose alphabet is not written together with them.
+
+    Chinese, Japanese and Korean are, but not their letters of another width, or other variants (NFKC changes them). The
+    rule is Unicode's "highly restrictive" one (UTS 39, 5.2).
+    """
+    import regex
+
+    latin, foreign, other = map(regex.compile, (r"\p{Latin}", _NOT_BESIDE_LATIN, _NOT_LATIN))
+    return frozenset(
+        word.start() + letter.start()
+        for word in regex.finditer(r"[\p{L}\p{M}\p{N}]+", text)
+        if latin.search(word[0])
+        for letter in other.finditer(word[0])
+        if foreign.match(letter[0]) or unicodedata.normalize("NFKC", letter[0]) != letter[0]
+    )
+
+
+_NOT_LATIN: Final = r"(?V1)[\p{L}--\p{Latin}]"
+_NOT_BESIDE_LATIN: Final = (
+    r"(?V1)[\p{L}--[\p{Latin}\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Bopomofo}\p{Common}\p{Inherited}]]"
+)
 
 
 def _looks_like_another(text: str, place: int) -> bool:

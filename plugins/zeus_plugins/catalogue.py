@@ -212,7 +212,7 @@ checkpointers = _plugins(
     ),
     Component(
         "memory",
-        create="zeus_plugins.checkpointers.memory.saver:create",
+        create="zeus_plugins.checkpointers.memory:create",
         summary="Checkpoints in memory; they are lost when the process ends.",
     ),
 )
@@ -221,8 +221,8 @@ counters = _plugins(
     "register_counters",
     Component(
         "tokenizer_file",
-        create="zeus_plugins.counters.tokenizer_file.counter:create",
-        options="zeus_plugins.counters.tokenizer_file.options:Options",
+        create="zeus_plugins.counters.tokenizer_file:create",
+        options="zeus_plugins.counters.tokenizer_file:Options",
         summary="Counts with the model's tokenizer.json, for models that you host.",
     ),
 )

@@ -15,6 +15,11 @@ SUMMARIZED: Final = {
     "middlewares": [{"summarization": {"trigger": {"messages": 5}, "keep": {"messages": 2}}}],
     "plugins": {"files": ["probe.py"]},
 }
+CHEAP_TO_SUMMARIZE: Final = {
+    "input_cost_per_token": 1.0,
+    "cache_read_cost_per_token": 1.0,
+    "output_cost_per_token": 0.001,
+}
 CHEAP_TO_REREAD: Final = {
     "tools": ["gauge"],
     "plugins": {"files": ["probe.py"]},
@@ -158,6 +163,17 @@ SUMMARIES = (
         [1, 3, 5, 7],
         [1, 2, 2, 2],
         {"middlewares": [{"summarization": {}}]},
+    ),
+    Flip(
+        "middleware:summarization.by_price",
+        True,
+        messages_sent,
+        [1, 3, 5, 7],
+        [1, 3, 5, 2],
+        {
+            "middlewares": [{"summarization": {"keep": {"tokens": 100}, "max_summary_tokens": 100}}],
+            "profiles": {"models": {"gpt-4o": CHEAP_TO_SUMMARIZE}},
+        },
     ),
     Flip(
         "middleware:summarization.reuse_cache",

@@ -69,6 +69,11 @@ def sent(path: str) -> See:
     return see
 
 
+async def sender(scene: Scene) -> str:
+    """The program that the provider gets the request from."""
+    return str(await sent("headers.user-agent")(scene)).partition("/")[0]
+
+
 async def impatience(scene: Scene) -> str:
     """Which option ends the call when the provider falls silent."""
     with Provider(Reply("Hello", hang_after=1)) as provider:
@@ -169,6 +174,7 @@ MODELS = (
     of_model("headers", {"x-team": "blue"}, sent("headers.x-team"), None, "blue"),
     of_model("extra", {"seed": 3}, sent("body.seed"), None, 3),
     of_model("stream", False, sent("body.stream"), True, None),
+    of_model("wire", "litellm", sender, "zeus-runtime", "AsyncOpenAI"),
     of_model("timeout_seconds", 3, impatience, "idle_seconds", "timeout_seconds", idle_seconds=9),
     of_model("idle_seconds", 3, impatience, "timeout_seconds", "idle_seconds", timeout_seconds=9),
     Flip(

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -23,8 +24,15 @@ from tests.support.provider import Call, Provider, Reply
 pytestmark = pytest.mark.xdist_group("litellm")
 
 KEY = "sk-acceptance-0123456789"
-VARIABLES = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
-MODELS = {"openai": "openai/acme-chat", "anthropic": "anthropic/acme-claude"}
+KINDS = ["openai", "anthropic", "litellm"]
+"""Both protocols without litellm, and one of them with it, for a model that litellm does not list."""
+VARIABLES = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "litellm": "ANTHROPIC_API_KEY"}
+MODELS = {
+    "openai": "openai/acme-chat",
+    "anthropic": "anthropic/claude-sonnet-4-5",
+    "litellm": "anthropic/acme-claude",
+}
+INWARD = ("input_cost_per_token", "cache_read_cost_per_token", "cache_write_cost_per_token")
 
 Event = dict[str, Any]
 
@@ -39,8 +47,12 @@ def configured(
     project: Project, provider: Provider, kind: str = "openai", more: str = "", **options: Any
 ) -> None:
     """A config with the workspace in ``work/``, tiny waits, and prices of a dollar in and ten out."""
-    model = {"model": MODELS[kind], "api_base": getattr(provider, kind), **options}
-    profile = {"max_input_tokens": 50_000, "input_cost_per_token": 1, "output_cost_per_token": 10}
+    model = {
+        "model": MODELS[kind],
+        "api_base": provider.openai if kind == "openai" else provider.anthropic,
+        **options,
+    }
+    profile = {"max_input_tokens": 50_000, "output_cost_per_token": 10, **dict.fromkeys(INWARD, 1)}
     config = {
         "version": 1,
         "name": "acceptance",
@@ -147,7 +159,7 @@ def test_tools_are_called_files_written_and_all_is_counted_recorded_and_replayed
     # The recording plays the same run again, offline, and the tools work for real.
     for path in ("poem.txt", "deep/er/notes.md"):
         (project.folder / "work" / path).unlink()
-    for variable in VARIABLES.values():
+    for variable in set(VARIABLES.values()):
         monkeypatch.delenv(variable)
     config = json.loads((project.folder / "zeus.yaml").read_text())
     project.write("replay.yaml", json.dumps({**config, "model": {"replay": {"cassette": "tape.jsonl"}}}))
@@ -161,7 +173,8 @@ def test_tools_are_called_files_written_and_all_is_counted_recorded_and_replayed
     assert (other.exit_code, other.json["error"]["code"]) == (1, "model_divergence")
 
 
-def test_anthropic_is_spoken_as_well(project: Project) -> None:
+@pytest.mark.parametrize("kind", ["anthropic", "litellm"])
+def test_anthropic_is_spoken_as_well(project: Project, kind: str) -> None:
     replies = [
         Reply("busy", status=529),
         Reply(
@@ -173,7 +186,7 @@ def test_anthropic_is_spoken_as_well(project: Project) -> None:
         Reply("Both are there.", usage={"in": 7, "out": 3}),
     ]
     with Provider(*replies) as provider:
-        configured(project, provider, "anthropic", max_tokens=512)
+        configured(project, provider, kind, max_tokens=512)
         result = finished(spawn(["run", "zeus.yaml", "go", "-o", "json"], project.folder))
         assert [request.path for request in provider.requests] == ["/v1/messages"] * 3
         last = provider.requests[2].body
@@ -245,7 +258,30 @@ def until_text(process: subprocess.Popen[str]) -> list[Event]:
     raise AssertionError(f"no text came: {seen}")
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+WITHOUT_LITELLM = """
+import sys
+from zeus_runtime.cli import main
+code = main(["run", "zeus.yaml", "What is there?"])
+print(code, "litellm" in sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("stream", [True, False])
+def test_only_a_run_that_needs_litellm_imports_it(project: Project, kind: str, stream: bool) -> None:
+    with Provider(Reply("Reading.", calls=[Call("ls", "{}", "a")]), Reply("Nothing there.")) as provider:
+        configured(project, provider, kind, stream=stream)
+        done = subprocess.run(
+            [sys.executable, "-c", WITHOUT_LITELLM],
+            cwd=project.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (done.stdout, done.stderr.splitlines()[-1]) == ("Nothing there.\n", f"0 {kind == 'litellm'}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stream", [True, False])
 def test_text_is_the_answer_alone_on_standard_output(
     project: Project, zeus: Zeus, kind: str, stream: bool
@@ -258,7 +294,7 @@ def test_text_is_the_answer_alone_on_standard_output(
     assert "2 steps · 22 tokens in · 14 out · $162.0000" in result.err
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refused_key_exits_4_and_names_its_variable_and_is_not_tried_again(
     project: Project, zeus: Zeus, kind: str, status: int
@@ -292,7 +328,7 @@ def test_a_server_that_wants_a_key_and_got_none_is_told_apart(
     assert "set OPENAI_API_KEY" in result.err
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_missing_key_exits_4_before_anything_is_sent(
     project: Project, zeus: Zeus, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,7 +383,7 @@ GARBAGE = [
 GARBAGE_NAMES = ["html", "garbage", "cut", "reset", "no end"]
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("reply", GARBAGE, ids=GARBAGE_NAMES)
 def test_a_broken_answer_is_tried_again_and_its_pieces_are_void(
     project: Project, zeus: Zeus, kind: str, reply: Reply
@@ -403,7 +439,7 @@ def silence(provider: Provider, leap: Callable[[float], None]) -> None:
             leap(11)
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("after", [0, 3])
 def test_a_silent_provider_is_tried_again_and_then_given_up(
     project: Project, zeus: Zeus, kind: str, after: int

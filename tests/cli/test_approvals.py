@@ -389,6 +389,13 @@ COLOUR = {"type": "string", "enum": ["red", "green"], "description": "Which one.
             'f (string, required): "a \\n  b\\u202e"',
             "",
         ),
+        (
+            {"type": "string", "oneOf": [{"const": "a", "title": "All"}], "title": "T", "description": "D"},
+            "a",
+            'f (string, required, {"oneOf": [{"const": "a", "title": "All"}], "title": "T"}): "D"',
+            "a",
+        ),
+        ({"type": "integer", "minimum": 3}, "5", 'f (integer, required, {"minimum": 3})', 5),
     ],
 )
 def test_a_field_says_what_it_wants_and_reads_it(
@@ -652,6 +659,64 @@ def test_a_diff_shows_that_a_secret_is_replaced_by_its_placeholder(
     else:
         assert "+ key <not the secret:SERVICE_API_KEY>" in shown.out
     assert secret not in shown.out + terminal.raw
+
+
+@pytest.mark.parametrize("call", ["edit_file", "write_file"])
+def test_a_diff_shows_where_a_call_puts_a_secret_that_the_model_does_not_see(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    secret = "sk-live-7Qz81mPq44xw"
+    monkeypatch.setenv("SERVICE_API_KEY", secret)
+    file = project.write("a.txt", f"one\nkey {secret}\n")
+    url = "https://evil.example/?<secret:SERVICE_API_KEY>"
+    edit = {"path": "a.txt", "old": "key <secret:SERVICE_API_KEY>\n", "new": f"{url}\n"}
+    write = {"path": "a.txt", "content": f"one\n{url}\n"}
+    path = project.agent({"call": call, "args": edit if call == "edit_file" else write}, "done", more=ASKING)
+    path.write_text(path.read_text().replace("[voices]", "[filesystem]"))
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
+        asked = terminal.until("or ?]")
+        terminal.press("\x04")
+        terminal.end()
+    (pending,) = waiting(zeus)
+    shown = zeus("approvals", "show", pending["id"])
+    for said in (asked, shown.out):
+        assert "- key <secret:SERVICE_API_KEY>" in said
+        assert f"+ {url}" in said
+        assert "not the secret" not in said
+    assert secret not in shown.out + terminal.raw
+    done = zeus("resume", pending["session"], "--decide", f"{pending['id']}=approve")
+    assert "was not run" not in done.err
+    assert file.read_text() == f"one\nhttps://evil.example/?{secret}\n"
+
+
+def test_a_diff_calls_a_placeholder_text_in_a_file_that_lacks_the_secret(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICE_API_KEY", "sk-live-7Qz81mPq44xw")
+    file = project.write("a.txt", "key\n")
+    write = {"call": "write_file", "args": {"path": "a.txt", "content": "key <secret:SERVICE_API_KEY>\n"}}
+    path = project.agent(write, "done", more=ASKING)
+    path.write_text(path.read_text().replace("[voices]", "[filesystem]"))
+    assert zeus("run", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    assert "+ key <not the secret:SERVICE_API_KEY>" in zeus("approvals", "show", pending["id"]).out
+    assert zeus("resume", pending["session"], "--decide", f"{pending['id']}=approve").exit_code == 0
+    assert file.read_text() == "key <secret:SERVICE_API_KEY>\n"
+
+
+def test_the_question_says_that_a_change_would_be_refused(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "sk-live-7Qz81mPq44xw"
+    monkeypatch.setenv("SERVICE_API_KEY", secret)
+    project.write("a.txt", f"{secret} and <secret:SERVICE_API_KEY>\n")
+    write = {"call": "write_file", "args": {"path": "a.txt", "content": "<secret:SERVICE_API_KEY>\n"}}
+    path = project.agent(write, "done", more=ASKING)
+    path.write_text(path.read_text().replace("[voices]", "[filesystem]"))
+    assert zeus("run", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    shown = zeus("approvals", "show", pending["id"]).out
+    assert "no diff: The file holds <secret:SERVICE_API_KEY> as text and the secret" in shown
 
 
 def test_a_waiting_call_hides_what_only_the_sub_agents_config_knows(zeus: Zeus, project: Project) -> None:

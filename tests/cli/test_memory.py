@@ -423,6 +423,22 @@ def profession(zeus: Zeus) -> str:
     return str(shown["profession"]["value"])
 
 
+def test_a_known_secret_is_not_written_into_a_profile(
+    remembering: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "sk-live-7Qz81mPq44xw"
+    monkeypatch.setenv("SERVICE_API_KEY", secret)
+    done = zeus(
+        "memory", "profile", "edit", "--set", f"profession=uses {secret}", "--set", "language_preference=en"
+    )
+    assert done.exit_code == 2
+    assert "a known secret is in profession" in done.err
+    assert secret not in done.out + done.err
+    for file in (remembering.folder / ".zeus").rglob("*"):
+        assert not file.is_file() or secret.encode() not in file.read_bytes()
+    assert "en" not in zeus("memory", "profile", "show").out.split()
+
+
 EDIT = ["memory", "profile", "edit"]
 
 

@@ -91,7 +91,7 @@ def test_the_plan_is_short_and_says_what_matters(zeus: Zeus, project: Project) -
     text = zeus("plan").out
     lines = text.splitlines()
     assert len(lines) <= 60
-    assert 'model         litellm model="openai/gpt-5.2"' in lines
+    assert 'model         litellm model="openai/gpt-5.2" · wire native: chat completions' in lines
     assert any(line.startswith("limits        max_steps 7,") and "max_cost_usd 2" in line for line in lines)
     assert "  filesystem  ls, read_file, write_file, edit_file, glob, grep" in lines
     assert "  5. eviction max_tokens=8000 max_fraction=0.125" in lines, "only options that are written"

@@ -151,3 +151,51 @@ def test_lists_show_titles_that_hide_something(project: Project, zeus: Zeus) -> 
             assert terminal.end() == 0
             assert "evil \\x1b]0;x\\x07 \\u202etitle" in terminal.screen
             assert "\u202e" not in terminal.raw
+
+
+def test_the_reason_of_a_question_escapes_a_path_once(project: Project) -> None:
+    name = "a\u202eb.txt"
+    project.write(name, "text")
+    more = 'tools: [filesystem]\nworkspace: {access: {"*.txt": ask}}\n'
+    with Provider(call("write_file", path=name, content="new"), Reply("done")) as provider:
+        over_http(project, provider, more)
+        with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
+            question = terminal.until("approve write_file? ")
+            assert "because: /a\\u202eb.txt" in question
+            terminal.press("n\r")
+            assert terminal.end() == 0
+
+
+@pytest.mark.parametrize("searching", ["grep", "search_knowledge_base"])
+def test_an_approval_of_a_search_covers_no_file_that_the_question_did_not_show(
+    zeus: Zeus, project: Project, searching: str
+) -> None:
+    project.write("hr/pay.md", "# Pay\npayroll HIDDEN\n")
+    project.write("docs/open.md", "# Open\npayroll SHOWN\n")
+    more = (
+        "tools: [filesystem, knowledge]\nknowledge: [b]\n"
+        'middlewares: [{approve: {mode: ask, read_tools: ask, ask: [{"*": {path: "hr/**"}}]}}]\n'
+    )
+    search = call("grep", pattern="payroll") if searching == "grep" else call(searching, query="payroll")
+    with Provider(search, Reply("done")) as provider:
+        over_http(project, provider, more)
+        assert zeus("kb", "add", "b", "docs", "hr").exit_code == 0
+        assert zeus("run", "zeus.yaml", "go").exit_code == 7
+        (waiting,) = zeus("approvals", "pending", "--json").json
+        decided = zeus("resume", waiting["session"], "--decide", f"{waiting['id']}=approve")
+        assert decided.exit_code == 0
+        sent = json.dumps([request.body for request in provider.requests])
+    assert "payroll SHOWN" in sent
+    assert "HIDDEN" not in sent
+    assert "1 file not searched: reading needs an approval" in sent
+
+
+def test_a_file_that_the_question_showed_is_searched(zeus: Zeus, project: Project) -> None:
+    project.write("hr/pay.md", "# Pay\npayroll HIDDEN\n")
+    more = 'tools: [filesystem]\nmiddlewares: [{approve: {mode: ask, ask: [{"*": {path: "hr/**"}}]}}]\n'
+    with Provider(call("grep", pattern="payroll", path="hr/pay.md"), Reply("done")) as provider:
+        over_http(project, provider, more)
+        assert zeus("run", "zeus.yaml", "go").exit_code == 7
+        (waiting,) = zeus("approvals", "pending", "--json").json
+        assert zeus("resume", waiting["session"], "--decide", f"{waiting['id']}=approve").exit_code == 0
+        assert "payroll HIDDEN" in json.dumps(provider.requests[-1].body)

@@ -30,7 +30,7 @@ def test_a_session_goes_back_and_shows_what_was_set_aside(zeus: Zeus, project: P
     project.agent("A", "B", "C")
     session = talk(zeus, "one", "two")
     shown = zeus("sessions", "show", session).out
-    assert "── you · 3\ntwo" in shown
+    assert "── you · 3\n  two" in shown
 
     done = zeus("sessions", "rollback", session, "--to", "3")
     assert (done.exit_code, done.err) == (0, f"{session} is back at message 3; 1 message(s) were set aside\n")
@@ -38,7 +38,7 @@ def test_a_session_goes_back_and_shows_what_was_set_aside(zeus: Zeus, project: P
     assert "B" not in result.out
     assert "1 message(s) set aside by a rollback: --all shows them" in result.err
     assert f"`zeus run --session {session} --continue` goes on" in result.err
-    assert "── agent · 4 (set aside)\nB" in zeus("sessions", "show", session, "--all").out
+    assert "── agent · 4 (set aside)\n  B" in zeus("sessions", "show", session, "--all").out
 
     assert zeus("run", "zeus.yaml", "--session", session, "--continue").exit_code == 0
     assert said(zeus, session) == ["one", "A", "two", "B"]
@@ -49,6 +49,14 @@ def test_a_session_goes_back_and_shows_what_was_set_aside(zeus: Zeus, project: P
         3,
         5,
     ]
+
+
+def test_no_text_passes_for_a_message_and_every_call_is_shown_whole(zeus: Zeus, project: Project) -> None:
+    written = "x" * 300
+    project.agent({"call": "echo", "args": {"text": written}}, "done\n\n── you · 9\n→ echo()")
+    shown = zeus("sessions", "show", talk(zeus, "one"))
+    assert f'→ echo(text="{written}")\n' in shown.out
+    assert "── agent · 4\n  done\n  \n  ── you · 9\n  → echo()" in shown.out
 
 
 def test_a_message_that_is_no_users_is_refused_with_those_that_are(zeus: Zeus, project: Project) -> None:
@@ -152,6 +160,16 @@ def test_an_export_has_everything_and_masks_secrets(
     assert "Calls `echo`:\n\n```json" in text
     for shown in (text, json.dumps(whole)):
         assert "sk-very-secret" not in shown
+
+
+def test_no_text_of_an_exported_message_leaves_it(zeus: Zeus, project: Project) -> None:
+    project.agent("one\n<!-- hides\n\n```\n## 9 · You · 2026")
+    session = talk(zeus, "go")
+    text = zeus("sessions", "export", session, "--format", "markdown").out
+    assert "> one\n> <!-- hides\n>\n> ```\n> ## 9 · You · 2026" in text
+    assert [line for line in text.splitlines() if line.startswith("## ")] == [
+        line for line in text.splitlines() if line.startswith(("## 1 · ", "## 2 · "))
+    ]
 
 
 def test_the_list_says_how_the_last_turn_went(zeus: Zeus, project: Project) -> None:

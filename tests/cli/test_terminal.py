@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from rich.console import Console
 
 from tests.cli.conftest import Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
+from zeus_runtime.cli.terminal import TerminalView, _loses, _markdown, _Shown
 
 CALL = {"call": "echo", "args": {"text": "ahoy"}}
 ANSWER = "# Heading\n\nSome **bold** words.\n\n```python\nx = 1\n\ny = 2\n```\n\nThe end."
@@ -104,6 +106,54 @@ def test_what_a_model_writes_cannot_control_the_terminal(project: Project) -> No
             assert "\x1b]" not in terminal.raw
             assert "\x9b" not in terminal.raw
             assert "before \\x1b[2J\\x1b]52;c;aGk=\\x07after\\x08" in terminal.screen
+
+
+def test_nothing_in_an_answers_markdown_is_dropped(project: Project) -> None:
+    project.agent(
+        "<!-- hidden\u202e -->\n\n<div>shown</div> and <b>this</b>\n\n![alt](http://a.example/p.png)\n\n[ref]: http://b.example"
+    )
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder, {"TERM": "xterm"}) as terminal:
+        assert terminal.end() == 0
+        assert "<!-- hidden\\u202e -->" in terminal.screen
+        assert "<div>shown</div> and <b>this</b>" in terminal.screen
+        assert "http://a.example/p.png" in terminal.screen
+        assert "[ref]: http://b.example" in terminal.screen
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "| a | b |\n|---|---|\n| 1 | 2 | HIDDEN |",
+        "| a | b |\n|---|---|\n| 1 | " + "w" * 300 + "HIDDEN |",
+        "```python title=HIDDEN\nprint(1)\n```",
+        "[here](http://a.example 'HIDDEN')",
+        "1. one\n2. <http://a.example/HIDDEN>",
+    ],
+    ids=["cell", "long cell", "code's title", "link's title", "address"],
+)
+def test_what_a_rendering_would_lose_is_shown_as_text(
+    answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # What a terminal shows in the end: while an answer grows, all of its text is on the screen.
+    view = TerminalView()
+    view._print(answer)
+    view._print("**The** end.")
+    shown = capsys.readouterr().out
+    assert "HIDDEN" in shown
+    assert "\nThe end." in shown
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "1. one\n2. *two*\n\n> 3) three\n",
+        "- a\n  ```python\n  print(1)\n  ```\n",
+        "| a | b |\n|---|:-:|\n| 1 | `x` |",
+        "A [link](http://a.example) &amp; a **word** ~~not~~\\\nend",
+    ],
+)
+def test_an_answer_without_a_loss_is_rendered(answer: str) -> None:
+    assert not _loses(answer, _Shown(_markdown(answer)), Console(width=60))
 
 
 @pytest.mark.parametrize("term", ["xterm", "dumb"])

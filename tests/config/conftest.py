@@ -42,6 +42,11 @@ class Replay:
 
 
 @dataclass(frozen=True)
+class Guarded:
+    badge: Secret | None = None
+
+
+@dataclass(frozen=True)
 class Files:
     read_only: bool = False
     max_lines: Annotated[int, Minimum(1)] = 2000
@@ -75,6 +80,7 @@ COMPONENTS = (
     FakeComponent("middleware", "history", "The last messages."),
     FakeComponent("middleware", "summary", "A summary of what is old.", Summary),
     FakeComponent("checkpointer", "sqlite", "One file."),
+    FakeComponent("checkpointer", "guarded", "Behind a badge.", Guarded),
 )
 
 

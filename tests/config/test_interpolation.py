@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -108,7 +110,7 @@ PLAIN=last
 
 
 def test_dotenv_forms() -> None:
-    assert parse_dotenv(DOTENV, ".env") == {
+    assert dict(parse_dotenv(DOTENV, ".env")) == {
         "PLAIN": "last",
         "EXPORTED": "spaced value",
         "HASH": "a#b",
@@ -143,3 +145,66 @@ def test_a_broken_dotenv_is_a_diagnostic(loaded, write) -> None:  # type: ignore
     write(".env", b"A=\xff\n")
     with pytest.raises(ConfigError, match="not-utf8"):
         loaded("version: 1\n")
+
+
+REPLACED = "Zq7-first-key-0123456789"
+VALID = "Zq7-second-key-987654321"
+
+
+@pytest.mark.parametrize(
+    ("environ", "dotenv"),
+    [({"SHOP_TOKEN": VALID}, f"SHOP_TOKEN={REPLACED}"), ({}, f"SHOP_TOKEN={REPLACED}\nSHOP_TOKEN={VALID}")],
+    ids=["environment", "line below"],
+)
+def test_a_variable_that_another_one_replaces_is_a_secret_too(checked, write, environ, dotenv) -> None:  # type: ignore[no-untyped-def]
+    write(".env", f"{dotenv}\n")
+    document = checked("version: 1\nmodel: m\n", environ=environ)
+    assert document.environ["SHOP_TOKEN"] == VALID
+    shown = document.redactor.text(f"{VALID} {REPLACED}")
+    assert re.fullmatch("<secret:SHOP_TOKEN-[0-9a-f]{4}> <secret:SHOP_TOKEN-[0-9a-f]{4}>", shown)
+    write(".env", f"SHOP_TOKEN={VALID}\nSHOP_TOKEN={REPLACED}\n")
+    turned = checked("version: 1\nmodel: m\n", environ={})
+    assert turned.environ["SHOP_TOKEN"] == REPLACED
+    assert turned.redactor.text(f"{VALID} {REPLACED}") == shown, (
+        "another value counts, and none changes its name"
+    )
+    write(".env", f"SHOP_TOKEN={VALID}\nSHOP_TOKEN={VALID}\n")
+    assert checked("version: 1\nmodel: m\n", environ={}).redactor.text(VALID) == "<secret:SHOP_TOKEN>"
+
+
+@pytest.mark.parametrize(
+    "key", ["model.litellm.api_key", "checkpointer.guarded.badge"], ids=["by its name", "by its schema"]
+)
+@pytest.mark.parametrize("way", ["extends", "overlay", "set"])
+def test_a_value_that_a_stronger_file_replaces_is_a_secret_too(  # type: ignore[no-untyped-def]
+    checked, write, way: str, key: str
+) -> None:
+    kind, component, option = key.split(".")
+    strong = f"{kind}: {{{component}: {{{option}: other-key-12345}}}}\n"
+    weak = "version: 1\nmodel: {litellm: {model: m}}\n" + strong.replace("other-key-12345", REPLACED)
+    if kind == "model":
+        weak = f"version: 1\nmodel: {{litellm: {{model: m, api_key: {REPLACED}}}}}\n"
+    options: dict[str, object] = {"environ": {}}
+    if way == "extends":
+        write("base.yaml", weak)
+        weak = f"version: 1\nextends: ./base.yaml\n{strong}"
+    elif way == "overlay":
+        write("zeus.prod.yaml", f"version: 1\n{strong}")
+        options["env"] = "prod"
+    else:
+        options["sets"] = [f"{key}=other-key-12345"]
+    document = checked(weak, **options)
+    assert REPLACED not in str(document.value)
+    assert re.fullmatch(f"<secret:{key}-[0-9a-f]{{4}}>", document.redactor.text(REPLACED))
+    assert document.redactor.text("other-key-12345") not in (
+        document.redactor.text(REPLACED),
+        f"<secret:{key}>",
+    )
+
+
+def test_a_variable_without_a_value_is_no_secret_of_a_replaced_file(checked, write) -> None:  # type: ignore[no-untyped-def]
+    write("base.yaml", 'version: 1\nmodel: {litellm: {model: m, api_key: "${UNSET_KEY}"}}\n')
+    document = checked(
+        "version: 1\nextends: ./base.yaml\nmodel: {litellm: {api_key: other-key-12345}}\n", environ={}
+    )
+    assert document.redactor.text("${UNSET_KEY}") == "${UNSET_KEY}"

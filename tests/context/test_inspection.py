@@ -139,7 +139,15 @@ def test_totals_add_reported_tokens_cache_and_money() -> None:
     totals = session_totals(WHOLE.steps)
     assert (totals.steps, totals.input_tokens, totals.cache_read_tokens) == (5, 500, 300)
     assert (totals.cache_write_tokens, totals.cost_usd) == (25, 2.5)
+    assert (totals.policy_tokens, totals.policy_cost_usd) == (0, None)
     assert session_totals([]).cost_usd is None
+
+
+def test_the_calls_of_policies_are_totals_of_their_own() -> None:
+    steps = [each.override(policy_tokens=30, policy_cost_usd=0.25) for each in WHOLE.steps[:2]]
+    totals = session_totals(steps)
+    assert (totals.input_tokens, totals.cost_usd) == (200, 1.0)
+    assert (totals.policy_tokens, totals.policy_cost_usd) == (60, 0.5)
 
 
 def test_a_difference_names_what_entered_what_left_and_the_edit() -> None:

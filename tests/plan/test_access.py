@@ -367,6 +367,25 @@ def test_no_tool_writes_what_decides_about_the_agent_whether_it_is_there_or_not(
     assert sorted(each.as_posix() for each in folder.rglob("*")) == before
 
 
+@pytest.mark.parametrize("own", ["homes: [home]\n", ""])
+def test_no_tool_writes_a_preset_where_an_extended_file_looks_for_its_own(folder: Path, own: str) -> None:
+    """The Homes of that file count for its ``extends``, also where the extending file names others for the run."""
+    put(folder, "lib/vendor/README", "home/README")
+    (folder / "lib/base.yaml").write_text("version: 1\nhomes: [vendor]\nextends: [economy]\n")
+    files = files_of(folder, f"extends: [./lib/base.yaml]\n{own}")
+    with pytest.raises(Exception, match="no tool may"):
+        files.write("/lib/vendor/configs/economy.yaml", b"forged")
+
+
+def test_no_tool_writes_a_file_that_only_a_run_without_the_stronger_file_reads(folder: Path) -> None:
+    put(folder, "lib/soul.md", "mine.md")
+    (folder / "lib/base.yaml").write_text('version: 1\nprompt: {files: {soul: soul.md, core: "a\\0"}}\n')
+    files = files_of(folder, "extends: [./lib/base.yaml]\nprompt: {files: {soul: mine.md, core: mine.md}}\n")
+    for path in ("/lib/soul.md", "/mine.md"):
+        with pytest.raises(Exception, match="no tool may"):
+            files.write(path, b"forged")
+
+
 def test_no_tool_changes_what_a_component_opens_or_a_server_runs(folder: Path) -> None:
     """The database of checkpoints, an SSH key, the machines it trusts, a server's program: none was protected."""
     put(folder, "srv/server.py", "key", "hosts", "state/a[1].db")

@@ -83,7 +83,7 @@ async def test_a_log_that_cannot_be_moved_for_want_of_room_fails_nothing_that_wa
 
     database = Database("sqlite:///a.db", directory=tmp_path)
     await database.run(lambda connection: connection.execute(text("CREATE TABLE a (b)")))
-    monkeypatch.setattr("zeus_runtime.store.database._execute", no_room)
+    monkeypatch.setattr("zeus_runtime.store.write_ahead_log._execute", no_room)
     if told:
         await deed(database)
         assert "there is no room left on its disk" in caplog.text

@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from sqlalchemy import Connection, text
 
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.transactions import BUSY_TIMEOUT_SECONDS, retry_while_locked
+from zeus_runtime.store.write_ahead_log import shorten_log
 
 
 def thread(_connection: Connection) -> int:
@@ -117,3 +119,49 @@ def test_who_has_waited_for_a_lock_once_does_not_wait_two_hundred_times(
     with pytest.raises(sqlite3.OperationalError):
         retry_while_locked(locked_after_its_timeout)
     assert len(tried) == 1
+
+
+def adding(connection: Connection) -> None:
+    connection.execute(text("INSERT INTO note VALUES (zeroblob(100000))"))
+
+
+async def filled(database: Database, writes: int) -> int:
+    """The longest write-ahead log during so many writes of 100 KB."""
+    assert database.file is not None
+    log, longest = database.file.with_name(f"{database.file.name}-wal"), 0
+    for _ in range(writes):
+        await database.write(adding)
+        longest = max(longest, log.stat().st_size)
+        await asyncio.sleep(0.001)
+    return longest
+
+
+async def test_the_write_ahead_log_stays_short_during_a_run(tmp_path: Path) -> None:
+    database = Database("sqlite:///a.db", directory=tmp_path)
+    await database.run(lambda connection: connection.execute(text("CREATE TABLE note (data BLOB)")))
+    assert await filled(database, 400) < 16 << 20
+    assert (
+        await database.run(lambda connection: connection.execute(text("SELECT count(*) FROM note")).scalar())
+        == 400
+    )
+    await database.close()
+
+
+async def test_a_reader_keeps_the_log_and_stops_no_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+    monkeypatch.setattr(
+        "zeus_runtime.store.database.shorten_log", lambda raw: (tries.append(1), shorten_log(raw))
+    )
+    database = Database("sqlite:///a.db", directory=tmp_path)
+    await database.run(lambda connection: connection.execute(text("CREATE TABLE note (data BLOB)")))
+    with closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT count(*) FROM note").fetchone() == (0,)
+        assert await filled(database, 200) > 16 << 20
+        assert 1 <= len(tries) <= 3, "20 MB in all: once for each 8 MB more, not at every look"
+        assert reader.execute("SELECT count(*) FROM note").fetchone() == (0,), "it still sees what it saw"
+        reader.execute("COMMIT")
+        assert reader.execute("SELECT count(*) FROM note").fetchone() == (200,)
+    await database.close()

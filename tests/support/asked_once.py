@@ -1,16 +1,16 @@
 """What an agent asks of the machine when it is made, asked once in a process of tests, which makes thousands of them.
 
-Which plugins are installed, what the bundled ones register, litellm's table, the tokens of the prompt's texts and the
-statements that make a database's tables are the same each time, and were a quarter of the time of such a test. A
-search path that a test changes is looked through anew, a changed import system asked anew; so is every plugin of a
-test's own; a process that a test starts asks all of it.
+Which plugins are installed, what the bundled ones register, the committed schema, litellm's table, the tokens of the
+prompt's texts and the statements that make a database's tables are the same each time, and were a quarter of the time
+of such a test. A search path that a test changes is searched again, a changed import system asked again; so is every
+plugin of a test's own; a process that a test starts asks all of it.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
@@ -19,12 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, event
 
+from zeus_runtime.config.layers import loading
+from zeus_runtime.config.schema import composed
 from zeus_runtime.context.tokens import choice
 from zeus_runtime.context.tokens.encodings import exact
 from zeus_runtime.models import profiles
 from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plan import validated as checked
 from zeus_runtime.registry import discovery
+from zeus_runtime.registry import schema as installed
 from zeus_runtime.registry.contribution import Contribution, contribution
 from zeus_runtime.registry.installed import installed_plugins
 from zeus_runtime.registry.plugin import Plugin
@@ -32,6 +35,9 @@ from zeus_runtime.store import schema
 
 if TYPE_CHECKING:
     from pluggy import PluginManager
+
+    from zeus_runtime.config.schema.composed import Described
+    from zeus_runtime.registry.component import Kind
 
 
 def ask_once() -> None:
@@ -42,7 +48,7 @@ def ask_once() -> None:
     bundled = cache(lambda plugin, module: contribution(discovery._manager(), plugin, module))
 
     def remembered(manager: PluginManager, plugin: Plugin, module: object) -> Contribution:
-        if isinstance(module, ModuleType) and module.__name__.startswith("zeus_plugins."):
+        if _is_bundled(module):
             found: Contribution = bundled(plugin, module)
             return found
         return contribution(manager, plugin, module)
@@ -51,7 +57,63 @@ def ask_once() -> None:
     table = cache(lambda _find_spec: litellm_table())
     checked.litellm_table = profiles.litellm_table = lambda: table(importlib.util.find_spec)  # type: ignore[attr-defined]
     choice.exact = _counted_once()  # type: ignore[attr-defined]
+    composed.core_schema = cache(composed.core_schema)
+    loading.ref_places = cache(loading.ref_places)  # type: ignore[attr-defined]
+    composed.compose = _composed_once(composed.compose)
+    _read_schema_once()
     schema._create = _made_alike()
+
+
+def _is_bundled(module: object) -> bool:
+    name = module.__name__ if isinstance(module, ModuleType) else type(module).__module__
+    return name.startswith("zeus_plugins.")
+
+
+def _composed_once(
+    compose: Callable[[Mapping[str, Any], Iterable[Described]], dict[str, Any]],
+) -> Callable[[Mapping[str, Any], Iterable[Described]], dict[str, Any]]:
+    """The schema of the same components. Options of bundled ones are the same object each time."""
+    said: dict[int, tuple[object, str]] = {}
+    kept: dict[object, dict[str, Any]] = {}
+
+    def text(value: object) -> str:
+        # The value is kept with its text, or another one could get the same identity.
+        return (said.get(id(value)) or said.setdefault(id(value), (value, repr(value))))[1]
+
+    def remembered(core: Mapping[str, Any], components: Iterable[Described]) -> dict[str, Any]:
+        listed = list(components)
+        key = (
+            text(core),
+            *(
+                (each.kind, each.name, each.summary, tuple(each.aliases), text(each.options_schema))
+                for each in listed
+            ),
+        )
+        return kept.get(key) or kept.setdefault(key, compose(core, listed))
+
+    return remembered
+
+
+def _read_schema_once() -> None:
+    """The committed schema and the bundled components' options in it, read again if the file changes."""
+    read, options = installed.read_schema, installed.shipped_options
+    kept: dict[tuple[Path, int], Mapping[str, Any]] = {}
+
+    def read_once(path: Path) -> Mapping[str, Any]:
+        if not path.exists():
+            return read(path)
+        key = (path, path.stat().st_mtime_ns)
+        return kept.get(key) or kept.setdefault(key, read(path))
+
+    # Only the committed schema has the identity that is asked for: it is kept as long as its parts.
+    parts = cache(lambda at, kind, name: options(next(s for s in kept.values() if id(s) == at), kind, name))
+
+    def options_once(shipped: Mapping[str, Any], kind: Kind, name: str) -> dict[str, Any]:
+        is_kept = any(each is shipped for each in kept.values())
+        found: dict[str, Any] = parts(id(shipped), kind, name) if is_kept else options(shipped, kind, name)
+        return found
+
+    installed.read_schema, installed.shipped_options = read_once, options_once
 
 
 def _search_path(at_first: Set[str]) -> tuple[object, ...]:

@@ -136,6 +136,8 @@ def test_a_pattern_covers_every_spelling_of_a_name(name: str) -> None:
         ("[!x]É", "xe\u0301", False),
         ("caf?.md", "CAFE\u0301.MD", True),
         ("x.*", "x", False),
+        ("x.*", "X.", True),
+        ("*.*", "Makefile", False),
         ("...", "x", False),
     ],
 )

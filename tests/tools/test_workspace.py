@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -309,6 +310,24 @@ def test_links_that_go_in_circles_end(files: WorkspaceFiles, root: Path) -> None
     (root / "b").symlink_to("a")
     with pytest.raises(WorkspaceError, match="circles"):
         files.open("/a")
+
+
+def test_a_link_that_this_user_may_not_read_leads_out(
+    files: WorkspaceFiles, root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (outside / "closed").symlink_to(root)
+    (root / "link").symlink_to(outside / "closed")
+    read_link = os.readlink
+
+    def readlink(path: str, **options: Any) -> str:
+        if Path(path) == outside / "closed":  # as Linux does for the link /proc/1/cwd
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return read_link(path, **options)
+
+    monkeypatch.setattr(os, "readlink", readlink)
+    for operation in (files.real, files.identity, files.entry):
+        with pytest.raises(WorkspaceError, match="out of the workspace"):
+            operation("/link")
 
 
 def test_a_workspace_behind_a_link_accepts_absolute_links_of_both_names(tmp_path: Path, root: Path) -> None:

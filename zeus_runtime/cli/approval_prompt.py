@@ -176,16 +176,18 @@ class AnswerField:
 
     @property
     def line(self) -> str:
-        """The field in one line: the allowed values and the description, exactly."""
-        schema = self.schema
-        about = [word(schema.get("type") or "any")]
-        if isinstance(options := schema.get("enum"), list):
-            about = ["one of " + " | ".join(map(word, options))]
-        if "default" in schema:
-            about.append(f"else {json_shown(schema['default'])}")
+        """The field in one line: all that its schema says, exactly."""
+        rest = dict(self.schema)
+        about = [word(rest.pop("type", None) or "any")]
+        if isinstance(rest.get("enum"), list):
+            about = ["one of " + " | ".join(map(word, rest.pop("enum")))]
+        if "default" in rest:
+            about.append(f"else {json_shown(rest.pop('default'))}")
         elif self.required:
             about.append("required")
-        text = str(schema.get("description") or schema.get("title") or "")
+        text = rest.pop("description", None) or rest.pop("title", None)
+        if rest:
+            about.append(json_shown(rest))
         return f"{named(self.name)} ({', '.join(about)}){f': {json_shown(text)}' if text else ''}"
 
     def value(self, line: str) -> Any:

@@ -306,7 +306,7 @@ class Chat:
         return 0
 
     def _attach_file(self, name: str) -> None:
-        from zeus_runtime.config.layers.user_paths import expanded
+        from zeus_runtime.disk_paths import expanded
 
         path = self._checked.directory / expanded(name)
         if name and path.is_file():

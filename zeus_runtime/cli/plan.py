@@ -137,6 +137,12 @@ def _prompt(plan: Plan) -> str:
     return assemble({**plan.stable, Section.TIME: time_section(now, plan.config.prompt.time)}).text
 
 
+def _model_notes(plan: Plan) -> Sequence[str]:
+    """What the model's options say of it besides their values."""
+    notes = getattr(plan.model.value, "notes", None)
+    return () if notes is None else tuple(notes(plan.context))
+
+
 def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | TextTable]:
     from zeus_runtime.cli.profiles import profile_rows
     from zeus_runtime.cli.values import effective_values
@@ -149,7 +155,7 @@ def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | Te
             *([("", plan.config.description)] if plan.config.description else []),
             ("config", checked.document.source),
             ("digest", plan.digest[:16]),
-            ("model", _component(plan.model, written, "model")),
+            ("model", " · ".join([_component(plan.model, written, "model"), *_model_notes(plan)])),
             *[
                 ("", f"{name} {value}  ({source})")
                 for name, value, source in profile_rows(plan.profile)
@@ -397,6 +403,7 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
         "instructions": _instructions_source(checked, plan),
         "project_instructions": _project_files(plan),
         "model": _component_object(plan.model),
+        "model_notes": _model_notes(plan),
         "profile": plan.profile,
         "middlewares": [_component_object(each) for each in plan.middlewares],
         "counter": plan.counter and _component_object(plan.counter),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +52,8 @@ class Process:
         """
         from zeus_runtime.config.secrets.masking import secrets_of_environment
 
-        known = secrets_of_environment({**({} if self._redactor else self._dotenv), **self.environ})
+        written = () if self._redactor else self._dotenv
+        known = secrets_of_environment({**dict(written), **self.environ}, written)
         return known.joined(self._redactor) if self._redactor else known
 
     def redact(self, text: str) -> str:
@@ -60,7 +61,7 @@ class Process:
         return self.secrets(text)
 
     @property
-    def _dotenv(self) -> Mapping[str, str]:
+    def _dotenv(self) -> Sequence[tuple[str, str]]:
         from zeus_runtime.config.layers.dotenv import parse_dotenv
         from zeus_runtime.config.messages.diagnostics import ConfigError
 
@@ -68,4 +69,4 @@ class Process:
             return parse_dotenv(Path(".env").read_text("utf-8"), ".env")
         except (OSError, ValueError, ConfigError):
             # Whatever reads a config says what is wrong with the file; this only prints another error.
-            return {}
+            return ()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from html import unescape
 from typing import Final
 
+from markdown_it import MarkdownIt
 from rich.console import Console, ConsoleOptions
 from rich.live import Live
 from rich.markdown import Markdown
@@ -119,8 +122,9 @@ class TerminalView:
         console = self._live.console if self._live else self._console
         if self._printed:
             console.print()
-        # A link with its address: the text of a link may name another place.
-        console.print(_Shown(Markdown(terminal_text(block), hyperlinks=False)))
+        text = terminal_text(block)
+        shown = _Shown(_markdown(text))
+        console.print(RichText(text.rstrip("\n")) if _loses(text, shown, console) else shown)
         self._printed = True
 
     def _redraw(self) -> None:
@@ -150,6 +154,32 @@ class TerminalView:
         block, self._growing = self._growing, ""
         if block.strip():
             self._print(block)
+
+
+def _markdown(text: str) -> Markdown:
+    # A link with its address: the text of a link may name another place.
+    shown = Markdown("", hyperlinks=False)
+    # Rich shows no HTML, no definition of a link and no address of a picture; as text all of it is shown.
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+    shown.parsed = parser.disable(["image", "reference", "autolink"]).parse(text)
+    return shown
+
+
+def _loses(text: str, shown: _Shown, console: Console) -> bool:
+    """Whether a letter of ``text`` is not in its rendering: a long table cell, or a link's title."""
+    lines = console.render_lines(shown, pad=False)
+    rendered = "".join(segment.text for line in lines for segment in line)
+    return bool(_letters(_MARKUP.sub("", unescape(text))) - _letters(rendered))
+
+
+def _letters(text: str) -> Counter[str]:
+    return Counter(filter(str.isalnum, text))
+
+
+_MARKUP: Final = re.compile(
+    r"^(?: {0,3}>)*[ \t]*(?:\d{1,9}[.)](?=\s)|(?:`{3,}|~{3,})[ \t]*[\w+#.-]{1,20}[ \t]*$)", re.MULTILINE
+)
+"""Numbers of lists, and languages of code: they are shown in another way."""
 
 
 class _Shown:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.cli.wording import call_line
+from zeus_runtime.cli.wording import whole_call
 from zeus_runtime.columns import shortened
 from zeus_runtime.models.content import text_of
 from zeus_runtime.models.pictures import pictures_of
@@ -49,8 +49,9 @@ def _lines(message: BaseMessage, note: str) -> Iterator[str]:
     failed = " (error)" if getattr(message, "status", "") == "error" else ""
     yield f"── {_WHO.get(message.type, message.type)}{name}{failed}{note}"
     if text := text_of(message).strip():
-        yield text
+        # Indented, so that no text can pass for a heading or a call.
+        yield from (f"  {line}" for line in text.split("\n"))
     yield from (picture.label for picture in pictures_of(message))
     for call in [*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())]:
         arguments = call["args"] if isinstance(call["args"], dict) else {"arguments": call["args"]}
-        yield f"→ {call_line(call['name'], arguments, 200)}"
+        yield f"→ {whole_call(call['name'], arguments)}"

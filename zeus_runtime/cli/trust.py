@@ -124,9 +124,9 @@ def _file(process: Process, config: str | None) -> Path:
     """The config's absolute path, also where the file is gone or no longer valid; a preset's name is looked up."""
     from zeus_runtime.config.layers.files import Layers
     from zeus_runtime.config.layers.merge import ref_places
-    from zeus_runtime.config.layers.user_paths import expanded
     from zeus_runtime.config.messages.diagnostics import ConfigError
     from zeus_runtime.config.model import Config
+    from zeus_runtime.disk_paths import expanded
     from zeus_runtime.registry import installed_homes, search_path
 
     homes = search_path(directory=process.directory, environ=process.environ)

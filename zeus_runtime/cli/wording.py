@@ -46,11 +46,18 @@ class TokenTotals:
 
 def call_line(tool_name: str | None, parameters: Mapping[str, Any], width: int) -> str:
     """``read_file(path="notes.md", limit=20)``, in at most ``width`` columns; what is not cut is exact."""
-    shown = ", ".join(
-        f"{word(str(name))}={cut_line(json_shown(value), LONGEST_ARGUMENT)}"
-        for name, value in parameters.items()
-    )
-    return cut_line(f"{tool_label(tool_name)}({shown})", width)
+    return cut_line(_call(tool_name, parameters, LONGEST_ARGUMENT), width)
+
+
+def whole_call(tool_name: str | None, parameters: Mapping[str, Any]) -> str:
+    """The call in one line, exact and not cut."""
+    return _call(tool_name, parameters, None)
+
+
+def _call(tool_name: str | None, parameters: Mapping[str, Any], most: int | None) -> str:
+    arguments = ((word(str(name)), json_shown(value)) for name, value in parameters.items())
+    shown = (f"{name}={value if most is None else cut_line(value, most)}" for name, value in arguments)
+    return f"{tool_label(tool_name)}({', '.join(shown)})"
 
 
 def result_line(event: ToolCallResult, width: int) -> str:

@@ -61,6 +61,10 @@ class Document:
         notices: warnings that are not errors (an upgraded file, an unknown model).
         problems: errors found while loading (unset variables); ``check`` reports them with its own.
         schema: the schema that the document was checked against; None before the check.
+        replaced: the trees of its files before they were merged. A value that a stronger file replaces is a secret too:
+            a tool may read the file.
+        homes: the Homes that its files name, also where a stronger file, or ``--set``, names others for this run: their
+            ``extends`` looks there, and the next run may.
     """
 
     source: str
@@ -74,6 +78,8 @@ class Document:
     notices: tuple[Diagnostic, ...] = ()
     problems: tuple[Diagnostic, ...] = ()
     schema: Mapping[str, Any] | None = field(default=None)
+    replaced: tuple[Node, ...] = ()
+    homes: tuple[FilePath, ...] = ()
 
     def __repr__(self) -> str:
         return f"Document({self.source!r})"
@@ -157,16 +163,21 @@ class Document:
 
         return explain_value(self, path)
 
-    def named_files(self) -> Iterator[NamedFile]:
-        """The files and folders that the values of a checked config name, where the schema says that they are paths."""
+    def named_files(self, *, replaced: bool = False) -> Iterator[NamedFile]:
+        """The files and folders that the values of a checked config name, where the schema says that they are paths.
+
+        Args:
+            replaced: of the values that stronger files replace, too; another run may have no such file.
+        """
         from zeus_runtime.config.schema.types import FILE_RELATIVE, HOLDS_SECRETS
         from zeus_runtime.config.schema.walk import walk_with
 
         assert self.schema is not None, "a document that was checked has its schema"
-        for path, node, places in walk_with(self.root, self.schema):
-            if isinstance(node.value, str) and any(place.get(FILE_RELATIVE) for place in places):
-                holds_secrets = any(place.get(HOLDS_SECRETS) for place in places)
-                yield NamedFile(path, FilePath(node.value), holds_secrets)
+        for tree in (self.root, *(self.replaced if replaced else ())):
+            for path, node, places in walk_with(tree, self.schema):
+                if isinstance(node.value, str) and any(place.get(FILE_RELATIVE) for place in places):
+                    holds_secrets = any(place.get(HOLDS_SECRETS) for place in places)
+                    yield NamedFile(path, FilePath(node.value), holds_secrets)
 
     def protected_files(self) -> Iterator[NamedFile]:
         """The files relative to the working directory that the schema says no tool may change."""

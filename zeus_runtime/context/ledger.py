@@ -54,6 +54,21 @@ class StepUsage:
 
 
 @dataclass(frozen=True)
+class RequestChange:
+    """What a middleware's ``wrap_model_call`` made of the request that it got.
+
+    Args:
+        middleware: its name.
+        parts: what it changed: ``system``, ``messages``, ``tools``, ``settings``.
+        tokens: how many tokens the request has more, as counted; negative for fewer.
+    """
+
+    middleware: str
+    parts: tuple[str, ...]
+    tokens: int
+
+
+@dataclass(frozen=True)
 class StepRecord:
     """One model call.
 
@@ -74,6 +89,8 @@ class StepRecord:
         estimate_tokens: the whole request as counted, before anchoring.
         expected_tokens: the same, anchored to the provider's last count.
         decisions: the decisions before the call.
+        changes: what middlewares then changed in the request, outermost first.
+        sent: digest of the parts that they changed, as they were sent; empty if the request was sent as planned.
         usage: as reported; None where the provider reported nothing.
         cost_usd: the cost of the call, where a price is known.
         cost_estimated: whether the cost is computed from estimated tokens.
@@ -100,6 +117,8 @@ class StepRecord:
     estimate_tokens: int = 0
     expected_tokens: int = 0
     decisions: tuple[PolicyDecision, ...] = ()
+    changes: tuple[RequestChange, ...] = ()
+    sent: str = ""
     usage: StepUsage | None = None
     cost_usd: float | None = None
     cost_estimated: bool = False
@@ -108,6 +127,11 @@ class StepRecord:
     duration_ms: float = 0.0
     finish_reason: str = ""
     error: str = ""
+
+    @property
+    def sent_tokens(self) -> int:
+        """The tokens of the request that was sent, as expected."""
+        return self.expected_tokens + sum(each.tokens for each in self.changes)
 
     def override(self, **changes: Any) -> StepRecord:
         """A copy with ``changes``."""
@@ -129,6 +153,8 @@ class StepRecord:
             filled.pop("estimate_tokens", None)
         if self.decisions:
             filled["decisions"] = [asdict(each) for each in self.decisions]
+        if self.changes:
+            filled["changes"] = [asdict(each) for each in self.changes]
         if self.usage is not None:
             filled["usage"] = vars(self.usage)
         filled["by_source"] = dict(self.by_source)
@@ -149,6 +175,9 @@ class StepRecord:
             total = values.get("fixed_tokens", 0) + values.get("view_tokens", 0)
             values.setdefault("expected_tokens", values.setdefault("estimate_tokens", total))
             values["decisions"] = tuple(_decision(each) for each in value.get("decisions", ()))
+            values["changes"] = tuple(
+                RequestChange(**{**each, "parts": tuple(each["parts"])}) for each in value.get("changes", ())
+            )
             if "usage" in value:
                 values["usage"] = StepUsage(**value["usage"])
             return cls(**values)

@@ -68,6 +68,7 @@ class KnowledgeService:
         linked: the bases that the config names; tools may search only these.
         secrets: masked in texts that are read and found.
         refusal_of: why a file is hidden from the agent.
+        needs_question: whether the running tool may read a file only after a question.
         lasting: the path of a source by which ``refusal_of`` can judge it later.
         now_ns: the clock, nanoseconds since 1970.
     """
@@ -84,6 +85,7 @@ class KnowledgeService:
         linked: Sequence[str] = (),
         secrets: Redactor | None = None,
         refusal_of: Callable[[Path], str | None] = lambda _file: None,
+        needs_question: Callable[[Path], bool] = lambda _file: False,
         lasting: Callable[[Path], Path] = Path.resolve,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -92,6 +94,7 @@ class KnowledgeService:
         self._url = url
         self._secrets = secrets or Redactor()
         self._refusal_of = refusal_of
+        self._needs_question = needs_question
         self._lasting = lasting
         self._directory = directory
         self._now_ns = now_ns
@@ -227,13 +230,15 @@ class KnowledgeService:
             give_back()
 
     async def search(
-        self, query: str, *, names: Sequence[str] | None = None, top_k: int = TOP_K
+        self, query: str, *, names: Sequence[str] | None = None, top_k: int = TOP_K, for_tool: bool = False
     ) -> SearchResult:
         """The chunks that fit a query best, by meaning and by words; of files that the agent may read now.
 
         Args:
             names: bases, searched as one; the linked ones by default. With several, a base whose embedding model is not
                 available is left out and named in the notices.
+            for_tool: for the running tool: files whose reading needs an approval are left out, and counted in the
+                notices.
 
         Raises:
             NotAtHandError: no base has an available embedding model.
@@ -255,14 +260,24 @@ class KnowledgeService:
         # The rules are asked on another thread, for the tool that runs here.
         context, forms = copy_context(), "\n".join(self._secrets.forms)
 
+        unapproved: set[str] = set()
+
         def is_closed(path: str) -> bool:
-            return context.run(self._refusal_of, Path(self._secrets.restored(path, forms))) is not None
+            file = Path(self._secrets.restored(path, forms))
+            if context.run(self._refusal_of, file) is not None:
+                return True
+            if for_tool and context.run(self._needs_question, file):
+                unapproved.add(path)
+            return path in unapproved
 
         hits = await database.run(
             lambda connection: self._searched().search(
                 connection, searched, query, vectors, top_k=top_k, is_closed=is_closed
             )
         )
+        if count := len(unapproved):
+            files = "1 file" if count == 1 else f"{count} files"
+            notices.append(f"{files} not searched: reading needs an approval")
         return SearchResult(tuple(map(self._masked, hits)), tuple(notices))
 
     def _masked(self, hit: Hit) -> Hit:

@@ -24,6 +24,7 @@ def chain(
     method: str,
     core: Callable[[Q], Awaitable[A]],
     gives: type[A] | None = None,
+    passed: Callable[[str, Q, Q], None] = lambda _name, _given, _changed: None,
 ) -> Callable[[Q], Awaitable[A]]:
     """``core`` wrapped by ``method`` of each (name, middleware) that overrides it.
 
@@ -32,11 +33,12 @@ def chain(
         method: one of ``wrap_run``, ``wrap_model_call``, ``wrap_tool_call``.
         core: the function that the innermost ``call_next`` calls.
         gives: the type that each must return; None if the result is not used.
+        passed: called with a middleware's name, the request that it got, and the one that it passes on.
     """
     call = core
     for name, middleware in reversed(middlewares):
         if overrides(type(middleware), method):
-            call = _wrapped(name, getattr(middleware, method), call, gives)
+            call = _wrapped(name, getattr(middleware, method), call, gives, passed)
     return call
 
 
@@ -50,6 +52,7 @@ def _wrapped(
     method: Callable[[Q, Callable[[Q], Awaitable[A]]], Awaitable[A]],
     call_next: Callable[[Q], Awaitable[A]],
     gives: type[A] | None,
+    passed: Callable[[str, Q, Q], None],
 ) -> Callable[[Q], Awaitable[A]]:
     async def call(request: Q) -> A:
         # Errors from further inside pass through: they are not this middleware's fault.
@@ -58,6 +61,7 @@ def _wrapped(
         async def next_call(changed: Q) -> A:
             if not isinstance(changed, type(request)):
                 raise TypeError(f"call_next takes a {type(request).__name__}, not {type(changed).__name__}")
+            passed(name, request, changed)
             try:
                 return await call_next(changed)
             except Exception as error:

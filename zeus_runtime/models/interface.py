@@ -142,7 +142,8 @@ class Model(Protocol):
     closed or its task is cancelled, and raises only ``ModelError`` for failures of the provider.
 
     A model may also have ``async check() -> None``. It raises a ``ModelError`` if no call could succeed (a key is
-    missing), without sending a request; ``zeus doctor`` calls it.
+    missing), without sending a request; ``zeus doctor`` calls it. The options of its
+    component may have ``notes(context: PlanContext) -> Sequence[str]``, which ``zeus plan`` shows beside the model.
     """
 
     @property

@@ -11,9 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.config.layers.user_paths import expanded
 from zeus_runtime.config.secrets.unloaded import config_places, holds_keys, unloaded_configs
 from zeus_runtime.config.sqlite_url import database_file
+from zeus_runtime.disk_paths import expanded, real_path
 from zeus_runtime.plan.executed_parts import files_of_destinations
 from zeus_runtime.registry.home import accounts_folder, bundled_home, user_home
 from zeus_runtime.skills.discovery import FILE as SKILL_FILE
@@ -65,8 +65,9 @@ def _add_configs(deciding: Deciding, document: Document) -> None:
 def _add_named(deciding: Deciding, checked: Checked) -> None:
     """The files that the config names: prompts, plugin files, keys, databases, and files of the programs it starts."""
     document = checked.document
-    for named in document.named_files():
-        if named.path[0] != "homes":
+    for named in document.named_files(replaced=True):
+        # A path with a NUL, in a value that another one replaces, names no file in any run.
+        if named.path[0] != "homes" and "\0" not in str(named.file):
             _add_code(deciding, named.file, holds_keys=named.holds_secrets)
     for part in checked.parts:
         for file in part.files:
@@ -93,9 +94,8 @@ def _add_homes(deciding: Deciding, checked: Checked) -> None:
         _add(deciding, accounts, holds_keys=True)
     work = _work(checked)
     skills = {base / each for base in work for each in PROJECT_FOLDERS}
-    homes = {
-        home / each for home in (checked.directory / ".zeus", *checked.homes, *own) for each in _HOME_FOLDERS
-    }
+    searched = (checked.directory / ".zeus", *checked.homes, *checked.document.homes, *own)
+    homes = {home / each for home in searched for each in _HOME_FOLDERS}
     bundled = bundled_home()
     for folder in sorted(skills | homes):
         if folder.parent == bundled:  # an installed folder, whose links are the distribution's
@@ -126,7 +126,7 @@ def _add_runtime(deciding: Deciding, checked: Checked) -> None:
     }
     for place in _code_of(modules):
         # A protected folder of the work could not be opened again by any rule.
-        is_work = any(each.resolve().is_relative_to(os.path.realpath(place)) for each in _work(checked))
+        is_work = any(each.resolve().is_relative_to(real_path(place)) for each in _work(checked))
         if not is_work and deciding.find(str(place)) is None:
             _add_code(deciding, place)
     if checked.trust.records is not None:
@@ -147,7 +147,7 @@ def _add_linked_code(deciding: Deciding, folder: Path, work: Sequence[Path]) -> 
     seen: set[str] = set()
     waiting = [folder] if folder.is_dir() else []
     while waiting and len(seen) < _MOST_LINKED_FOLDERS:
-        at = os.path.realpath(waiting.pop(0))
+        at = real_path(waiting.pop(0))
         if at not in seen:
             seen.add(at)
             links = [link for link in _links(Path(at)) if not _holds(link, work)]
@@ -167,7 +167,7 @@ def _add_folder(deciding: Deciding, folder: Path, work: Sequence[Path] = ()) -> 
     seen: set[str] = set()
     waiting = [folder]
     while waiting and len(seen) < _MOST_LINKED_FOLDERS:
-        at = os.path.realpath(waiting.pop(0))
+        at = real_path(waiting.pop(0))
         if at in seen:
             continue
         seen.add(at)
@@ -202,8 +202,8 @@ def _entries(folder: str, most: int) -> list[os.DirEntry[str]]:
 
 def _holds(link: Path, folders: Sequence[Path]) -> bool:
     """Whether a link leads to one of the folders, or to a folder above it."""
-    target = os.path.realpath(link)
-    return any(each.resolve().is_relative_to(target) for each in folders)
+    target = real_path(link)
+    return any(Path(real_path(each)).is_relative_to(target) for each in folders)
 
 
 def _work(checked: Checked) -> tuple[Path, ...]:
@@ -235,7 +235,7 @@ def _on_the_path(directory: Path) -> Iterator[str]:
     """The project's own folders in which this Python looks for modules."""
     for each in map(Path, sys.path):
         if each.is_absolute() and (each.is_relative_to(directory) or directory.is_relative_to(each)):
-            yield from {str(each), os.path.realpath(each)}
+            yield from {str(each), real_path(each)}
 
 
 def _code_of(modules: Iterable[str]) -> Iterator[Path]:
@@ -273,8 +273,8 @@ def _spellings(file: Path) -> list[Path]:
     plain = Path(os.path.normpath(written))
     # After a link, `..` leads elsewhere than the text of the path says. A circle of links is not an error here.
     real = [
-        os.path.realpath(plain.parent) + f"/{plain.name}",
-        os.path.realpath(plain),
-        os.path.realpath(written),
+        real_path(plain.parent) + f"/{plain.name}",
+        real_path(plain),
+        real_path(written),
     ]
     return list(dict.fromkeys([plain, *map(Path, real)]))

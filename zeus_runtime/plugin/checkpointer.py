@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from zeus_runtime.store.database import make_private as make_private
     from zeus_runtime.store.database import sqlite_file as sqlite_file
     from zeus_runtime.store.database_url import without_password as without_password
+    from zeus_runtime.store.group_commit import writer_beside as writer_beside
     from zeus_runtime.store.postgres import connection_arguments as connection_arguments
     from zeus_runtime.store.postgres import connection_may_be_gone as connection_may_be_gone
     from zeus_runtime.store.postgres import explained_postgres_error as explained_postgres_error
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from zeus_runtime.store.sqlite_errors import explained_sqlite_error as explained_sqlite_error
     from zeus_runtime.store.transactions import Transactions as Transactions
     from zeus_runtime.store.transactions import retry_while_locked as retry_while_locked
+    from zeus_runtime.store.write_ahead_log import shorten_log as shorten_log
 
 _ROOMS = {
     "Transactions": "store.transactions",
@@ -33,8 +35,10 @@ _ROOMS = {
     "make_private": "store.database",
     "retry_while_locked": "store.transactions",
     "secure_rows": "store.row_security",
+    "shorten_log": "store.write_ahead_log",
     "sqlite_file": "store.database",
     "without_password": "store.database_url",
+    "writer_beside": "store.group_commit",
 }
 
 __all__ = [*sorted(_ROOMS)]

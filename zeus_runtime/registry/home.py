@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from zeus_runtime.config.layers.plugin_home import plugin_named
-from zeus_runtime.config.layers.user_paths import expanded
+from zeus_runtime.disk_paths import expanded
 from zeus_runtime.errors import MissingError, UsageError
 
 Position: TypeAlias = Callable[[tuple[str | int, ...]], object]

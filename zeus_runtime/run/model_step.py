@@ -27,6 +27,7 @@ from zeus_runtime.models.masking import masked_schemas
 from zeus_runtime.prompt import Section, SourcedText, assemble
 from zeus_runtime.run.context_planner import ContextPlanner, PlannedContext
 from zeus_runtime.run.cost_limit import Projection, cached_before, projection
+from zeus_runtime.run.request_changes import RequestChanges
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.transcript import Transcript
 from zeus_runtime.tools.gate import calling
@@ -105,7 +106,10 @@ class ModelStep:
             anchor=_anchor(transcript.last_step, resources.model.name),
             learned_limit_tokens=_learned_limit(transcript.last_step, resources),
         )
-        self._call = chain(resources.middlewares, "wrap_model_call", self._stream, ModelResponse)
+        self._changes: RequestChanges | None = None
+        self._call = chain(
+            resources.middlewares, "wrap_model_call", self._stream, ModelResponse, self._note_change
+        )
 
     async def ask(self, cursor: int, run_id: str, steps: int) -> Answered:
         """The model's answer to the messages up to ``cursor``; a request that does not fit is planned again.
@@ -122,6 +126,7 @@ class ModelStep:
             request = await self._request(cursor, steps, forced=retries > 0)
             decisions += request.planned.decisions
             self._projected = self._projection(request.planned)
+            self._changes = RequestChanges(request.sent, self._resources.counter)
             started = time.monotonic()
             try:
                 # No policy could remove anything: the same request would fail in the same way.
@@ -145,7 +150,7 @@ class ModelStep:
 
     async def compact(self, cursor: int, steps: int) -> PlannedContext:
         """Let every policy remove what it can, as after an overflow, and write an entry of the ledger."""
-        started = time.monotonic()
+        started, self._changes = time.monotonic(), None
         request = await self._request(cursor, steps, forced=True)
         step = self._step(cursor, self._turn.run_id, request, request.planned.decisions, started)
         await self._transcript.append_step(step.override(cause="compact"), request.fixed.texts)
@@ -179,6 +184,8 @@ class ModelStep:
             estimate_tokens=planned.estimate_tokens,
             expected_tokens=planned.budget.used_tokens,
             decisions=decisions,
+            changes=() if self._changes is None else self._changes.noted,
+            sent="" if self._changes is None else self._changes.digest,
             policy_tokens=policies.prompt_tokens + policies.completion_tokens,
             policy_cost_usd=policies.cost_usd,
             duration_ms=round(1000 * (time.monotonic() - started), 1),
@@ -198,6 +205,10 @@ class ModelStep:
             cost_estimated=self._is_estimated and self._cost_usd is not None,
             finish_reason=response.finish_reason,
         )
+
+    def _note_change(self, middleware: str, given: ModelRequest, changed: ModelRequest) -> None:
+        if self._changes is not None:
+            self._changes.note(middleware, given, changed)
 
     def _projection(self, planned: PlannedContext) -> Projection:
         """The possible cost of the call; tokens that the last request left in the cache cost the cache price."""

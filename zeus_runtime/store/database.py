@@ -20,8 +20,10 @@ from zeus_runtime.config.sqlite_url import URLS, database_file
 from zeus_runtime.errors import MissingError, RunError, UsageError, ZeusError
 from zeus_runtime.store.compiled_statements import sqlite_driver
 from zeus_runtime.store.database_url import without_password
+from zeus_runtime.store.group_commit import GroupCommit, join, leave
 from zeus_runtime.store.session_lock import claim
-from zeus_runtime.store.transactions import Transactions, retry_while_locked
+from zeus_runtime.store.transactions import BUSY_TIMEOUT_SECONDS, Transactions, retry_while_locked
+from zeus_runtime.store.write_ahead_log import compact, move_log, shorten_log
 from zeus_runtime.tools.own_folders import own_path
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ class Database:
         self._held: dict[str, int | None] = {}
         self._server: Server | None = None
         self._opened: tuple[int, int] | None = None
+        self._group: GroupCommit[Connection] | None = None
         self.file: Final = self._private_file(url, directory, make_file if is_scratch else make_private)
         if _backend(url) == "postgresql":
             from zeus_runtime.store.postgres import Server
@@ -79,6 +82,8 @@ class Database:
             self._transactions = Transactions(
                 lambda _timeout_seconds: server.connect(), server.transact, Connection.close, inline=False
             )
+            self._key = url
+            self._make_group = lambda: _group_on_server(Server(url, self.name))
             return
         # Not a text, which would be parsed a second time and could name another file than the one that was checked.
         target = URL.create("sqlite", database=None if self.file is None else str(self.file))
@@ -102,7 +107,17 @@ class Database:
             return _transact(connection, checked)
 
         self._transactions = Transactions(
-            connect, transact, Connection.close, inline=True, shared=self.file is None
+            connect,
+            transact,
+            Connection.close,
+            inline=True,
+            shared=self.file is None,
+            log=None if self.file is None else self.file.with_name(f"{self.file.name}-wal"),
+            shorten=shorten_log,
+        )
+        self._key = str(self.file)
+        self._make_group = lambda: GroupCommit(
+            lambda: connect(BUSY_TIMEOUT_SECONDS), transact, Connection.close, self._transactions.keep_short
         )
 
     @property
@@ -136,9 +151,13 @@ class Database:
                 remedy="Wait for it, stop it there, or use another session.",
             )
         self._held[session] = None
+        if self._group is None and not self.is_own:
+            self._group = join(self._key, self._make_group)
+        end = self._group.begin() if self._group else lambda: None
 
         def give_back() -> None:
             self._held.pop(session, None)
+            end()
             given_back()
 
         return give_back
@@ -212,6 +231,19 @@ class Database:
         except DBAPIError as error:
             raise self._explained(error) from error
 
+    async def append(self, work: Callable[[Connection], T]) -> T:
+        """Like ``write``; where many sessions are live, their work is committed together.
+
+        Args:
+            work: may run twice; of all that it does, only what is committed counts.
+        """
+        if self._group is None or not self._group.is_crowded:
+            return await self.write(work)
+        try:
+            return await self._group.commit(work)
+        except DBAPIError as error:
+            raise self._explained(error) from error
+
     async def compute(self, work: Callable[[Connection], T]) -> T:
         """Like ``write``, for work that also uses data of one thread only: it never runs beside other work."""
         try:
@@ -225,7 +257,7 @@ class Database:
         A full disk is only logged: committed data is safe, and is read from the write-ahead log.
         """
         if self.file is not None:
-            await self.outside(_move_log)
+            await self.outside(move_log)
 
     async def compact(self) -> None:
         """Return freed space to the file system (SQLite only).
@@ -233,7 +265,7 @@ class Database:
         A full disk is only logged, as in ``checkpoint``: deleted data is deleted.
         """
         if self.file is not None:
-            await self.outside(_compact)
+            await self.outside(compact)
 
     async def outside(self, work: Callable[[Connection], None]) -> None:
         """Run ``work`` on the worker thread outside any transaction.
@@ -250,6 +282,9 @@ class Database:
 
     async def close(self) -> None:
         """Close all connections."""
+        if self._group is not None:
+            self._group = None
+            await asyncio.to_thread(leave, self._key)
         await self._transactions.close()
 
     def _check_file(self) -> None:
@@ -332,6 +367,10 @@ def _backend(url: str) -> str:
     return "sqlite" if name.partition("+")[0] == "sqlite" else name
 
 
+def _group_on_server(server: Server) -> GroupCommit[Connection]:
+    return GroupCommit(server.connect, server.transact, Connection.close, lambda _connection: None)
+
+
 def _transact(connection: Connection, work: Callable[[Connection], T]) -> T:
     """Run ``work``; errors from SQLite's driver, which some statements use directly, become SQLAlchemy's."""
     try:
@@ -370,31 +409,3 @@ def _prepare_sqlite(connection: sqlite3.Connection, tries: int) -> None:
         connection.execute("PRAGMA foreign_keys=ON")
 
     retry_while_locked(prepare, tries=tries)
-
-
-def _move_log(connection: Connection) -> None:
-    _execute_if_room(connection, "PRAGMA wal_checkpoint(PASSIVE)")
-
-
-def _compact(connection: Connection) -> None:
-    _execute_if_room(connection, "PRAGMA incremental_vacuum")
-    _execute_if_room(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
-
-
-def _execute_if_room(connection: Connection, statement: str) -> None:
-    try:
-        _execute(connection, statement)
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorname != "SQLITE_FULL":
-            raise
-        _log.warning(
-            "the database keeps its write-ahead log, with what was deleted, until there is room: there is no room left"
-            " on its disk"
-        )
-
-
-def _execute(connection: Connection, statement: str) -> None:
-    raw = connection.connection.dbapi_connection
-    assert raw is not None
-    # `executescript` steps a statement to its end; `execute` steps one without columns once, which frees one page.
-    raw.executescript(statement)

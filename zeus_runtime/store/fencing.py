@@ -125,7 +125,7 @@ async def appending(
     epoch = database.epoch(thread.session)
     fence = None if epoch is None else Fence(thread.session, epoch)
     try:
-        await database.write(lambda connection: work(connection, fence))
+        await database.append(lambda connection: work(connection, fence))
     except IntegrityError as error:
         raise LogConflictError(f"{what} of {thread.session} was written by another process") from error
     except _Taken:

@@ -16,7 +16,8 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 C = TypeVar("C")
 T = TypeVar("T")
@@ -30,6 +31,9 @@ class Transact(Protocol[C]):
 
 BUSY_TIMEOUT_SECONDS = 30.0
 """How long the worker waits for another process's transaction."""
+LOG_BYTES: Final = 8 << 20
+"""The length from which the write-ahead log is moved into the database. Writes go on meanwhile."""
+_WRITES_BETWEEN_LOOKS: Final = 16
 
 
 class Transactions(Generic[C]):
@@ -41,6 +45,8 @@ class Transactions(Generic[C]):
         close: closes a connection.
         inline: whether small writes may be tried on the event loop (SQLite).
         shared: whether both must be one connection (a database in memory).
+        log: SQLite's write-ahead log, kept short by ``shorten``; None without one.
+        shorten: moves the log into the database, on the worker's connection.
     """
 
     def __init__(
@@ -51,6 +57,8 @@ class Transactions(Generic[C]):
         *,
         inline: bool,
         shared: bool = False,
+        log: Path | None = None,
+        shorten: Callable[[C], None] | None = None,
     ) -> None:
         self._connect = connect
         self._transact = transact
@@ -61,6 +69,16 @@ class Transactions(Generic[C]):
         self._waiting: C | None = None
         self._inline: C | None = None
         self._handed: set[Future[Any]] = set()
+        self._log = log
+        self._shorten = shorten
+        self._writes = 0
+        self._most_log_bytes = LOG_BYTES
+        self._shortening: Future[None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the worker has opened its connection."""
+        return self._waiting is not None
 
     async def run(self, work: Callable[[C], T]) -> T:
         """Run ``work`` in one transaction on the worker thread."""
@@ -70,13 +88,16 @@ class Transactions(Generic[C]):
 
     async def write(self, work: Callable[[C], T]) -> T:
         """Run a small ``work`` in one transaction: at once if the database is not locked, else on the worker thread."""
-        if self._can_inline and self._waiting is not None:
-            try:
-                return self._at_once(work)
-            except Exception as error:
-                if not is_locked(error):
-                    raise
-        return await self.run(work)
+        if not self._can_inline or self._waiting is None:
+            return await self.run(work)
+        try:
+            result = self._at_once(work)
+        except Exception as error:
+            if not is_locked(error):
+                raise
+            result = await self.run(work)
+        self._keep_log_short()
+        return result
 
     async def compute(self, work: Callable[[C], T]) -> T:
         """Run a ``work`` of a few milliseconds that must not run beside other work.
@@ -111,6 +132,38 @@ class Transactions(Generic[C]):
         # The worker itself reports the end: the caller that waits for it may be cancelled before.
         handed.add_done_callback(self._handed.discard)
         return await asyncio.wrap_future(handed)
+
+    def _keep_log_short(self) -> None:
+        """Let the worker shorten a log that has grown; at a run's end alone it would be as long as all the writes."""
+        if self._shortening is None and self._is_log_long():
+            self._shortening = self._worker.submit(self._shortened)
+
+    def _shortened(self) -> None:
+        try:
+            self._shorten_now(self._worker_connection())
+        finally:
+            self._shortening = None
+
+    def keep_short(self, connection: C) -> None:
+        """Shorten a log that has grown, here and now."""
+        if self._is_log_long():
+            self._shorten_now(connection)
+
+    def _shorten_now(self, connection: C) -> None:
+        assert self._shorten is not None, "a log has a function that shortens it"
+        self._shorten(connection)
+        # While another process reads, the log stays; trying at every look would stop the writers each time.
+        self._most_log_bytes = self._log_bytes() + LOG_BYTES
+
+    def _is_log_long(self) -> bool:
+        self._writes += 1
+        return not self._writes % _WRITES_BETWEEN_LOOKS and self._log_bytes() > self._most_log_bytes
+
+    def _log_bytes(self) -> int:
+        try:
+            return 0 if self._log is None else self._log.stat().st_size
+        except OSError:
+            return 0
 
     def _at_once(self, work: Callable[[C], T]) -> T:
         return self._transact(self._inline_connection(), work)

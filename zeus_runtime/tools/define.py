@@ -69,7 +69,8 @@ def tool(
         replayable_result: the same call fetches the same result again.
         timeout_seconds: how long one call may take; a sync function's thread cannot be stopped, only left behind.
         preview: sync or async, with the function's parameters except ``run``; returns the change that a call would
-            make. A parameter named ``secrets`` receives the known secrets, which the model sees masked.
+            make, with the texts as they are: Zeus masks them. A parameter named ``secrets`` receives the known secrets,
+            which the model sees masked, to compute what the call would write.
 
     Raises:
         TypeError: the signature or one of these arguments cannot make a tool.

@@ -38,18 +38,18 @@ class CallingTool(NamedTuple):
     Args:
         tool: its tool's name; None for files that the user names or middlewares read.
         approved: whether a person approved it.
-        files: the only files, folded, that an approval lets it change; they are read without a question too. None: all.
+        files: the only files, folded, that an approval covers: those that its question showed. None: all.
     """
 
     tool: str | None
     approved: bool = False
     files: frozenset[Parts] | None = None
 
-    def covers(self, kind: Kind, names: Iterable[Parts]) -> bool:
+    def covers(self, names: Iterable[Parts]) -> bool:
         """Whether an approval covers an access to the file with these names."""
-        if self.approved and (kind == "read" or self.files is None):
-            return True
-        return self.files is not None and any(_folded(each) in self.files for each in names)
+        if self.files is None:
+            return self.approved
+        return any(_folded(each) in self.files for each in names)
 
 
 _UNKNOWN: Final = CallingTool(ANY_TOOL)
@@ -248,15 +248,15 @@ class Gate:
         if ruling is None:
             return
         if ruling.action == "deny":
-            raise WorkspaceError(refusal_text(parts, ruling), remedy=ruling.remedy)
+            raise WorkspaceError(refusal_text(asked or parts, ruling), remedy=ruling.remedy)
         call = _CALL.get()
-        if looks or call.covers(kind, (parts, asked) if asked else (parts,)):
+        if looks or call.covers((parts, asked) if asked else (parts,)):
             return
         if call.tool in (None, ANY_TOOL):
             raise WorkspaceError(
                 refusal_text(parts, ruling), remedy="Only a tool call can ask for an approval."
             )
-        raise AccessAsked(printable(join(parts)), ruling, parts)
+        raise AccessAsked(join(parts), ruling, parts)
 
     def lifts(self) -> Sequence[AccessRule]:
         """The rules that lift the protection of a file."""
@@ -285,6 +285,11 @@ class Gate:
             if not any(is_floor_name(part) for part in name.parts)
         }
         return [*FLOOR_NAMES, *sorted(found)]
+
+    def needs_question(self, parts: Parts, host: str) -> bool:
+        """Whether the running tool may read a file only after a question that it has not been asked."""
+        ruling = self.ruling(parts, host, "read", foreign=True)
+        return ruling is not None and ruling.action == "ask" and not _CALL.get().covers((parts,))
 
     def mount_refusal(self, folder: str) -> str | None:
         """Return why programs may not see a whole folder; None if they may.

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from zeus_runtime.disk_paths import real_path
 from zeus_runtime.tools.access import Name
 from zeus_runtime.tools.paths import split
 
@@ -78,7 +79,7 @@ class Mounts:
         except OSError:
             key = (text, 0, 0)
         if key not in self._real:
-            self._real[key] = os.path.realpath(text)
+            self._real[key] = real_path(text)
         return self._real[key]
 
 
@@ -110,7 +111,7 @@ def spellings(path: str) -> list[str]:
         except OSError:  # not a link, or not there
             at = here
             continue
-        real = os.path.realpath(here)
+        real = real_path(here)
         links.update(dict.fromkeys((each, real) for each in _spelled(here, links)))
         if len(links) > _MOST_SPELLINGS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)

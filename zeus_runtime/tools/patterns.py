@@ -76,7 +76,16 @@ def folded_glob(pattern: str, *, or_literal: bool = True) -> PathTest:
     patterns = [*expand_braces(pattern), *(_with_literal_braces(pattern) if or_literal else ())]
     test = _compiled(patterns, partial(_part, or_literal=or_literal))
     same = _compiled(patterns, partial(folded_part, or_literal=or_literal))
-    return lambda parts: test(parts) or same([folded(part) for part in parts])
+
+    def fits(parts: Sequence[str]) -> bool:
+        if test(parts) or same([folded(part) for part in parts]):
+            return True
+        # `key.*` also names `KEY.`, whose folded form has no dot at its end.
+        return any(part.endswith(tuple(ENDING)) for part in parts) and same(
+            [folded_piece(part) for part in parts]
+        )
+
+    return fits
 
 
 def folded_part(pattern: str, *, or_literal: bool = False) -> PartTest:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
+from zeus_runtime.disk_paths import real_path
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.paths import WorkspaceError, join
@@ -124,7 +125,7 @@ class Walk:
         self.todo.extend(reversed(target.parts))
 
     def _inside(self, target: Path) -> Path:
-        for root in (self.host, Path(os.path.realpath(self.host))):
+        for root in (self.host, Path(real_path(self.host))):
             if target.is_relative_to(root):
                 return target.relative_to(root)
         raise self._escape()

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
+from zeus_runtime.disk_paths import real_path
 from zeus_runtime.errors import MissingError
 from zeus_runtime.escaping import printable
 from zeus_runtime.tools import atomic
@@ -113,6 +114,12 @@ class WorkspaceFiles:
         why = self._second_name(named, status)
         return None if why is None else f"it {why}"
 
+    def needs_question(self, host: Path) -> bool:
+        """Return whether the running tool may read a file of this real path only after a question about it."""
+        if self.gate is None:
+            return False
+        return any(self.gate.needs_question(parts, at) for at, parts, _ in self._named(host))
+
     def lasting(self, host: Path) -> Path:
         """Return the path by which a file or folder can be judged later: its real path, or a link of the workspace.
 
@@ -149,7 +156,7 @@ class WorkspaceFiles:
 
         Programs read it without a check of the access policy.
         """
-        return None if self.gate is None else self.gate.mount_refusal(os.path.realpath(host))
+        return None if self.gate is None else self.gate.mount_refusal(real_path(host))
 
     def unseen(self) -> Sequence[Path]:
         """Return the real folders and files that a sandbox must hide from programs: the workspace's, and keys."""
@@ -162,7 +169,7 @@ class WorkspaceFiles:
         Args:
             named: the path that led to it, whose links are names too; None: ``host``.
         """
-        real = os.path.realpath(host)
+        real = real_path(host)
         names = self._named(named or host)
         if self.gate is not None:
             for at, asked, _ in names:
@@ -188,7 +195,7 @@ class WorkspaceFiles:
         try:
             for name in dict.fromkeys((self.normalize(path), self.real(path))):
                 parts = split(name)
-                ruling = self.gate.ruling(parts, os.path.realpath(self._mounts.host_of(parts)), "write")
+                ruling = self.gate.ruling(parts, real_path(self._mounts.host_of(parts)), "write")
                 if ruling is not None and ruling.action == "deny":
                     return refusal_text(parts, ruling)
         except WorkspaceError:
@@ -239,8 +246,8 @@ class WorkspaceFiles:
         """Return the prefix of a path's mount, its folder, and the path's target; the last two with links resolved."""
         parts = self._parts(path)
         prefix, host = self._mounts.of(parts)
-        base = os.path.realpath(host)
-        found = os.path.realpath(host.joinpath(*parts[len(prefix) :]))
+        base = real_path(host)
+        found = real_path(host.joinpath(*parts[len(prefix) :]))
         if os.path.commonpath([base, found]) != base:
             raise WorkspaceError(f"{printable(path)} leads out of the workspace.")
         return prefix, base, found

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Final
 from unicodedata import normalize
 from urllib.parse import unquote
 
+from zeus_runtime.disk_paths import real_path
+
 if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Project
 
@@ -133,7 +135,7 @@ def files_below(folder: Path, most: int = MOST_ENTRIES) -> Iterator[Path]:
     """
     seen: set[str] = set()
     for place, folders, names in os.walk(folder, followlinks=True, onerror=_raise):
-        real = os.path.realpath(place)
+        real = real_path(place)
         if real in seen:
             folders.clear()
             continue
@@ -307,7 +309,7 @@ class _NameSearch:
         """The paths that an entry of ``data`` may mean."""
         for base in self._bases if "\0" not in entry else ():
             place = _place(base, entry)
-            yield from (Path(place), Path(os.path.realpath(place)))
+            yield from (Path(place), Path(real_path(place)))
 
     def read(self, named: Named, free: set[Path]) -> Named:
         """The same name with the content that the digest holds for it.
@@ -316,7 +318,7 @@ class _NameSearch:
             free: files that may change.
         """
         try:
-            resolved = named.path.resolve()
+            resolved = Path(real_path(named.path))
             if not self._project.has(resolved):
                 return replace(named, content=f"a link to {resolved}")
             if not resolved.is_dir():
@@ -377,7 +379,7 @@ class _NameSearch:
         return self._modes[place]
 
     def _is_ours(self, path: Path) -> bool:
-        return self._project.has(Path(os.path.normpath(path))) or self._project.has(path.resolve())
+        return self._project.has(Path(os.path.normpath(path))) or self._project.has(Path(real_path(path)))
 
     def _leads_to_it(self, place: str) -> bool:
         path = Path(place)
@@ -403,7 +405,7 @@ def _place(base: str, name: str) -> str:
     place = Path(base, name)
     if ".." not in place.parts:
         return os.path.normpath(place)
-    return os.path.realpath(place) if place.name == ".." else str(place.parent.resolve() / place.name)
+    return real_path(place) if place.name == ".." else str(Path(real_path(place.parent)) / place.name)
 
 
 def _begun_at(path: str) -> Iterator[str]:

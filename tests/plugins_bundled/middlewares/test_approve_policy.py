@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
@@ -163,6 +165,22 @@ def test_a_link_of_the_host_that_leads_out_of_the_workspace_is_denied_where_it_l
 ) -> None:
     rules = {"deny": [{"write_file": {"path": "/etc/**"}}], "mode": "run_everything"}
     assert verdict(workspace, {"path": f"{workspace.root}/src/out/etc/passwd"}, **rules) == "deny"
+
+
+def test_a_link_of_the_host_that_this_user_may_not_read_is_no_failure(
+    workspace: WorkspaceFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_link = os.readlink
+
+    def readlink(path: str, **options: Any) -> str:
+        if Path(path).name == "out":  # as Linux does for the link /proc/1/cwd
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return read_link(path, **options)
+
+    monkeypatch.setattr(os, "readlink", readlink)
+    rules = {"deny": [{"write_file": {"path": "secret/**"}}], "mode": "run_everything"}
+    assert verdict(workspace, {"path": f"{workspace.root}/src/out/etc/passwd"}, **rules) == "allow"
+    assert verdict(workspace, {"path": f"{workspace.root}/src/link/a"}, **rules) == "deny"
 
 
 @pytest.mark.parametrize("path", ["secret/a", "src/../secret/a", "src/link/a", "/src/out/x", "C:\\secret"])

@@ -18,12 +18,13 @@ from tests.support.agents import call, calling
 from tests.support.provider import Reply
 from tests.support.window import Served, windowed
 from zeus_runtime.context.tokens import counter_for
+from zeus_runtime.models.profiles import lookup
 from zeus_runtime.plugin import PlanContext, RunContext, Secret
 from zeus_runtime.plugin.model import CachePoints, ModelProfile, ModelRequest, ModelResponse, ToolSchema
 
 pytestmark = pytest.mark.xdist_group("litellm")
 
-CLAUDE = ModelProfile("anthropic/claude-sonnet-4-5", provider="anthropic")
+CLAUDE = lookup("anthropic/claude-sonnet-4-5")
 GPT = ModelProfile("openai/gpt-5.2", provider="openai", tokenizer="o200k_base")
 TOOLS = tuple(
     ToolSchema(f"tool_{n}", f"Does {n} things. " * 40, {"type": "object", "properties": {}}) for n in range(8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,20 @@ from zeus_runtime.events import Event
 pytestmark = pytest.mark.xdist_group("litellm")
 
 MODELS = {"openai": "openai/gpt-4o", "anthropic": "anthropic/claude-sonnet-4-5"}
+
+
+@pytest.fixture(autouse=True, scope="module", params=["auto", "litellm"])
+def wire(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run each test on both wires."""
+    Chosen.wire = request.param
+    yield request.param
+    Chosen.wire = "auto"
+
+
+class Chosen:
+    wire = "auto"
+
+
 GOAL = "Count the stars of every sky."
 POLICIES = "eviction: {max_tokens: 2000}, truncation, summarization, caching"
 
@@ -47,7 +61,8 @@ def write(folder: Path, provider: Provider, *, kind: str, limit: int, policies: 
     path = folder / "zeus.yaml"
     path.write_text(
         "version: 1\nname: test\n"
-        f"model: {{litellm: {{model: {MODELS[kind]}, api_base: '{getattr(provider, kind)}', api_key: sk-test}}}}\n"
+        f"model: {{litellm: {{model: {MODELS[kind]}, api_base: '{getattr(provider, kind)}', api_key: sk-test,"
+        f" wire: {Chosen.wire}}}}}\n"
         f"tools: [probe]\nplugins: {{files: [probe.py]}}\nmiddlewares: [{policies}]\n"
         f"profiles: {{models: {{{MODELS[kind]}: {{max_input_tokens: {limit}}}}}}}\n"
     )

@@ -15,6 +15,7 @@ from zeus_plugins.middlewares.summarization.cut import cut
 from zeus_plugins.middlewares.summarization.extract import extract
 from zeus_plugins.middlewares.summarization.middleware import Summarization
 from zeus_plugins.middlewares.summarization.options import Options
+from zeus_plugins.middlewares.summarization.price import Prices, SentAgain
 from zeus_plugins.middlewares.summarization.transcript import chunks, end, head
 from zeus_plugins.middlewares.summarization.wording import request_in, summary_in
 
@@ -554,6 +555,96 @@ async def test_it_fires_at_max_trigger_tokens_of_messages_however_large_the_wind
     if edit is not None:
         assert f"{most:,} tokens of messages" in edit.reason
         assert view.applied(edit).tokens < most
+
+
+BOUGHT = replace(
+    PRICED,
+    input_cost_per_token=1.25e-6,
+    cache_read_cost_per_token=0.125e-6,
+    output_cost_per_token=10e-6,
+)
+"""GPT-5's prices."""
+
+
+async def first_summary(
+    steps: int,
+    *,
+    resumes: bool = False,
+    pins: Sequence[int] = (),
+    profile: ModelProfile = BOUGHT,
+    **options: Any,
+) -> tuple[int, Summarize] | None:
+    """The first summary of a session and its step, asked for at every step."""
+    said = history(steps)
+    middleware = policy(profile=profile, **options)
+    for step in range(1, steps + 1):
+        view = view_of(said[: 2 * step + 1], pins=[seq for seq in pins if seq <= 2 * step + 1])
+        middleware = policy(profile=profile, **options) if resumes else middleware
+        edit = await proposed(middleware, view, budget_of(view, limit=1_000_000))
+        if edit is not None:
+            return step, edit
+    return None
+
+
+async def test_by_price_a_summary_is_made_when_sending_again_has_cost_twice_as_much() -> None:
+    found = await first_summary(120, by_price=True, keep=Size(tokens=1_000))
+    assert found is not None
+    step, edit = found
+    # A step adds 211 tokens. After the first ten, which stay, n steps have cost 0.125e-6 * 211 * n**2 / 2. A summary
+    # is 1,000 tokens at 10e-6, 2,000 sent anew at 1.125e-6 more, 11,500 read at 0.125e-6: $0.0137. Twice that: n = 46.
+    assert step in (55, 56, 57)
+    assert "sending the older messages again has cost $0.02" in edit.reason
+    assert "a summary costs about $0.01" in edit.reason
+    assert await first_summary(120, keep=Size(tokens=1_000)) is None
+
+
+async def test_the_dearer_a_summary_the_later_it_is_made() -> None:
+    places = []
+    for output in (1e-6, 10e-6, 30e-6):
+        found = await first_summary(
+            150, by_price=True, keep=Size(tokens=1_000), profile=replace(BOUGHT, output_cost_per_token=output)
+        )
+        assert found is not None
+        places.append(found[0])
+    assert places == sorted(set(places))
+
+
+async def test_a_resumed_run_adds_up_what_was_sent_before() -> None:
+    through = await first_summary(120, by_price=True, keep=Size(tokens=1_000))
+    resumed = await first_summary(120, by_price=True, keep=Size(tokens=1_000), resumes=True)
+    assert through is not None
+    assert resumed is not None
+    assert abs(through[0] - resumed[0]) <= 1
+
+
+async def test_a_step_that_is_asked_about_twice_counts_once() -> None:
+    sent = SentAgain(Prices(1.0, 2.0, 3.0), stays_tokens=10, summary_tokens=5)
+    view = view_of(history(3))
+    sent.note(view)
+    once = sent.cost_usd
+    sent.note(view)
+    assert sent.cost_usd == once
+    assert sent.summary_usd(100) == 100 + 15 + 10
+
+
+async def test_pinned_messages_are_not_paid_for_by_a_summary() -> None:
+    assert await first_summary(120, by_price=True, keep=Size(tokens=1_000), pins=range(1, 200)) is None
+
+
+@pytest.mark.parametrize("lacks", ["input_cost_per_token", "output_cost_per_token"])
+async def test_without_prices_the_price_decides_nothing(lacks: str) -> None:
+    profile = replace(BOUGHT, **{lacks: None})
+    assert await first_summary(120, by_price=True, keep=Size(tokens=1_000), profile=profile) is None
+
+
+async def test_after_a_summary_the_cost_begins_anew() -> None:
+    sent = SentAgain(Prices(1.0, 2.0, 3.0), stays_tokens=10, summary_tokens=5)
+    whole = view_of(history(6))
+    sent.note(whole)
+    before = sent.cost_usd
+    edit = Summarize(policy="summarization", reason="r", seq=9, content="short", handle="/h.md")
+    sent.note(whole.applied(edit))
+    assert sent.cost_usd < before / 2
 
 
 async def test_a_large_prompt_does_not_count_for_max_trigger_tokens() -> None:

@@ -17,6 +17,7 @@ from zeus_plugins.models.replay import model as replay_model
 from zeus_plugins.models.replay.options import Options as ReplayOptions
 
 from tests.support.provider import Call, Provider, Reply
+from zeus_runtime.models.profiles import lookup
 from zeus_runtime.plugin import PlanContext, Redactor, Secret
 from zeus_runtime.plugin.model import Model, ModelProfile, Recorder
 from zeus_runtime.testing import ModelConformance, ScriptedModel
@@ -26,7 +27,7 @@ def context(**values: Any) -> PlanContext:
     return cast(
         PlanContext,
         SimpleNamespace(
-            profile_of=lambda name: ModelProfile("m"),
+            profile_of=lookup,
             environ={},
             process_environ={},
             profile=ModelProfile("m"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Mapping, Set
 from typing import Any
 
 import pytest
-from zeus_plugins.models.litellm.credentials import credentials
+from zeus_plugins.models.litellm.credentials import credentials, litellms_provider
 from zeus_plugins.models.litellm.library import library
 from zeus_plugins.models.litellm.options import Options
 
@@ -29,9 +31,13 @@ async def litellm(monkeypatch: pytest.MonkeyPatch) -> Any:
 AZURE = {"AZURE_API_BASE": "https://x.openai.azure.com", "AZURE_API_VERSION": "2026-01-01"}
 
 
+def found_for(options: Options, environ: Mapping[str, str], dotenv: Set[str] = frozenset()) -> dict[str, Any]:
+    return credentials(litellms_provider(sys.modules["litellm"], options), options, environ, dotenv)
+
+
 async def test_all_that_azure_needs_is_named_at_once(litellm: Any) -> None:
     with pytest.raises(ModelError) as raised:
-        credentials(litellm, Options("azure/gpt-4o"), {})
+        found_for(Options("azure/gpt-4o"), {})
     assert (raised.value.kind, raised.value.exit_code) == ("auth", 4)
     for name in ("AZURE_API_KEY", "AZURE_API_BASE", "AZURE_API_VERSION"):
         assert name in raised.value.message
@@ -42,7 +48,7 @@ async def test_all_that_azure_needs_is_named_at_once(litellm: Any) -> None:
 async def test_with_a_key_only_what_is_still_missing_is_named(litellm: Any) -> None:
     options = Options("azure/gpt-4o", api_key=Secret("k"), api_base="https://x.openai.azure.com")
     with pytest.raises(ModelError) as raised:
-        credentials(litellm, options, {})
+        found_for(options, {})
     assert raised.value.message.endswith("needs variables that are not set: AZURE_API_VERSION")
     assert "key" not in raised.value.message
 
@@ -59,13 +65,13 @@ async def test_with_a_key_only_what_is_still_missing_is_named(litellm: Any) -> N
     ],
 )
 async def test_whatever_says_it_is_enough(litellm: Any, options: Options, environ: dict[str, str]) -> None:
-    found = credentials(litellm, options, environ)
+    found = found_for(options, environ)
     assert found.get("api_base") or options.api_base
 
 
 async def test_azure_with_all_but_the_key_still_needs_it(litellm: Any) -> None:
     with pytest.raises(ModelError, match="AZURE_API_KEY is not set"):
-        credentials(litellm, Options("azure/gpt-4o"), AZURE)
+        found_for(Options("azure/gpt-4o"), AZURE)
 
 
 @pytest.mark.parametrize(
@@ -76,13 +82,11 @@ async def test_a_model_without_a_provider_is_refused_before_anything_is_sent(
     litellm: Any, name: str, better: str
 ) -> None:
     with pytest.raises(ModelError) as raised:
-        credentials(litellm, Options(name), {"OPENAI_API_KEY": "k"})
+        found_for(Options(name), {"OPENAI_API_KEY": "k"})
     assert raised.value.kind == "bad_request"
     assert raised.value.remedy is not None
     assert better in raised.value.remedy
-    assert credentials(
-        litellm, Options(name, api_key=Secret("k"), extra={"custom_llm_provider": "openai"}), {}
-    )
+    assert found_for(Options(name, api_key=Secret("k"), extra={"custom_llm_provider": "openai"}), {})
 
 
 @pytest.mark.parametrize(
@@ -97,7 +101,7 @@ async def test_a_package_that_a_provider_needs_is_named_with_its_extra(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingError, match=f"needs the package {package}") as raised:
-        credentials(litellm, Options(model), {})
+        found_for(Options(model), {})
     assert raised.value.exit_code == 4
     assert raised.value.remedy == f"pip install 'zeus-runtime[{extra}]'"
 
@@ -116,10 +120,11 @@ async def test_a_projects_env_file_does_not_say_which_machine_gets_the_key(
     environ = {name: value, "OPENAI_API_KEY": "k", "VERTEXAI_PROJECT": "p"}
     from zeus_plugins.models.litellm.credentials import _from_dotenv
 
+    provider = litellms_provider(litellm, Options(model))
     with pytest.raises(ModelError, match=name) as raised:
-        _from_dotenv(litellm, Options(model), environ, {name})
+        _from_dotenv(provider, Options(model), environ, {name})
     assert f"Write model.litellm.{argument}: ${{{name}}} in the YAML" in str(raised.value.remedy)
-    assert _from_dotenv(litellm, Options(model), environ, set())
+    assert _from_dotenv(provider, Options(model), environ, set())
     if argument == "api_base":
         said = Options(model, api_base="http://localhost:1")
-        assert credentials(litellm, said, environ, {name})["api_base"] == "http://localhost:1"
+        assert found_for(said, environ, {name})["api_base"] == "http://localhost:1"

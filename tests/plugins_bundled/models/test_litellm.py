@@ -6,10 +6,11 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -19,6 +20,7 @@ from zeus_plugins.models.litellm.options import Options
 from tests.support.hand_time import moved_by_hand
 from tests.support.provider import Call, Provider, Reply
 from zeus_runtime import OptionsError
+from zeus_runtime.models.profiles import lookup
 from zeus_runtime.plugin import PlanContext, Secret
 from zeus_runtime.plugin.model import (
     ModelError,
@@ -36,12 +38,29 @@ from zeus_runtime.plugin.model import (
 # One worker imports litellm, and once: it takes seconds.
 pytestmark = pytest.mark.xdist_group("litellm")
 
+
+class Chosen:
+    wire: Literal["auto", "litellm"] = "auto"
+
+
+@pytest.fixture(autouse=True, scope="module", params=["auto", "litellm"])
+def wire(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run each test on both wires: a user can count on the same outcome."""
+    Chosen.wire = request.param
+    yield request.param
+    Chosen.wire = "auto"
+
+
 PROVIDERS = ["openai", "anthropic"]
 NAMES = {"openai": "openai/gpt-4o", "anthropic": "anthropic/claude-sonnet-4-5"}
 LS = ToolSchema("ls", "Lists a folder.", {"type": "object", "properties": {"path": {"type": "string"}}})
-PRICED = ModelProfile(
-    "m", input_cost_per_token=1.0, output_cost_per_token=10.0, cache_read_cost_per_token=0.5
-)
+
+
+def priced(name: str) -> ModelProfile:
+    """The model's own profile, with prices to reckon with."""
+    return replace(
+        lookup(name), input_cost_per_token=1.0, output_cost_per_token=10.0, cache_read_cost_per_token=0.5
+    )
 
 
 def model(
@@ -51,10 +70,12 @@ def model(
         "model": NAMES[kind],
         "api_base": getattr(provider, kind),
         "api_key": Secret("sk-test"),
+        "wire": Chosen.wire,
         **options,
     }
+    profile = priced(values["model"])
     context = SimpleNamespace(
-        profile_of=lambda name: PRICED, environ=environ or {}, process_environ={}, profile=PRICED
+        profile_of=lambda name: profile, environ=environ or {}, process_environ={}, profile=profile
     )
     return create(Options(**values), cast(PlanContext, context))
 
@@ -273,9 +294,7 @@ def test_extra_may_not_set_what_has_its_own_option(key: str, part: str) -> None:
             Options("gpt-4o", extra={key: 1}),
             cast(
                 PlanContext,
-                SimpleNamespace(
-                    profile_of=lambda name: PRICED, environ={}, process_environ={}, profile=PRICED
-                ),
+                SimpleNamespace(profile_of=priced, environ={}, process_environ={}, profile=priced("gpt-4o")),
             ),
         )
     assert caught.value.exit_code == 3
@@ -424,13 +443,15 @@ async def test_a_missing_key_is_named_before_any_network(
     assert variable in str(error)
 
 
-async def test_an_empty_key_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "")
+@pytest.mark.parametrize(
+    ("kind", "variable"), [("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY")]
+)
+async def test_an_empty_key_is_none(kind: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, "")
     with Provider() as provider:
-        environ = {"OPENAI_API_KEY": ""}
-        error = await failing(model(provider, environ=environ, api_key=None, api_base=None))
+        error = await failing(model(provider, kind, environ={variable: ""}, api_key=None, api_base=None))
     assert (error.kind, error.exit_code) == ("auth", 4)
-    assert "OPENAI_API_KEY is empty" in str(error)
+    assert f"{variable} is empty" in str(error)
 
 
 async def test_a_key_only_in_dotenv_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

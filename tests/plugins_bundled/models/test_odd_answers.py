@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.plugins_bundled.models.test_litellm import ask, asking, model
+from tests.plugins_bundled.models.test_litellm import ask, asking, model, wire
 from tests.support.provider import Call, Provider, Reply
 from zeus_runtime.plugin.model import ModelError, ModelResponse, Usage, to_chat
+
+__all__ = ["wire"]
 
 # One worker imports litellm, and once: it takes seconds.
 pytestmark = pytest.mark.xdist_group("litellm")

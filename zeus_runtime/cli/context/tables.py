@@ -205,6 +205,10 @@ def _measured(step: StepRecord) -> Iterator[tuple[str, str]]:
     if step.expected_tokens != step.estimate_tokens:
         counted += f", expected {step.expected_tokens:,}"
     yield "tokens", f"{counted} of {step.input_limit_tokens:,}"
+    for change in step.changes:
+        yield "changed", f"by {change.middleware}: {', '.join(change.parts)}, {change.tokens:+,} tokens"
+    if step.changes:
+        yield "sent", f"{step.sent_tokens:,}"
     if step.usage is not None:
         usage = step.usage
         yield (
@@ -223,11 +227,19 @@ def _measured(step: StepRecord) -> Iterator[tuple[str, str]]:
 
 def _used(totals: SessionTotals) -> str:
     share = totals.cache_read_tokens / totals.input_tokens if totals.input_tokens else 0.0
-    money = "no price known" if totals.cost_usd is None else f"${totals.cost_usd:.4f}"
+    own = (
+        f"; policies' own calls: {totals.policy_tokens:,} tokens, {_money(totals.policy_cost_usd)}"
+        if totals.policy_tokens
+        else ""
+    )
     return (
         f"session so far: {totals.steps:,} steps, {totals.input_tokens:,} tokens in ({share:.0%} from the cache,"
-        f" {totals.cache_write_tokens:,} written), {totals.output_tokens:,} out, {money}"
+        f" {totals.cache_write_tokens:,} written), {totals.output_tokens:,} out, {_money(totals.cost_usd)}{own}"
     )
+
+
+def _money(usd: float | None) -> str:
+    return "no price known" if usd is None else f"${usd:.4f}"
 
 
 def _shrunk(found: Explanation) -> str:

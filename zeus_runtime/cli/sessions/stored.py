@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.transcript import transcript
+from zeus_runtime.escaping import printable
 from zeus_runtime.tools.question import tool_label
 
 if TYPE_CHECKING:
@@ -139,7 +141,8 @@ def as_document(stored: StoredSession) -> dict[str, Any]:
 
 def as_markdown(stored: StoredSession) -> str:
     """The conversation to read: a heading for each message; results, calls and what was set aside in their place."""
-    parts = [f"# {' '.join(stored.info.title.split()) or stored.info.session}"]
+    title = printable(" ".join(re.split(r"[ \t\r\n]+", stored.info.title.strip())))
+    parts = [f"# {title or stored.info.session}"]
     parts.append(f"Session `{stored.info.session}` of the agent {stored.info.agent}.")
     for each in stored.messages:
         parts.extend(_written(each))
@@ -162,11 +165,16 @@ def _written(message: Message) -> list[str]:
     ]
     shown = from_payload(payload)
     if text := text_of(shown).strip("\n"):
-        parts.append(_fenced(text) if payload["role"] == "tool" else text)
+        parts.append(_fenced(text) if payload["role"] == "tool" else _quoted(text))
     parts += [picture.label for picture in pictures_of(shown)]
     for call in [*getattr(shown, "tool_calls", ()), *getattr(shown, "invalid_tool_calls", ())]:
         parts.append(f"Calls `{tool_label(call['name'])}`:\n\n{_fenced(as_json(call['args']), 'json')}")
     return parts
+
+
+def _quoted(text: str) -> str:
+    """``text`` as a quotation, which no comment, fence or heading in it can leave."""
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
 
 
 def _fenced(text: str, language: str = "") -> str:

@@ -22,19 +22,19 @@ _BLANK = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|$)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
-def parse_dotenv(text: str, source: str) -> dict[str, str]:
-    """The variables of a ``.env`` text; of a name written twice, the last.
+def parse_dotenv(text: str, source: str) -> list[tuple[str, str]]:
+    """The names and values of a ``.env`` text, as they are written; of a name written twice the last one counts.
 
     Raises:
         ConfigError: a line has none of these forms. The error gives its number only, because it may hold a secret.
     """
-    variables: dict[str, str] = {}
+    variables: list[tuple[str, str]] = []
     position = 0
     while position < len(text):
         if match := _BLANK.match(text, position):
             pass
         elif match := _LINE.match(text, position):
-            variables[match["name"]] = _value(match)
+            variables.append((match["name"], _value(match)))
         else:
             line = text.count("\n", 0, position) + 1
             message = "the line is not NAME=value"

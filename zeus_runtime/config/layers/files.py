@@ -20,11 +20,11 @@ from zeus_runtime.config.layers.plugin_home import (
     split_preset,
 )
 from zeus_runtime.config.layers.upgrade import upgrade
-from zeus_runtime.config.layers.user_paths import expanded
 from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic, did_you_mean, listing
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Mark, Node
+from zeus_runtime.disk_paths import expanded
 
 DISCOVERED: Final = "zeus.yaml"
 _ENV_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -47,6 +47,7 @@ class Layers:
         notices: what upgrades changed.
         problems: errors that do not prevent the rest from being read.
         read: the files' own trees, strongest first.
+        named_homes: the Homes that files name, also where a stronger file names others.
     """
 
     directory: Path
@@ -60,6 +61,7 @@ class Layers:
     notices: list[Diagnostic] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
     read: list[Node] = field(default_factory=list)
+    named_homes: list[Path] = field(default_factory=list)
     _asked: Sequence[PluginHome] | None = None
 
     def shown(self, path: Path) -> str:
@@ -261,9 +263,11 @@ class Layers:
         self.read.append(root)
         extends = root.value.get("extends")
         own = root._replace(value={key: node for key, node in root.value.items() if key != "extends"})
+        own_homes = tuple(self._own_homes(root, folder))
+        self.named_homes += own_homes
         if extends is None or extends.value is None:
             return own
-        homes = (*self._own_homes(root, folder), *homes)
+        homes = (*own_homes, *homes)
         layers = [self._base(entry, folder, homes, chain) for entry in self._names(extends)]
         merged = layers[0]
         for layer in (*layers[1:], own):

@@ -14,7 +14,7 @@ from zeus_runtime.config.layers.merge import NO_REFS, assign, merge, ref_places
 from zeus_runtime.config.layers.plugin_home import PluginHomes
 from zeus_runtime.config.layers.set_option import parse_setting
 from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic
-from zeus_runtime.config.secrets.masking import HiddenStr, secrets_of_environment
+from zeus_runtime.config.secrets.masking import HiddenStr, Redactor, secrets_of_environment, told_apart
 from zeus_runtime.config.secrets.parts import holds_secret, looks_secret, secrets_in
 from zeus_runtime.config.secrets.written import written_secrets
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
@@ -79,9 +79,16 @@ def load(
         root = layers.file(path)
         if env is not None:
             root = merge(root, layers.overlay(path, env), layers.refs)
-    environ = _hidden_environ(_with_dotenv(environ, folder, layers))
+    dotenv = _dotenv(folder, layers)
+    environ = _hidden_environ({**dict(dotenv), **environ})
     root = _with_settings(root, sets, layers)
-    root, problems, sources = _filled(root, environ, layers.sources)
+    secrets = secrets_of_environment(environ, dotenv)
+    replaced = (
+        tuple(_Filled(environ, unset="").tree(each) for each in layers.read)
+        if len(layers.read) > 1 or sets
+        else ()
+    )
+    root, problems, sources = _filled(root, environ, layers.sources, secrets, replaced)
     return Document(
         source=name,
         path=path,
@@ -93,6 +100,8 @@ def load(
         directory=directory,
         notices=tuple(layers.notices),
         problems=(*layers.problems, *problems),
+        replaced=replaced,
+        homes=tuple(layers.named_homes),
     )
 
 
@@ -110,10 +119,10 @@ def _no_overlay() -> ConfigError:
     return ConfigError([Sources().diagnostic("file-not-found", message, None, hint=hint)])
 
 
-def _with_dotenv(environ: Mapping[str, str], folder: Path, layers: Layers) -> dict[str, str]:
+def _dotenv(folder: Path, layers: Layers) -> Sequence[tuple[str, str]]:
     path = folder / ".env"
     if not path.is_file():
-        return dict(environ)
+        return ()
     name = layers.shown(path)
     try:
         data = path.read_bytes()
@@ -122,7 +131,7 @@ def _with_dotenv(environ: Mapping[str, str], folder: Path, layers: Layers) -> di
         hint = "make it readable, or remove it"
         raise ConfigError([Sources().diagnostic("unreadable-file", message, None, hint=hint)]) from None
     layers.files[name] = path
-    return {**parse_dotenv(decode(data, name), name), **environ}
+    return parse_dotenv(decode(data, name), name)
 
 
 def _hidden_environ(environ: Mapping[str, str]) -> dict[str, str]:
@@ -176,39 +185,18 @@ def _overlay_read(main: Path, env: str) -> Iterator[Node]:
 
 
 def _filled(
-    root: Node, environ: Mapping[str, str], sources: Sources
+    root: Node, environ: Mapping[str, str], sources: Sources, redactor: Redactor, replaced: Sequence[Node]
 ) -> tuple[Node, list[Diagnostic], Sources]:
     """The tree with its variables filled in, the unset variables, and the sources that know the secrets in it."""
-    secrets: dict[str, str] = {}
-    failed: list[tuple[NodePath, Node, InterpolationError]] = []
-
-    def fill(node: Node, path: NodePath) -> Node:
-        if path and isinstance(path[0], str) and path[0].startswith("x-"):
-            return node
-        if isinstance(node.value, dict):
-            return node._replace(value={key: fill(child, (*path, key)) for key, child in node.value.items()})
-        if isinstance(node.value, list):
-            return node._replace(
-                value=[fill(child, (*path, index)) for index, child in enumerate(node.value)]
-            )
-        if not isinstance(node.value, str) or "$" not in node.value:
-            return node
-        try:
-            text, variables = interpolate(node.value, environ)
-        except InterpolationError as error:
-            failed.append((path, node, error))
-            return node
-        secrets.update(
-            {environ.get(name, ""): name for name in variables if holds_secret(name, environ.get(name, ""))}
-        )
-        return node._replace(value=text, interpolated=bool(variables))
-
-    filled = fill(root, ())
-    redactor = secrets_of_environment(environ).adding(secrets).adding(written_secrets(plain(filled)))
-    root = hidden(filled, redactor)
-    redacted = Sources(sources.texts, redactor, header_values(root))
+    filled = _Filled(environ)
+    tree = filled.tree(root)
+    written = [pair for each in (tree, *replaced) for pair in written_secrets(plain(each)).items()]
+    shown = told_apart(written)
+    redactor = redactor.adding(filled.secrets).adding({text: shown[text, name] for text, name in written})
+    root = hidden(tree, redactor)
+    sources = Sources(sources.texts, redactor, header_values(root))
     problems = [
-        redacted.diagnostic(
+        sources.diagnostic(
             error.code,
             f"{show_path(path)}: {error.message}",
             node.origin.value,
@@ -216,6 +204,44 @@ def _filled(
             width=len(node.value),
             hint=error.hint,
         )
-        for path, node, error in failed
+        for path, node, error in filled.failed
     ]
-    return root, problems, redacted
+    return root, problems, sources
+
+
+class _Filled:
+    """Fills variables in.
+
+    Args:
+        unset: stands for a value whose variables are not set; None: the value stays as it is.
+    """
+
+    def __init__(self, environ: Mapping[str, str], *, unset: str | None = None) -> None:
+        self.secrets: dict[str, str] = {}
+        self.failed: list[tuple[NodePath, Node, InterpolationError]] = []
+        self._environ = environ
+        self._unset = unset
+
+    def tree(self, node: Node, path: NodePath = ()) -> Node:
+        if path and isinstance(path[0], str) and path[0].startswith("x-"):
+            return node
+        if isinstance(node.value, dict):
+            return node._replace(
+                value={key: self.tree(child, (*path, key)) for key, child in node.value.items()}
+            )
+        if isinstance(node.value, list):
+            return node._replace(
+                value=[self.tree(child, (*path, index)) for index, child in enumerate(node.value)]
+            )
+        if not isinstance(node.value, str) or "$" not in node.value:
+            return node
+        environ = self._environ
+        try:
+            text, variables = interpolate(node.value, environ)
+        except InterpolationError as error:
+            self.failed.append((path, node, error))
+            return node if self._unset is None else node._replace(value=self._unset)
+        self.secrets.update(
+            {environ.get(name, ""): name for name in variables if holds_secret(name, environ.get(name, ""))}
+        )
+        return node._replace(value=text, interpolated=bool(variables))

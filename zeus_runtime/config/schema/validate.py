@@ -9,7 +9,6 @@ from pathlib import Path as FilePath
 from typing import Any, TypeAlias
 
 from zeus_runtime.config.document import Document, Early
-from zeus_runtime.config.layers.user_paths import expanded
 from zeus_runtime.config.messages.diagnostics import Diagnostic, in_order
 from zeus_runtime.config.schema.acceptance import fits
 from zeus_runtime.config.schema.signatures import schema_of
@@ -22,11 +21,12 @@ from zeus_runtime.config.schema.types import (
     WORK_RELATIVE,
 )
 from zeus_runtime.config.schema.walk import Schema, at, branches, type_name, types, walk_with
-from zeus_runtime.config.secrets.masking import HiddenStr
+from zeus_runtime.config.secrets.masking import HiddenStr, told_apart
 from zeus_runtime.config.secrets.written import secrets_of_file
 from zeus_runtime.config.yaml.scalars import NotJsonError, resolve
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Node, Path, find, hidden, nearest, plain, show_path
+from zeus_runtime.disk_paths import expanded
 
 KnownModel: TypeAlias = Callable[[str], Sequence[str] | None]
 """Says of a model's name whether it is known: None if so, else names that may have been meant, nearest first."""
@@ -68,7 +68,8 @@ def check(
     if any(diagnostic.severity == "error" for diagnostic in diagnostics):
         raise document.error([*diagnostics, *document.notices])
     notices = in_order([*document.notices, *diagnostics], document.sources.texts)
-    document = replace(document, root=_resolved(document, schema))
+    replaced = (_resolved(document, each, schema) for each in document.replaced)
+    document = replace(document, root=_resolved(document, document.root, schema), replaced=tuple(replaced))
     document = hiding(document, _secrets_of_files(document, schema))
     return replace(document, notices=notices, problems=(), schema=schema)
 
@@ -88,13 +89,13 @@ def read_early(document: Document) -> Early:
         return Early(Plugins(), ())
     annotations = {field.key: field.annotation for field in fields(Config) if field.key in _EARLY}
     schema = {"type": "object", "properties": {key: schema_of(hint) for key, hint in annotations.items()}}
-    document = _prepared(replace(document, root=document.root._replace(value=part)), schema)
+    document = _prepared(replace(document, root=document.root._replace(value=part), replaced=()), schema)
     problems = [problem for problem in document.problems if problem.path and problem.path[0] in _EARLY]
     problems += _violations(document, schema, document.value)
     problems += _impossible_paths(document, schema)
     if problems:
         raise document.error(problems)
-    value = plain(_resolved(document, schema))
+    value = plain(_resolved(document, document.root, schema))
     plugins: Plugins = build(Plugins, value.get("plugins", {}))
     return Early(plugins, tuple(value.get("homes", ())))
 
@@ -120,7 +121,7 @@ def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> li
 
 def _prepared(document: Document, schema: Mapping[str, Any]) -> Document:
     """The document with texts from variables converted where they must be, and with the secrets the schema names."""
-    secrets: dict[str, str] = {}
+    secrets: list[tuple[str, str]] = []
 
     def prepare(node: Node, places: list[Schema], path: Path, *, secret: bool = False) -> Node:
         value = node.value
@@ -138,11 +139,15 @@ def _prepared(document: Document, schema: Mapping[str, Any]) -> Document:
             ]
             return node._replace(value=items)
         if secret and value is not None and not isinstance(value, bool):
-            secrets.setdefault(str(value), show_path(path))
+            secrets.append((str(value), show_path(path)))
         return _converted(node, types(places)) if node.interpolated else node
 
-    root = prepare(document.root, branches(schema, schema), ())
-    return hiding(replace(document, root=root), secrets)
+    places = branches(schema, schema)
+    root = prepare(document.root, places, ())
+    for each in document.replaced:
+        prepare(each, places, ())
+    shown = told_apart(secrets)
+    return hiding(replace(document, root=root), {text: shown[text, name] for text, name in reversed(secrets)})
 
 
 def _secrets_of_files(document: Document, schema: Mapping[str, Any]) -> dict[str, str]:
@@ -185,8 +190,8 @@ def _converted(node: Node, allowed: frozenset[str]) -> Node:
     return node
 
 
-def _resolved(document: Document, schema: Mapping[str, Any]) -> Node:
-    """The tree with its FileRelative paths absolute."""
+def _resolved(document: Document, root: Node, schema: Mapping[str, Any]) -> Node:
+    """A tree of the document with its FileRelative paths absolute."""
 
     def resolved(node: Node, places: list[Schema]) -> Node:
         value = node.value
@@ -201,7 +206,7 @@ def _resolved(document: Document, schema: Mapping[str, Any]) -> Node:
         path = str(_absolute(document, node))
         return node._replace(value=HiddenStr(path) if isinstance(value, HiddenStr) else path)
 
-    return resolved(document.root, branches(schema, schema))
+    return resolved(root, branches(schema, schema))
 
 
 def _absolute(document: Document, node: Node) -> FilePath:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from functools import cached_property, lru_cache
+from hashlib import sha256
 from itertools import count, cycle
 from typing import Any, Final, NamedTuple
 
@@ -536,13 +538,33 @@ def _pattern(forms: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join([PLACEHOLDER.pattern, *map(re.escape, ordered)]))
 
 
-def secrets_of_environment(environ: Mapping[str, str]) -> Redactor:
+def secrets_of_environment(
+    environ: Mapping[str, str], overridden: Iterable[tuple[str, str]] = ()
+) -> Redactor:
     """A redactor for every variable that holds a secret, even if the YAML does not use it (a provider's key is read
-    from the environment)."""
-    return Redactor(learned=(Learned(),)).adding(
-        {
-            secret: name
-            for name, value in sorted(environ.items(), reverse=True)
-            for secret in secrets_in(name, value)
-        }
-    )
+    from the environment).
+
+    Args:
+        overridden: names and values that a file also has, but that do not count: they are secrets too.
+    """
+    pairs = [*sorted(environ.items(), reverse=True), *overridden]
+    shown = told_apart((value, name) for name, value in pairs)
+    redactor = Redactor(learned=(Learned(),))
+    for name, value in pairs:
+        redactor = redactor.adding(dict.fromkeys(secrets_in(name, value), shown[value, name]))
+    return redactor
+
+
+def told_apart(values: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """The name in the placeholder of each value with a name: of several values with one name, all get a mark.
+
+    The mark is the beginning of the value's digest. Another run may know only some of the values, or another one may
+    count there; a number would name another value then.
+    """
+    pairs = dict.fromkeys(values)
+    often = Counter(name for _, name in pairs)
+    return {(value, name): f"{name}-{_mark(value)}" if often[name] > 1 else name for value, name in pairs}
+
+
+def _mark(value: str) -> str:
+    return sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:4]

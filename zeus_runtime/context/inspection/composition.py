@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -49,15 +49,19 @@ class PolicyTotals:
 
 @dataclass(frozen=True)
 class SessionTotals:
-    """Totals of all steps up to one: reported tokens, policies' own calls, cost where prices are known."""
+    """Totals of all steps up to one, as reported; costs where prices are known.
+
+    The calls of policies themselves (summaries) are only in ``policy_tokens`` and ``policy_cost_usd``.
+    """
 
     steps: int
     input_tokens: int
     output_tokens: int
     cache_read_tokens: int
     cache_write_tokens: int
-    policy_tokens: int
     cost_usd: float | None
+    policy_tokens: int
+    policy_cost_usd: float | None
 
 
 @dataclass(frozen=True)
@@ -154,16 +158,21 @@ def policy_totals(steps: Sequence[StepRecord]) -> Sequence[PolicyTotals]:
 def session_totals(steps: Sequence[StepRecord]) -> SessionTotals:
     """The totals of ``steps``."""
     usages = [step.usage for step in steps if step.usage is not None]
-    costs = [cost for step in steps for cost in (step.cost_usd, step.policy_cost_usd) if cost is not None]
     return SessionTotals(
         steps=len(steps),
         input_tokens=sum(usage.input_tokens for usage in usages),
         output_tokens=sum(usage.output_tokens for usage in usages),
         cache_read_tokens=sum(usage.cache_read_tokens for usage in usages),
         cache_write_tokens=sum(usage.cache_write_tokens for usage in usages),
+        cost_usd=_sum(step.cost_usd for step in steps),
         policy_tokens=sum(step.policy_tokens for step in steps),
-        cost_usd=sum(costs) if costs else None,
+        policy_cost_usd=_sum(step.policy_cost_usd for step in steps),
     )
+
+
+def _sum(costs: Iterable[float | None]) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None
 
 
 def decisions_of(step: StepRecord) -> Sequence[PolicyDecision]:

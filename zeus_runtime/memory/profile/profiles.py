@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import Caller
 
 if TYPE_CHECKING:
@@ -42,10 +43,16 @@ class MemoryProfiles:
             changes: field to text (``profiles.written_value``); an empty text gives the field back to the memories.
 
         Raises:
-            UsageError: the caller may not edit it, or a field cannot hold this.
+            UsageError: the caller may not edit it, or a field cannot hold this, or a text has a known secret.
         """
         from zeus_runtime.memory.profile import derivation as drawing
 
+        secrets = self._opened.source.secrets
+        if told := sorted(name for name, text in changes.items() if secrets.masked(text) != text):
+            raise UsageError(
+                f"a known secret is in {', '.join(told)}; the database would keep it for anyone to read",
+                remedy="Leave the secret out.",
+            )
         await drawing.edit(*await self._acting(), kind, changes)
 
     async def news(self, kind: ProfileKind) -> int:

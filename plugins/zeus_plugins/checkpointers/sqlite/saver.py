@@ -33,6 +33,8 @@ from zeus_runtime.plugin.checkpointer import (
     explained_sqlite_error,
     make_private,
     retry_while_locked,
+    shorten_log,
+    writer_beside,
 )
 
 T = TypeVar("T")
@@ -86,6 +88,9 @@ class SqliteSaver(BaseCheckpointSaver[int]):
             sqlite3.Connection.close,
             inline=True,
             shared=file == ":memory:",
+            # Beside the thread log, that log's own transactions see to it.
+            log=file.with_name(f"{file.name}-wal") if isinstance(file, Path) and not beside_log else None,
+            shorten=shorten_log,
         )
 
     async def aclose(self) -> None:
@@ -248,8 +253,12 @@ class SqliteSaver(BaseCheckpointSaver[int]):
             if rows and not written and connection.execute(_IS_EPOCH, fence).fetchone() is None:
                 raise claim_lost("a checkpoint", session)
 
+        writer = None
+        # The tables are made when the own connection opens.
+        if self._beside_log and isinstance(self._file, Path) and self._transactions.is_open:
+            writer = writer_beside(self._file)
         try:
-            await self._transactions.write(held)
+            await (self._transactions.write(held) if writer is None else writer.commit(held))
         except (sqlite3.Error, OSError) as error:
             raise self._explained(error) from error
 

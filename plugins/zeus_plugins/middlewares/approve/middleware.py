@@ -148,7 +148,13 @@ def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:
     if not given.startswith("/"):
         return
     # `normpath` keeps two leading slashes, and then no folder would contain the path.
-    written, real = os.path.normpath("/" + given.lstrip("/")), os.path.realpath(given)
+    written = os.path.normpath("/" + given.lstrip("/"))
+    try:
+        real = os.path.realpath(given)
+    except (
+        OSError
+    ) as error:  # before Python 3.13, for a link that this user may not read, such as /proc/1/cwd
+        real = str(error.filename)
     spellings: tuple[set[str], set[str]] = ({written}, {real})
     is_inside = False
     for prefix, host in ({"/": workspace.root} | dict(workspace.routes)).items():

@@ -12,6 +12,7 @@ from zeus_runtime.plugin.model import text_of
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.summarization.options import Options
+    from zeus_plugins.middlewares.summarization.price import SentAgain
     from zeus_plugins.middlewares.summarization.summariser import Summariser, SummaryOutcome
     from zeus_runtime.plugin import RunContext
     from zeus_runtime.plugin.context import Budget, Edit, Item, View
@@ -61,9 +62,11 @@ class Summarization(Middleware):
         self._context = context
         self._prompt = options.prompt_file(context.homes).read_text(encoding="utf-8-sig").strip()
         self._paid: _Paid | None = None
+        self._sent: SentAgain | None = None
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
-        if not self._triggered(budget):
+        why = self._triggered(view, budget)
+        if not why:
             return ()
         start = self._start(view, budget)
         if start is None:
@@ -71,16 +74,38 @@ class Summarization(Middleware):
         replaced = [view.item_of(seq) for seq in range(view.first, start) if seq not in view.pinned]
         if not self._worth_it(replaced, budget):
             return ()
-        return (await self._edit(view, budget, replaced, start),)
+        return (await self._edit(view, budget, replaced, start, why),)
 
-    def _triggered(self, budget: Budget) -> bool:
-        return budget.at_least(self._trigger) or budget.used_tokens >= self._latest(budget)
-
-    def _reached(self, budget: Budget) -> str:
+    def _triggered(self, view: View, budget: Budget) -> str:
+        """Return the reason for a summary now; empty for none."""
+        sent = self._sent_again(budget)
+        if sent is not None:
+            sent.note(view)
         most = self._options.max_trigger_tokens
         if budget.at_least(self._trigger):
-            return str(self._trigger)
-        return "the input limit" if most is None else f"{most:,} tokens of messages"
+            return f"the request reached {self._trigger}"
+        if budget.used_tokens >= self._latest(budget):
+            return "the request reached " + (
+                "the input limit" if most is None else f"{most:,} tokens of messages"
+            )
+        if sent is not None and self._pays(budget):
+            cost, summary = sent.cost_usd, sent.summary_usd(budget.used_tokens)
+            return f"sending the older messages again has cost ${cost:.4f}, and a summary costs about ${summary:.4f}"
+        return ""
+
+    def _pays(self, budget: Budget) -> bool:
+        return self._sent is not None and self._sent.pays(budget.used_tokens)
+
+    def _sent_again(self, budget: Budget) -> SentAgain | None:
+        """Return what sending again has cost; None if it does not decide."""
+        from zeus_plugins.middlewares.summarization.price import SentAgain, prices_of
+
+        prices = prices_of(self._context.profile) if self._options.by_price else None
+        if prices is not None and self._sent is None:
+            summary = self._limit(budget) // 2
+            kept = budget.tokens_of(self._keep) if self._keep.messages is None else 0
+            self._sent = SentAgain(prices, stays_tokens=kept + summary, summary_tokens=summary)
+        return self._sent
 
     def _latest(self, budget: Budget) -> int:
         """Return the tokens of a request from which on it is summarized, whatever the trigger says."""
@@ -120,11 +145,11 @@ class Summarization(Middleware):
         tokens = sum(item.tokens for item in replaced)
         if tokens < _LEAST_TOKENS:
             return False
-        if budget.overflow or self._trigger.messages is not None:
+        if budget.overflow or self._trigger.messages is not None or self._pays(budget):
             return True
         return tokens >= _LEAST_SHARE * min(budget.usable_tokens, self._latest(budget))
 
-    async def _edit(self, view: View, budget: Budget, replaced: Sequence[Item], start: int) -> Edit:
+    async def _edit(self, view: View, budget: Budget, replaced: Sequence[Item], start: int, why: str) -> Edit:
         from zeus_plugins.middlewares.summarization.wording import bounded, compose
 
         count = self._counter.text
@@ -138,7 +163,7 @@ class Summarization(Middleware):
             request = request[0], bounded(request[1], count, max(50, limit), note)
         return Summarize(
             policy=POLICY,
-            reason=f"the request reached {self._reached(budget)}; {len(replaced)} messages {how}",
+            reason=f"{why}; {len(replaced)} messages {how}",
             seq=start,
             content=compose(
                 summary,

@@ -33,6 +33,13 @@ class Options:
         ),
         Minimum(1),
     ] = None
+    by_price: Annotated[
+        bool,
+        Doc(
+            "Also summarize when it pays by the model's prices: when sending the older messages again at each step has"
+            " cost twice as much as a summary would. No effect where a price is unknown."
+        ),
+    ] = False
     keep: Annotated[
         Size | None,
         Doc(

@@ -40,7 +40,7 @@ class Assembly:
         self._seed = seed
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._thinking: list[dict[str, Any]] = []
+        self._thinking: list[tuple[dict[str, Any], list[str]]] = []
         self._fields: dict[str, Any] = {}
         self._calls: list[_Call] = []
 
@@ -60,11 +60,11 @@ class Assembly:
         return pieces
 
     def _think(self, block: Mapping[str, Any]) -> None:
-        open_block = self._thinking[-1] if self._thinking else None
+        open_block = self._thinking[-1][0] if self._thinking else None
         if block.get("type") != "thinking" or open_block is None or _closed(open_block):
-            self._thinking.append({key: value for key, value in block.items() if value is not None})
+            self._thinking.append(({key: value for key, value in block.items() if value is not None}, []))
             return
-        open_block["thinking"] = open_block.get("thinking", "") + (block.get("thinking") or "")
+        self._thinking[-1][1].append(block.get("thinking") or "")
         if block.get("signature"):
             open_block["signature"] = block["signature"]
 
@@ -91,7 +91,8 @@ class Assembly:
         """Return the call that a part continues; None if the part begins a new call."""
         if given is not None:
             same = [call for call in self._calls if call.given == given and index in (None, call.index)]
-            if same and not (name and same[-1].complete and not same[-1].repeats):
+            # A server that repeats the name in each piece is recognized once, because `complete` reads all arguments.
+            if same and (not name or same[-1].repeats or not same[-1].complete):
                 same[-1].repeats = True
                 return same[-1]
         candidates = [call for call in self._calls if index is None or call.index == index]
@@ -121,7 +122,7 @@ class Assembly:
         if self._reasoning:
             kept["reasoning_content"] = well_formed("".join(self._reasoning))
         if self._thinking:
-            kept["thinking_blocks"] = self._thinking
+            kept["thinking_blocks"] = [_joined(block, more) for block, more in self._thinking]
         if self._fields:
             kept["provider_specific_fields"] = self._fields
         attached = {call.id: call.fields for call in self._calls if call.fields}
@@ -161,6 +162,10 @@ class _Call:
 
 def _closed(block: Mapping[str, Any]) -> bool:
     return block.get("type") != "thinking" or bool(block.get("signature"))
+
+
+def _joined(block: Mapping[str, Any], more: Sequence[str]) -> dict[str, Any]:
+    return {**block, "thinking": "".join((block.get("thinking", ""), *more))} if more else dict(block)
 
 
 def _kept(holder: Mapping[str, Any]) -> dict[str, Any]:

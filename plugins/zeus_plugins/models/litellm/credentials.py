@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence, Set
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_plugins.models.litellm.options import Options
 from zeus_runtime.plugin import MissingError
 from zeus_runtime.plugin.model import ModelError
+
+if TYPE_CHECKING:
+    from zeus_plugins.models.litellm.native.servers import ModelServer
 
 _ARGUMENTS: Final = (
     ("_API_KEY", "api_key"),
@@ -50,49 +53,88 @@ _UNUSED_KEY: Final = "unused"
 """A placeholder key for servers that need none: litellm's OpenAI client refuses to start without a key."""
 
 
+class KnownProvider(NamedTuple):
+    """A model's provider.
+
+    Args:
+        name: litellm's name of it, with the address of the requests in mind.
+        listed_as: its name without that address, which decides about its variables.
+        missing: the variables that the provider needs and that are not set, for a key and an address that are given.
+    """
+
+    name: str
+    listed_as: str
+    missing: Callable[[str | None, str | None], Sequence[str]]
+
+
+def litellms_provider(litellm: Any, options: Options) -> KnownProvider:
+    """Return the model's provider as litellm knows it.
+
+    Raises:
+        ModelError: (bad_request) litellm knows no provider for this name, so it cannot send the request.
+    """
+
+    def missing(key: str | None, base: str | None) -> Sequence[str]:
+        checked = litellm.validate_environment(options.model, api_key=key, api_base=base)
+        return list(checked["missing_keys"])
+
+    return KnownProvider(_known_provider(litellm, options), _provider(litellm, options.model), missing)
+
+
+def servers_provider(server: ModelServer, environ: Mapping[str, str]) -> KnownProvider:
+    """Return the provider behind a server, known without litellm."""
+
+    def missing(key: str | None, _base: str | None) -> Sequence[str]:
+        is_set = key or not server.needs_key or key_of(server, environ)
+        return [] if is_set else server.keys[:1]
+
+    return KnownProvider(server.provider, server.provider, missing)
+
+
+def key_of(server: ModelServer, environ: Mapping[str, str]) -> str:
+    """Return the server's key from its variables; empty if none is set."""
+    return next((value for name in server.keys if (value := environ.get(name))), "")
+
+
 def credentials(
-    litellm: Any, options: Options, environ: Mapping[str, str], dotenv: Set[str] = frozenset()
+    provider: KnownProvider, options: Options, environ: Mapping[str, str], dotenv: Set[str] = frozenset()
 ) -> dict[str, Any]:
     """Return the arguments of litellm's completion with the credentials and the address.
 
     Args:
-        litellm: the library.
+        provider: the model's.
         options: the options from the YAML; they take precedence.
         environ: the process environment, with ``.env`` for names that it lacks. litellm reads the process environment
             itself, so values from ``.env`` are passed as arguments.
         dotenv: the names that are only in ``.env``.
 
     Raises:
-        ModelError: (auth) a key or another variable is missing, and all are named; (bad_request) the model has no
-            provider, or ``.env`` sets a host.
+        ModelError: (auth) a key or another variable is missing, and all are named; (bad_request) ``.env`` sets a host.
         MissingError: a package that the provider needs is not installed.
     """
-    provider = _known_provider(litellm, options)
-    _require_package(provider, options.model)
-    found = _from_dotenv(litellm, options, environ, dotenv)
+    _require_package(provider.name, options.model)
+    found = _from_dotenv(provider, options, environ, dotenv)
     if options.api_key is not None:
         found["api_key"] = options.api_key.reveal()
     if options.api_base is not None:
         found["api_base"] = options.api_base
-    checked = litellm.validate_environment(
-        options.model, api_key=found.get("api_key"), api_base=found.get("api_base")
-    )
-    keys = [name for name in _variables(litellm, options.model) if name.endswith(_KEYS)]
+    unset = provider.missing(found.get("api_key"), found.get("api_base"))
+    keys = [name for name in _variables(provider) if name.endswith(_KEYS)]
     # litellm accepts an empty variable as a key.
     empty = [name for name in keys if environ.get(name) == ""] if not any(map(environ.get, keys)) else []
-    missing = [name for name in checked["missing_keys"] if name.endswith(_KEYS)] or empty
+    missing = [name for name in unset if name.endswith(_KEYS)] or empty
     if "api_key" in found or _OTHER_SIGN_INS & set(options.extra):
         missing = []
     beside = [
         (name, argument)
-        for name, argument in _BESIDE_THE_KEY.get(provider, ())
+        for name, argument in _BESIDE_THE_KEY.get(provider.name, ())
         if not environ.get(name) and argument not in found and argument not in options.extra
     ]
     if beside:
         raise _all_missing(options.model, missing, beside)
     if not missing:
         return found
-    if "api_base" in found and provider not in _BESIDE_THE_KEY:
+    if "api_base" in found and provider.name not in _BESIDE_THE_KEY:
         return {**found, "api_key": _UNUSED_KEY}
     raise ModelError(
         f"the model {options.model!r} needs a key, and {' or '.join(missing)} is {'empty' if empty else 'not set'}",
@@ -164,25 +206,21 @@ def _provider(litellm: Any, model: str) -> str:
         return model.partition("/")[0]
 
 
-def refused_key(litellm: Any, options: Options, environ: Mapping[str, str]) -> str:
+def refused_key(provider: KnownProvider, options: Options, environ: Mapping[str, str]) -> str:
     """Return the remedy for a key that the provider refused; it names the key's source."""
     if options.api_key is not None:
         return "Check the key in model.litellm.api_key, and that it may use this model"
-    given = [
-        name for name in _variables(litellm, options.model) if name.endswith(_KEYS) and environ.get(name)
-    ]
+    given = [name for name in _variables(provider) if name.endswith(_KEYS) and environ.get(name)]
     if given:
         return f"Check the key in {' or '.join(given)}, and that it may use this model"
-    unset = [
-        name for name in litellm.validate_environment(options.model)["missing_keys"] if name.endswith(_KEYS)
-    ]
+    unset = [name for name in provider.missing(None, None) if name.endswith(_KEYS)]
     if unset:
         return f"No key was sent: set {unset[0]} in the environment or in .env, or model.litellm.api_key in the YAML"
     return "Check the provider's credential, and that it may use this model"
 
 
 def _from_dotenv(
-    litellm: Any, options: Options, environ: Mapping[str, str], dotenv: Set[str]
+    provider: KnownProvider, options: Options, environ: Mapping[str, str], dotenv: Set[str]
 ) -> dict[str, Any]:
     """Return the arguments from ``.env``. As part of the project, ``.env`` may not decide which host gets the keys.
 
@@ -190,7 +228,7 @@ def _from_dotenv(
         ModelError: (bad_request) ``.env`` sets a host that the YAML does not set.
     """
     found = {}
-    for name in _variables(litellm, options.model):
+    for name in _variables(provider):
         value = environ.get(name)
         if not value or os.environ.get(name):
             continue
@@ -215,10 +253,9 @@ def _names_machine(argument: str, value: str) -> bool:
     return argument == "api_base"
 
 
-def _variables(litellm: Any, model: str) -> list[str]:
-    """Return the variables with credentials and addresses of the model's provider, sorted."""
-    provider = _provider(litellm, model)
-    prefix = provider.upper()
+def _variables(provider: KnownProvider) -> list[str]:
+    """Return the variables with credentials and addresses of the provider, sorted."""
+    prefix = provider.listed_as.upper()
     own = {f"{prefix}{end}" for end, _ in _ARGUMENTS if end.startswith("_")}
     named = {
         "bedrock": {end for end, _ in _ARGUMENTS if end.startswith("AWS")},
@@ -227,5 +264,5 @@ def _variables(litellm: Any, model: str) -> list[str]:
         "gemini": {"GOOGLE_API_KEY"},
         "together_ai": {"TOGETHERAI_API_KEY"},
         "perplexity": {"PERPLEXITYAI_API_KEY"},
-    }.get(provider, set())
+    }.get(provider.listed_as, set())
     return sorted(own | named)

@@ -5,55 +5,54 @@ Every command that reads a config creates the model, but few call it. So the imp
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Set
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence, Set
 from contextlib import aclosing
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from zeus_plugins.models.litellm.options import Options
+from zeus_plugins.models.litellm.options import Options, process_first
 from zeus_runtime.plugin.model import PictureSight, most_picture_bytes
 
 if TYPE_CHECKING:
+    from zeus_plugins.models.litellm.credentials import KnownProvider
+    from zeus_plugins.models.litellm.native.choice import Served, Wire
+    from zeus_plugins.models.litellm.native.servers import ModelServer
     from zeus_runtime.plugin import PlanContext
-    from zeus_runtime.plugin.model import ModelError, ModelPiece, ModelProfile, ModelRequest
+    from zeus_runtime.plugin.model import ModelPiece, ModelProfile, ModelRequest, ToolSchema
 
 
 def create(options: Options, context: PlanContext) -> LitellmModel:
-    """Create the model. Nothing is imported or checked before its first call, except ``extra``.
+    """Create the model. Nothing is imported or checked before its first call, except ``extra`` and ``wire: native``.
 
     Raises:
-        OptionsError: ``extra`` has a key that has an option, or that is not part of the provider's request.
+        OptionsError: ``extra`` has a key that has an option, or that is not part of the provider's request; or the
+            model cannot be called without litellm, and the options demand it.
     """
     if options.extra:
         from zeus_plugins.models.litellm.extra import check_extra
 
         check_extra(options.extra)
+    if options.wire == "native":
+        options.wire_for(options.profile_in(context), process_first(context.environ))
     return LitellmModel(
         options,
         context.environ,
-        partial(_profile, options, context),
+        partial(options.profile_in, context),
         partial(_sight, options, context),
         dotenv=context.environ.keys() - context.process_environ.keys(),
     )
 
 
-def _profile(options: Options, context: PlanContext) -> ModelProfile:
-    """Return the profile of this model, which may differ from the agent's model."""
-    if context.profile.name == options.model:
-        return context.profile
-    return context.profile_of(options.model)
-
-
 def _sight(options: Options, context: PlanContext) -> PictureSight:
     return PictureSight(
-        _profile(options, context),
+        options.profile_in(context),
         lambda path: context.workspace.runtime.read(path, max_bytes=most_picture_bytes()),
         write=lambda path, data: context.workspace.runtime.write(path, data),
     )
 
 
 class LitellmModel:
-    """A model called through ``litellm.acompletion``.
+    """A model of any provider that litellm supports, called through litellm or, where it sends the same, over HTTP.
 
     Args:
         options: the options from the YAML.
@@ -75,8 +74,10 @@ class LitellmModel:
         self._options = options
         self._dotenv = dotenv
         self._environ = environ
+        self._variables = process_first(environ)
         self._open_profile = profile
         self._open_sight = sight
+        self._tools: tuple[Sequence[ToolSchema], str | None] = ((), None)
 
     @cached_property
     def _profile(self) -> ModelProfile:
@@ -97,27 +98,25 @@ class LitellmModel:
             ModelError: (auth) a key is missing.
         """
         from zeus_plugins.models.litellm.credentials import credentials
-        from zeus_plugins.models.litellm.library import library
 
-        credentials(await library(), self._options, self._environ, self._dotenv)
+        served = self._wire.served
+        provider = await self._provider(served and served.server)
+        credentials(provider, self._options, self._environ, self._dotenv)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         from zeus_plugins.models.litellm.assembly import Assembly, call_ids, seed_of
         from zeus_plugins.models.litellm.credentials import credentials, refused_key
-        from zeus_plugins.models.litellm.library import library
         from zeus_plugins.models.litellm.reading import delta_of
         from zeus_runtime.plugin.model import ModelError, ModelResponse, cost_usd
 
-        litellm = await library()
         request = await self._sight.request(request)
-        arguments = {
-            **credentials(litellm, self._options, self._environ, self._dotenv),
-            **self._arguments(request),
-        }
+        served = self._native_for(request)
+        provider = await self._provider(served and served.server)
+        found = credentials(provider, self._options, self._environ, self._dotenv)
         assembly = Assembly(taken=call_ids(request.messages), seed=seed_of(request.messages))
         finish_reason, model, usage, refused = "stop", "", None, False
         try:
-            async with aclosing(self._chunks(litellm, arguments)) as chunks:
+            async with aclosing(await self._chunks(request, found, served)) as chunks:
                 async for chunk in chunks:
                     delta = chunk.get("delta") or {}
                     for piece in assembly.add(delta):
@@ -128,7 +127,7 @@ class LitellmModel:
                     usage = chunk.get("usage") or usage
         except ModelError as error:
             if error.kind == "auth":
-                error.remedy = refused_key(litellm, self._options, self._environ)
+                error.remedy = refused_key(provider, self._options, self._environ)
             raise
         if finish_reason == "tool_calls" and not assembly.has_calls:
             # litellm drops a call without a function from a stream; only this finish reason reaches us. We make it a
@@ -155,7 +154,63 @@ class LitellmModel:
         is_written = profile.sources.get("max_output_tokens", "").startswith("profiles.models")
         return profile.max_output_tokens if is_written else None
 
+    @cached_property
+    def _wire(self) -> Wire:
+        """How the requests are sent, unless one of them has something that only litellm can send."""
+        return self._options.wire_for(self._profile, self._variables)
+
+    def _native_for(self, request: ModelRequest) -> Served | None:
+        """Return the model and its server for a request that is sent without litellm; None for one that is not."""
+        from zeus_plugins.models.litellm.native.choice import base_of, only_by_litellm, unsendable_tool
+        from zeus_runtime.plugin.model import ModelError
+
+        served = self._wire.served
+        if served is None:
+            return None
+        if request.tools is not self._tools[0]:
+            base = base_of(served.server, self._options, self._variables)
+            self._tools = (request.tools, unsendable_tool(served, request.tools, base))
+        tool = self._tools[1]
+        other = (
+            only_by_litellm(request, served)
+            if tool is None
+            else f"the tool {tool!r}, for its name or parameters,"
+        )
+        if other is None:
+            return served
+        if self._options.wire == "native":
+            raise ModelError(
+                f"{other} cannot be sent without litellm",
+                kind="bad_request",
+                remedy="Use model.litellm.wire: auto",
+            )
+        return None
+
+    async def _provider(self, server: ModelServer | None) -> KnownProvider:
+        from zeus_plugins.models.litellm.credentials import litellms_provider, servers_provider
+        from zeus_plugins.models.litellm.library import library
+
+        if server is not None:
+            return servers_provider(server, self._variables)
+        return litellms_provider(await library(), self._options)
+
+    async def _chunks(
+        self, request: ModelRequest, found: Mapping[str, Any], served: Served | None
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        from zeus_plugins.models.litellm.patience import Patience
+
+        options, arguments, patience = self._options, self._arguments(request), Patience(self._options)
+        if served is not None:
+            from zeus_plugins.models.litellm.native import call
+
+            return call.chunks(served, options, self._variables, found, arguments, patience)
+        from zeus_plugins.models.litellm import by_litellm
+        from zeus_plugins.models.litellm.library import library
+
+        return by_litellm.chunks(await library(), options, found, arguments, patience)
+
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:
+        """Return messages, tools and settings."""
         from zeus_plugins.models.litellm.caching import marked
         from zeus_runtime.plugin.model import to_chat
 
@@ -179,157 +234,8 @@ class LitellmModel:
             "max_tokens": self._max_tokens,
             **options.extra,
             **request.settings,
-            "model": options.model,
             **marked(request, chat, tools),
-            "extra_headers": dict(options.headers),
-            "timeout": options.timeout_seconds,
             "stream": options.stream,
             "stream_options": {"include_usage": True} if options.stream else None,
         }
-        given = {key: value for key, value in arguments.items() if value not in (None, [], {})}
-        # litellm's retries are off, because the runtime retries. One retry cannot be turned off: litellm's HTTP handler
-        # (for Anthropic and others, not OpenAI) repeats a request once if the connection is reset before a response.
-        # litellm calls its MCP gateway for any tools, which would need the `mcp` package.
-        return {**given, "num_retries": 0, "max_retries": 0, "_skip_mcp_handler": True}
-
-    async def _chunks(
-        self, litellm: Any, arguments: Mapping[str, Any]
-    ) -> AsyncGenerator[dict[str, Any], None]:
-        """Yield the answer's chunks as plain data: delta, finish_reason, model, usage. All failures are ModelErrors."""
-        patience = _Patience(self._options)
-        if not self._options.stream:
-            yield await self._unstreamed(litellm, arguments, patience)
-            return
-        try:
-            answer = await patience.wait(litellm.acompletion(**arguments))
-        except Exception as error:
-            raise _classified(error) from error
-        try:
-            async for chunk in _streamed(answer, patience):
-                yield chunk
-        finally:
-            await answer.aclose()
-
-    async def _unstreamed(
-        self, litellm: Any, arguments: Mapping[str, Any], patience: _Patience
-    ) -> dict[str, Any]:
-        """Return the whole answer, read by litellm or, if that fails, from the response body."""
-        from zeus_plugins.models.litellm.reading import whole_answer
-
-        bodies: list[Any] = []
-
-        def got(details: Mapping[str, Any]) -> None:
-            if "original_response" in details:
-                bodies.append(details["original_response"])
-
-        try:
-            return _whole(await patience.wait(litellm.acompletion(**arguments, logger_fn=got)))
-        except Exception as error:
-            told = _classified(error)
-            read = whole_answer(bodies[-1]) if bodies and told.kind == "server" else None
-            if read is None:
-                raise told from error
-            return read
-
-
-async def _streamed(answer: Any, patience: _Patience) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield the pieces of litellm's stream. A failure after the end of the answer only loses its usage."""
-    from litellm.litellm_core_utils.core_helpers import map_finish_reason
-
-    from zeus_plugins.models.litellm.reading import reason_of, usage_of
-    from zeus_runtime.plugin.model import ModelError
-
-    whole = True
-    while whole:
-        try:
-            chunk = _plain(await patience.wait(anext(answer)))
-        except StopAsyncIteration:
-            break
-        except Exception as error:
-            if _ending(answer) is None:
-                raise _classified(error) from error
-            whole = False
-        else:
-            yield chunk
-    ending = _ending(answer)
-    if ending is None:
-        # litellm invents a "stop" for a stream that was cut off.
-        raise ModelError("the provider's stream ended before the answer was complete", kind="network")
-    reports = [chunk.usage for chunk in answer.chunks if getattr(chunk, "usage", None)]
-    yield {"usage": usage_of(reports)} if whole else {"finish_reason": reason_of(map_finish_reason(ending))}
-
-
-def _ending(answer: Any) -> str | None:
-    """Return the finish reason of a stream's answer; None before its end."""
-    ending = answer.received_finish_reason or answer.intermittent_finish_reason
-    return None if ending is None else str(ending)
-
-
-class _Patience:
-    """The timeouts of one call: for the whole call, and for the silence between pieces."""
-
-    def __init__(self, options: Options) -> None:
-        from asyncio import get_running_loop
-
-        self._options = options
-        self._clock = get_running_loop().time
-        self._end = self._clock() + options.timeout_seconds
-
-    async def wait(self, awaitable: Awaitable[Any]) -> Any:
-        """Return the result, or raise a ModelError (timeout) if it comes too late."""
-        import asyncio
-
-        from zeus_runtime.plugin.model import ModelError
-
-        left = self._end - self._clock()
-        silent = self._options.idle_seconds
-        try:
-            async with asyncio.timeout(max(0.0, min(left, silent))) as limit:
-                return await awaitable
-        except TimeoutError:
-            if not limit.expired():
-                raise
-        if silent < left:
-            raise ModelError(f"the provider was silent for {silent:g} s (idle_seconds)", kind="timeout")
-        seconds = self._options.timeout_seconds
-        raise ModelError(f"the call took longer than {seconds:g} s (timeout_seconds)", kind="timeout")
-
-
-def _classified(error: Exception) -> ModelError:
-    from datetime import UTC, datetime
-
-    from zeus_plugins.models.litellm.reading import unreadable
-    from zeus_runtime.plugin.model import ModelError, model_error
-
-    if isinstance(error, ModelError):
-        return error
-    return unreadable(error) or model_error(error, now=datetime.now(UTC))
-
-
-def _plain(chunk: Any) -> dict[str, Any]:
-    from zeus_plugins.models.litellm.reading import delta_of, reason_of
-
-    if not chunk.choices:
-        return {"model": chunk.model}
-    choice = chunk.choices[0]
-    return {
-        "delta": delta_of(choice.delta.model_dump(exclude_none=True, warnings=False)),
-        "finish_reason": reason_of(choice.finish_reason),
-        "model": chunk.model,
-    }
-
-
-def _whole(answer: Any) -> dict[str, Any]:
-    from zeus_plugins.models.litellm.reading import reason_of, usage_of, whole_delta
-    from zeus_runtime.plugin.model import ModelError
-
-    if not answer.choices:
-        raise ModelError("the provider's answer contains no message", kind="server")
-    choice = answer.choices[0]
-    usage = getattr(answer, "usage", None)
-    return {
-        "delta": whole_delta(choice.message.model_dump(exclude_none=True, warnings=False)),
-        "finish_reason": reason_of(choice.finish_reason),
-        "model": answer.model,
-        "usage": usage_of([usage]) if usage else None,
-    }
+        return {key: value for key, value in arguments.items() if value not in (None, [], {})}

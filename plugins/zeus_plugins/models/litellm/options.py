@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-from zeus_runtime.plugin import AlsoCalled, Destination, Doc, Maximum, Minimum, Secret, dataclass
+from zeus_runtime.plugin import (
+    AlsoCalled,
+    Destination,
+    Doc,
+    Maximum,
+    Minimum,
+    OptionsError,
+    Secret,
+    dataclass,
+)
 
 if TYPE_CHECKING:
-    from zeus_runtime.plugin import Misfit, Surroundings
+    from zeus_plugins.models.litellm.native.choice import Wire
+    from zeus_runtime.plugin import Misfit, PlanContext, Surroundings
+    from zeus_runtime.plugin.model import ModelProfile
 
 
 @dataclass(frozen=True)
@@ -62,10 +75,61 @@ class Options:
         ),
     ] = field(default_factory=dict)
     stream: Annotated[bool, Doc("Stream the answer; false for servers that do not support streaming.")] = True
+    wire: Annotated[
+        Literal["auto", "litellm", "native"],
+        Doc(
+            "How requests are sent. `litellm`: by litellm, for every provider. `native`: over HTTP, without importing"
+            " litellm, which saves seconds at the start; for servers that speak OpenAI's chat completions, and for"
+            " Anthropic."
+            " `auto`: `native` where litellm would send the same. `zeus plan` shows which."
+        ),
+    ] = "auto"
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """Report keys of ``extra`` that control litellm, or that have an option."""
+        """Report keys of ``extra`` that control litellm, or that have an option; and a ``wire`` that cannot be had."""
+        from zeus_runtime.plugin import Misfit
+
         if self.extra:
             from zeus_plugins.models.litellm.extra import problems_of
 
             yield from problems_of(self.extra)
+        if around.profile.name == self.model:
+            try:
+                self.wire_for(around.profile, os.environ)
+            except OptionsError as error:
+                yield Misfit(("wire",), error.message, error.remedy or "")
+
+    def notes(self, context: PlanContext) -> Sequence[str]:
+        """Return how the requests are sent, and why."""
+        wire = self.wire_for(self.profile_in(context), process_first(context.environ))
+        return [f"wire {'litellm' if wire.served is None else 'native'}: {wire.why}"]
+
+    def profile_in(self, context: PlanContext) -> ModelProfile:
+        """Return the profile of this model, which may differ from the agent's model."""
+        if context.profile.name == self.model:
+            return context.profile
+        return context.profile_of(self.model)
+
+    def wire_for(self, profile: ModelProfile, environ: Mapping[str, str]) -> Wire:
+        """Return how the requests of a model with this profile are sent.
+
+        Raises:
+            OptionsError: the options demand a wire that the model does not have.
+        """
+        from zeus_plugins.models.litellm.native.choice import Wire, wire_of
+
+        if self.wire == "litellm":
+            return Wire(None, "model.litellm.wire says so")
+        found = wire_of(self, profile, environ)
+        if self.wire == "native" and found.served is None:
+            raise OptionsError(
+                f"the model {self.model!r} cannot be called without litellm: {found.why}",
+                remedy="Use wire: auto",
+                where="wire",
+            )
+        return found
+
+
+def process_first(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the variables as litellm sees them, which reads the process environment before any other."""
+    return ChainMap(cast("dict[str, str]", os.environ), cast("dict[str, str]", environ))

@@ -11,6 +11,9 @@ from zeus_runtime.plugin.model import ModelError, Usage
 MOST_TOKENS: Final = 10**9
 """No call uses more tokens: a larger number is a mistake of the server."""
 
+_INVALID: Final = -1
+"""A number of tokens that is none."""
+
 _REASONS: Final = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -91,16 +94,21 @@ def whole_answer(raw: Any) -> dict[str, Any] | None:
     from json import loads
 
     try:
-        body = _mapping(loads(raw))
+        return answer_in(_mapping(loads(raw)))
     except (TypeError, ValueError, RecursionError):
         return None
+
+
+def answer_in(body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Read a whole answer, in the form of chat completions or of Anthropic's messages; None if it has no message."""
     if _list(body.get("choices")):
         choice = _mapping(body["choices"][0])
         message, reason = choice.get("message"), choice.get("finish_reason") or "stop"
         usage = body.get("usage")
-    elif _list(body.get("content")):
-        message, reason = _from_anthropic(body["content"]), body.get("stop_reason")
-        usage = None
+    elif isinstance(body.get("content"), list):
+        message, reason = _from_anthropic(body["content"]), body.get("stop_reason") or "stop"
+        usage = body.get("usage")
+        usage = anthropics_usage(usage) if isinstance(usage, Mapping) else None
     else:
         return None
     if not isinstance(message, Mapping):
@@ -116,16 +124,51 @@ def whole_answer(raw: Any) -> dict[str, Any] | None:
 
 def _from_anthropic(blocks: Sequence[Any]) -> dict[str, Any]:
     """Convert Anthropic's content blocks to a chat-completions message."""
+    from json import dumps
+
     known = [_mapping(block) for block in blocks]
+    thoughts = [each for each in known if each.get("type") in ("thinking", "redacted_thinking")]
     return {
         "content": "".join(_text(each.get("text")) for each in known if each.get("type") == "text"),
-        "thinking_blocks": [each for each in known if each.get("type") == "thinking"],
+        "reasoning_content": "".join(_text(each.get("thinking")) for each in thoughts),
+        "thinking_blocks": thoughts,
         "tool_calls": [
-            {"id": each.get("id"), "function": {"name": each.get("name"), "arguments": each.get("input")}}
+            {
+                "id": each.get("id"),
+                "function": {"name": each.get("name"), "arguments": dumps(each.get("input", {}))},
+            }
             for each in known
-            if each.get("type") == "tool_use"
+            if each.get("type") in ("tool_use", "server_tool_use")
         ],
     }
+
+
+def anthropics_usage(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return Anthropic's usage in the form of chat completions, where tokens of the cache are part of the input.
+
+    Args:
+        usage: all that the answer reports. If it has ``iterations``, their sums are the true numbers.
+    """
+    parts = [each for each in _list(usage.get("iterations")) if isinstance(each, Mapping)] or [usage]
+    fresh, written, read, out = (
+        _sum(part.get(f"{name}_tokens") for part in parts)
+        for name in ("input", "cache_creation_input", "cache_read_input", "output")
+    )
+    hour = _sum(_get(part.get("cache_creation"), "ephemeral_1h_input_tokens") for part in parts)
+    thought = _count(_get(usage.get("output_tokens_details"), "thinking_tokens"))
+    return {
+        "prompt_tokens": _INVALID if _INVALID in (fresh, written, read) else fresh + written + read,
+        "completion_tokens": out,
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+        "prompt_tokens_details": {"cache_creation_token_details": {"ephemeral_1h_input_tokens": hour}},
+        "completion_tokens_details": {"reasoning_tokens": min(thought or 0, max(out, 0))},
+    }
+
+
+def _sum(counts: Iterable[Any]) -> int:
+    numbers = [_count(each) for each in counts]
+    return _INVALID if None in numbers else sum(each or 0 for each in numbers)
 
 
 def unreadable(error: BaseException) -> ModelError | None:

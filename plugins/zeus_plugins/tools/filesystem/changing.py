@@ -12,7 +12,6 @@ from zeus_runtime.plugin.files import (
     WorkspaceError,
     WorkspaceFiles,
     edited_masked,
-    masked_bytes,
     placeholders_left,
     written_masked,
 )
@@ -26,8 +25,9 @@ def changing_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:
 
 def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
     def preview(path: str, content: str, secrets: Redactor) -> Preview:
-        before = _text_of(files, path, options, secrets)
-        return Preview((_change(files, path, before, content),), ("content",))
+        before = _text_of(files, path, options)
+        data = written_masked(content.encode(), lambda: _held(files, path, options), secrets)
+        return Preview((_change(files, path, before, whole_text(data)),), ("content",))
 
     @tool(category="filesystem", access="write", replayable_arguments=("content",), preview=preview)
     def write_file(path: str, content: str, run: ToolRun) -> str:
@@ -63,8 +63,11 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
     def preview(path: str, old: str, new: str, secrets: Redactor, replace_all: bool = False) -> Preview:
         from zeus_plugins.tools.filesystem.edits import replace_text
 
-        data = masked_bytes(files.read(path, max_bytes=options.max_write_bytes), secrets)
-        edited = replace_text(data, old, new, replace_all=replace_all).data
+        def replaced(data: bytes) -> bytes:
+            return replace_text(data, old, new, replace_all=replace_all).data
+
+        data = files.read(path, max_bytes=options.max_write_bytes)
+        edited = edited_masked(data, replaced, secrets)
         change = _change(files, path, whole_text(data), whole_text(edited))
         return Preview((change,), ("old", "new", "replace_all"))
 
@@ -118,8 +121,8 @@ def _held(files: WorkspaceFiles, path: str, options: Options) -> bytes:
         return b""
 
 
-def _text_of(files: WorkspaceFiles, path: str, options: Options, secrets: Redactor) -> str | None:
-    """The text of a file with known secrets masked; None if the file does not exist.
+def _text_of(files: WorkspaceFiles, path: str, options: Options) -> str | None:
+    """The text of a file; None if the file does not exist.
 
     Raises:
         WorkspaceError: the file is not text, or cannot be read.
@@ -130,4 +133,4 @@ def _text_of(files: WorkspaceFiles, path: str, options: Options, secrets: Redact
         return None
     if (kind := binary_kind(data)) is not None:
         raise WorkspaceError(f"the old file is {kind} ({plural(len(data), 'byte')})")
-    return whole_text(masked_bytes(data, secrets))
+    return whole_text(data)

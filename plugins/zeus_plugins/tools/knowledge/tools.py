@@ -52,7 +52,8 @@ def _search(options: Options, service: KnowledgeService) -> Tool:
         if not query.strip():
             return ToolResult("The query is empty.", is_error=True)
         names = [knowledge_base] if knowledge_base else None
-        found = await service.search(query, names=names, top_k=min(top_k, options.max_top_k))
+        top = min(top_k, options.max_top_k)
+        found = await service.search(query, names=names, top_k=top, for_tool=True)
         notices = [f"Note: {each}." for each in found.notices]
         if not found.hits:
             return ToolResult("\n".join(["Nothing was found.", *notices]))

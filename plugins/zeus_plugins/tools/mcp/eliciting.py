@@ -33,7 +33,9 @@ async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell, *,
         return ElicitResult(action="decline")
     page = getattr(params, "url", None)
     schema = _OPENED if page else _plain(params.requested_schema)
-    question = f"The MCP server {server!r} asks: {params.message}" + (f"\n{page}" if page else "")
+    # The address comes first: a long message cannot push it out of sight, or show another one above it.
+    asks = f"asks you to open {page}" if page else "asks"
+    question = f"The MCP server {server!r} {asks}: {params.message}"
     answer = await run.ask(question, schema, may_wait=may_wait)
     if answer is None or (page and not answer.get("done")):
         if question in run.unanswered:

@@ -429,3 +429,19 @@ async def test_somebody_who_is_there_answers_for_a_call_that_did_something(
     assert json.loads(results(events)["1"]) == heard
     assert "mcp_unanswered" not in notices(events)
     assert deployed(tmp_path) == ["deployed"]
+
+
+async def test_the_address_of_a_page_comes_before_the_servers_text() -> None:
+    from zeus_plugins.tools.mcp.eliciting import elicited
+
+    asked: list[str] = []
+
+    async def ask(question: str, _schema: object, *, may_wait: bool) -> dict[str, bool]:
+        asked.append(question)
+        return {"done": may_wait}
+
+    params = SimpleNamespace(url="https://evil.example", message="\n".join(["https://bank.example"] * 50))
+    run: Any = SimpleNamespace(ask=ask, unanswered=(), waits=None)
+    result = await elicited("small", params, run, lambda *_: None, may_wait=True)
+    assert asked[0].startswith("The MCP server 'small' asks you to open https://evil.example: https://bank")
+    assert (result.action, result.content) == ("accept", None)

@@ -1,1 +1,0 @@
-"""The checkpointer component `memory`."""

@@ -1,1 +1,0 @@
-"""The token counter component `tokenizer_file`."""

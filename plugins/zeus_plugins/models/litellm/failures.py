@@ -1,0 +1,15 @@
+"""Classifies the failures of a call."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from zeus_plugins.models.litellm.reading import unreadable
+from zeus_runtime.plugin.model import ModelError, model_error
+
+
+def classified(error: Exception) -> ModelError:
+    """Return the ``ModelError`` for an exception of litellm, of httpx, or of reading an answer."""
+    if isinstance(error, ModelError):
+        return error
+    return unreadable(error) or model_error(error, now=datetime.now(UTC))

@@ -1,0 +1,1 @@
+"""Calls a provider over HTTP without importing litellm, which takes seconds; litellm decides how a request looks."""

@@ -1,0 +1,93 @@
+"""Calls a model over HTTP, as ``by_litellm`` does through litellm."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from zeus_plugins.models.litellm.credentials import key_of
+from zeus_plugins.models.litellm.failures import classified
+from zeus_plugins.models.litellm.native import chat, messages
+from zeus_plugins.models.litellm.native.choice import Served, base_of
+from zeus_plugins.models.litellm.native.sending import Reading, streamed, whole
+from zeus_plugins.models.litellm.native.servers import OPENAI
+
+if TYPE_CHECKING:
+    from zeus_plugins.models.litellm.options import Options
+    from zeus_plugins.models.litellm.patience import Patience
+
+_ACCOUNT: Final = (("OPENAI_ORGANIZATION", "openai-organization"), ("OPENAI_PROJECT", "openai-project"))
+
+
+async def chunks(
+    served: Served,
+    options: Options,
+    environ: Mapping[str, str],
+    found: Mapping[str, Any],
+    request: Mapping[str, Any],
+    patience: Patience,
+) -> AsyncGenerator[dict[str, Any], None]:
+    """Yield the answer's chunks as plain data: delta, finish_reason, model, usage. All failures are ModelErrors.
+
+    Args:
+        served: the model and its server.
+        environ: the process environment, with ``.env``.
+        found: the credentials and the address.
+        request: messages, tools and settings.
+    """
+    spoken = _SPOKEN[served.server.protocol]
+    base = found.get("api_base") or base_of(served.server, options, environ)
+    url = spoken.url(base)
+    body = spoken.body(served, request, base)
+    headers = {
+        **spoken.headers(served, found.get("api_key") or key_of(served.server, environ), environ),
+        "content-type": "application/json",
+        "accept": "application/json",
+        "user-agent": "zeus-runtime",
+        **{key.lower(): value for key, value in options.headers.items()},
+    }
+    try:
+        if not options.stream:
+            yield await whole(url, headers, body, patience)
+            return
+        async with aclosing(streamed(url, headers, body, patience, spoken.reading())) as pieces:
+            async for piece in pieces:
+                yield piece
+    except Exception as error:
+        raise classified(error) from error
+
+
+def _bearer(served: Served, key: str, environ: Mapping[str, str]) -> dict[str, str]:
+    account = _ACCOUNT if served.server is OPENAI else ()
+    named = {header: environ[variable] for variable, header in account if environ.get(variable)}
+    return {"authorization": f"Bearer {key}", **named}
+
+
+class _Protocol(NamedTuple):
+    """How one protocol is spoken.
+
+    Args:
+        url: from the address to that of the call.
+        headers: those with the key.
+        body: of a request, in which an address may matter.
+        reading: reads a streamed answer.
+    """
+
+    url: Callable[[str], str]
+    headers: Callable[[Served, str, Mapping[str, str]], dict[str, str]]
+    body: Callable[[Served, Mapping[str, Any], str], dict[str, Any]]
+    reading: Callable[[], Reading]
+
+
+_SPOKEN: Final[Mapping[str, _Protocol]] = {
+    "chat": _Protocol(
+        lambda base: f"{base.rstrip('/')}/chat/completions", _bearer, chat.body_of, chat.ChatReading
+    ),
+    "messages": _Protocol(
+        messages.url_of,
+        lambda _, key, __: {"x-api-key": key.strip(), "anthropic-version": messages.VERSION},
+        lambda served, request, _: messages.body_of(served, request),
+        messages.MessagesReading,
+    ),
+}
