@@ -260,9 +260,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def _hang(self) -> None:
+        waiting = select.poll()  # `select.select` fails where the process has more than 1,024 open files
+        waiting.register(self.connection, select.POLLIN)
         while not self.owner._stopping:
-            readable, _, _ = select.select([self.connection], [], [], 0.02)
-            if readable and not self.connection.recv(1, socket.MSG_PEEK):
+            if waiting.poll(20) and not self.connection.recv(1, socket.MSG_PEEK):
                 raise _GoneError
         self.close_connection = True
 
