@@ -163,7 +163,7 @@ def test_what_is_left_are_whole_words_and_the_length() -> None:
 
 @pytest.mark.parametrize("at", range(0, len(SECRET), 5))
 async def test_what_a_program_prints_in_two_pieces_is_masked_while_it_runs(at: int) -> None:
-    from zeus_plugins.tools.sandbox.telling import MOST_CHARACTERS, told
+    from zeus_plugins.tools.sandbox.progress import MOST_CHARACTERS, told
 
     heard: list[str] = []
     with told(heard.append, KNOWN) as hear:
@@ -190,7 +190,7 @@ AFTER_MASKING = {
     "zeus_runtime/config/messages/diagnostics.py": "a source line, masked",
     "zeus_runtime/config/layers/interpolation.py": "an expression, which names a variable",
     "zeus_runtime/config/layers/files.py": "the name of a file",
-    "zeus_runtime/config/messages/wording.py": "a value of the config that hides nothing",
+    "zeus_runtime/config/messages/schema_errors.py": "a value of the config that hides nothing",
 }
 """Files that cut by characters, and why no secret is in what they cut."""
 
@@ -218,7 +218,7 @@ def test_code_that_cuts_by_characters_says_why_it_may() -> None:
         if "testing" not in file.parts and cuts_by_characters(ast.parse(file.read_text(encoding="utf-8")))
     }
     assert found <= set(AFTER_MASKING), "use cut_text, which leaves no part of a secret"
-    assert "zeus_runtime/config/messages/wording.py" in found
+    assert "zeus_runtime/config/messages/schema_errors.py" in found
 
 
 @pytest.mark.parametrize("place", range(45, 85, 3))

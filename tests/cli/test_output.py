@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from benchmarks.structure import modules
 from tests.cli.conftest import Project, Zeus
+from zeus_runtime.cli.event_lines import call_line
 from zeus_runtime.cli.output import TextTable, as_json
-from zeus_runtime.cli.wording import call_line
 from zeus_runtime.columns import most_columns
 from zeus_runtime.config.secrets.masking import Redactor, Secret
 

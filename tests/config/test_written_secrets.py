@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from zeus_runtime.config import ConfigError, render
-from zeus_runtime.config.secrets.written import secrets_of_file, secrets_of_repository, written_secrets
+from zeus_runtime.config.secrets.written_secrets import (
+    secrets_of_file,
+    secrets_of_repository,
+    written_secrets,
+)
 from zeus_runtime.plan.validated import check
 
 

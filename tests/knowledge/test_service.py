@@ -21,10 +21,10 @@ from tests.support.knowledge import ANN, Counting, docx, knowledge, pdf, write
 from zeus_runtime.config import Ref
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError
-from zeus_runtime.knowledge.at_hand import NotAtHandError
+from zeus_runtime.knowledge.embedding_models import UnavailableModelError
 from zeus_runtime.knowledge.ingest import BATCH
 from zeus_runtime.knowledge.service import Cutting
-from zeus_runtime.memory.choice import as_stored, store_choice
+from zeus_runtime.memory.embedding_choice import as_stored, store_choice
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
@@ -269,7 +269,9 @@ async def test_a_base_whose_model_is_not_configured_any_more_says_so_and_how_to_
         await service.add("handbook", [docs])
     async with knowledge(database_url, tmp_path, embedder=Counting(model="another-1")) as service:
         for attempt in (service.search("mast", names=["handbook"]), service.add("handbook", [])):
-            with pytest.raises(NotAtHandError, match=r"static-minilm-l6-v2-1 .*there is another-1") as caught:
+            with pytest.raises(
+                UnavailableModelError, match=r"static-minilm-l6-v2-1 .*there is another-1"
+            ) as caught:
                 await attempt
             assert caught.value.exit_code == 4
             assert "zeus kb reindex handbook" in (caught.value.remedy or "")

@@ -42,7 +42,7 @@ def test_the_rules_import_nothing_heavy() -> None:
 def test_a_service_that_is_not_used_yet_loads_neither_database_nor_event_loop() -> None:
     made = """
 from pathlib import Path
-from zeus_runtime.memory.choice import create_embeddings
+from zeus_runtime.memory.embedding_choice import create_embeddings
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.memory.opened import MemorySource
 from zeus_runtime.memory.service import MemoryService

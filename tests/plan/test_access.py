@@ -24,7 +24,7 @@ from zeus_runtime.events import Event, RunFailed, SubAgentEvent, ToolCallResult
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plugin.model import ModelRequest
-from zeus_runtime.run.kept_files import KeptFiles
+from zeus_runtime.run.session_files import SessionFiles
 from zeus_runtime.store.database import Database
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
 from zeus_runtime.tools.attachments import keep
@@ -1029,7 +1029,7 @@ async def test_a_session_that_goes_on_reads_its_originals_also_after_a_rollback(
 
 
 def test_a_result_tells_names_that_cannot_be_guessed_and_no_others() -> None:
-    kept = KeptFiles()
+    kept = SessionFiles()
     saved = "/large_tool_results/mcp_0123456789abcdef.bin"
     text = f"saved as {saved}; see /large_tool_results/call_0"
     kept.note_message(json.dumps({"role": "tool", "content": text}), is_given=False)

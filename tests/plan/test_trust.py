@@ -160,7 +160,7 @@ def test_a_program_opens_no_database_that_was_shipped(tmp_path: Path) -> None:
 def digests(config: Path, folder: Path) -> str:
     import os
 
-    from zeus_runtime.plan.family_parts import all_parts
+    from zeus_runtime.plan.parts_with_subagents import all_parts
     from zeus_runtime.plan.validated import examine_config
 
     found = examine_config(config, directory=folder, environ=os.environ)

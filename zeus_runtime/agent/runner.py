@@ -12,7 +12,7 @@ from zeus_runtime.agent.running import Running
 from zeus_runtime.delegation.dispatcher import Dispatcher
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, Notice
-from zeus_runtime.plan.family_parts import all_parts
+from zeus_runtime.plan.parts_with_subagents import all_parts
 from zeus_runtime.plan.redaction import masked_for, redacted
 from zeus_runtime.registry import Observers
 from zeus_runtime.run.approvals import ApprovalBroker

@@ -47,7 +47,7 @@ def list_pending(
     as_object: bool,
 ) -> None:
     """List the calls that wait for a decision, the oldest first; `zeus resume SESSION --decide` decides."""
-    from zeus_runtime.cli.wording import call_line
+    from zeus_runtime.cli.event_lines import call_line
     from zeus_runtime.store.approvals import open_approvals
 
     checked, _ = read_owner(process, which)

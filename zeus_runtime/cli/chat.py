@@ -11,6 +11,7 @@ import click
 
 from zeus_runtime.cli.approval_prompt import YES_NOTICE, asking_for
 from zeus_runtime.cli.completion import complete_session, presets
+from zeus_runtime.cli.config_argument import config_and_prompt
 from zeus_runtime.cli.options import (
     MODES,
     ConfigArgs,
@@ -24,7 +25,6 @@ from zeus_runtime.cli.options import (
     with_model,
 )
 from zeus_runtime.cli.streams import complain, is_terminal
-from zeus_runtime.cli.words import config_and_prompt
 from zeus_runtime.escaping import printable
 
 if TYPE_CHECKING:

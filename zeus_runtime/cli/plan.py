@@ -95,7 +95,7 @@ def _read(process: Process, which: ConfigArgs, output: str) -> Checked:
         return read_config(process, which)
     except UntrustedError:
         from zeus_runtime.cli.trusting import examined, shown
-        from zeus_runtime.plan.family_parts import all_parts
+        from zeus_runtime.plan.parts_with_subagents import all_parts
 
         found = examined(process, which)
         if output == "json":
@@ -107,7 +107,7 @@ def _read(process: Process, which: ConfigArgs, output: str) -> Checked:
 
 
 def _parts(checked: Checked) -> list[dict[str, Any]]:
-    from zeus_runtime.plan.family_parts import all_parts
+    from zeus_runtime.plan.parts_with_subagents import all_parts
 
     return [
         {
@@ -144,8 +144,8 @@ def _model_notes(plan: Plan) -> Sequence[str]:
 
 
 def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | TextTable]:
+    from zeus_runtime.cli.config_values import effective_values
     from zeus_runtime.cli.profiles import profile_rows
-    from zeus_runtime.cli.values import effective_values
 
     values = effective_values(checked.document, plan)
     written = None if whole else [each.path for each in values if each.marks]
@@ -182,7 +182,7 @@ def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | Te
             for each in plan.tools
         ]
         yield TextTable(rows, indent="  ")
-    from zeus_runtime.cli.reach import reach_rows
+    from zeus_runtime.cli.file_access import reach_rows
 
     yield "\nfiles that tools may reach"
     yield TextTable(list(reach_rows(checked, plan)), indent="  ")
@@ -233,7 +233,7 @@ def _section_rows(checked: Checked, plan: Plan) -> list[tuple[str, str, str]]:
 
 
 def _executed(checked: Checked) -> Iterator[str | TextTable]:
-    from zeus_runtime.plan.family_parts import all_parts
+    from zeus_runtime.plan.parts_with_subagents import all_parts
 
     parts = all_parts(checked)
     if parts:
@@ -376,7 +376,7 @@ def _memory_object(checked: Checked, plan: Plan) -> dict[str, Any] | None:
 def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
     """What will embed; None where a server would have to be asked for the user's choice, which no plan does."""
     from zeus_runtime.config.sqlite_url import database_file, is_sqlite
-    from zeus_runtime.memory.choice import stored_in_file
+    from zeus_runtime.memory.embedding_choice import stored_in_file
     from zeus_runtime.plan.chosen_embeddings import embeddings_in_use
 
     url, memory = plan.config.storage.url, plan.config.memory
@@ -390,9 +390,9 @@ def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
 
 def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
 
+    from zeus_runtime.cli.config_values import effective_values
+    from zeus_runtime.cli.file_access import reach_object
     from zeus_runtime.cli.prompt_sources import prompt_sources
-    from zeus_runtime.cli.reach import reach_object
-    from zeus_runtime.cli.values import effective_values
 
     return {
         "agent": plan.config.name,

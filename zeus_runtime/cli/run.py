@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zeus_runtime.cli.completion import complete_session, presets
+from zeus_runtime.cli.config_argument import config_and_prompt
 from zeus_runtime.cli.options import (
     ConfigArgs,
     attach_option,
@@ -27,7 +28,6 @@ from zeus_runtime.cli.options import (
 )
 from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.streams import complain, is_terminal
-from zeus_runtime.cli.words import config_and_prompt
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent

@@ -16,8 +16,8 @@ from rich.markdown import Markdown
 from rich.segment import Segment
 from rich.text import Text as RichText
 
+from zeus_runtime.cli.event_lines import progress_line, subagent_line
 from zeus_runtime.cli.views import Journal
-from zeus_runtime.cli.wording import progress_line, subagent_line
 from zeus_runtime.escaping import TerminalStream, terminal_text
 from zeus_runtime.events import (
     ApprovalDecided,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.cli.wording import whole_call
+from zeus_runtime.cli.event_lines import whole_call
 from zeus_runtime.columns import shortened
 from zeus_runtime.models.content import text_of
 from zeus_runtime.models.pictures import pictures_of

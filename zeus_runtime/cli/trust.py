@@ -63,7 +63,7 @@ def command(
 
 def _allow(process: Process, which: ConfigArgs) -> None:
     from zeus_runtime.cli.trusting import allow_asked, can_ask, complain_lines, examined, record, shown
-    from zeus_runtime.plan.family_parts import all_parts
+    from zeus_runtime.plan.parts_with_subagents import all_parts
 
     if which.config != "-" and can_ask():
         count = allow_asked(process, which)
@@ -81,7 +81,7 @@ def _allow(process: Process, which: ConfigArgs) -> None:
 def _asked_for(process: Process, which: ConfigArgs) -> Sequence[Part]:
     """What needs the user's permission, given or not."""
     from zeus_runtime.cli.trusting import complain_lines, examined, shown
-    from zeus_runtime.plan.family_parts import all_parts
+    from zeus_runtime.plan.parts_with_subagents import all_parts
 
     parts = [part for part in all_parts(examined(process, which)) if not part.own]
     complain_lines(shown(parts, whole=True))

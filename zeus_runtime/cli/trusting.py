@@ -36,7 +36,7 @@ def read_trusted(process: Process, which: ConfigArgs, *, may_ask: bool = True) -
         ConfigError: with every problem.
         UntrustedError: the user has not allowed a part, and said no or cannot be asked.
     """
-    from zeus_runtime.plan.family_parts import all_parts
+    from zeus_runtime.plan.parts_with_subagents import all_parts
 
     try:
         checked = read_config(process, which)
@@ -72,7 +72,7 @@ def allow_asked(process: Process, which: ConfigArgs, refusal: UntrustedError | N
     Raises:
         UntrustedError: the answer was no.
     """
-    from zeus_runtime.plan.family_parts import all_parts
+    from zeus_runtime.plan.parts_with_subagents import all_parts
 
     found = examined(process, which)
     trust = found.trust
@@ -218,7 +218,7 @@ def _read(prompt: str) -> str:
 
 def _files(place: Path) -> Iterable[Path]:
     """A file, or the files of a folder; the folder itself where they cannot be listed."""
-    from zeus_runtime.trust.covering import TooLargeError, files_below
+    from zeus_runtime.trust.command_files import TooLargeError, files_below
 
     try:
         return list(files_below(place)) if place.is_dir() else [place]

@@ -7,9 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from zeus_runtime.cli.output import as_json
-from zeus_runtime.cli.streams import answer, columns_of, complain, is_terminal
-from zeus_runtime.cli.wording import (
+from zeus_runtime.cli.event_lines import (
     TokenTotals,
     call_line,
     decision_line,
@@ -19,6 +17,8 @@ from zeus_runtime.cli.wording import (
     subagent_line,
     usage_line,
 )
+from zeus_runtime.cli.output import as_json
+from zeus_runtime.cli.streams import answer, columns_of, complain, is_terminal
 from zeus_runtime.escaping import TerminalStream
 from zeus_runtime.events import (
     ApprovalDecided,

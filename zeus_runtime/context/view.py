@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 from zeus_runtime.context.edits import DropBefore, Edit, Pin, Summarize
 from zeus_runtime.context.history import Past, quarter_bytes
 from zeus_runtime.context.items import SUMMARY_SEQ, Item, Survival, source_of
-from zeus_runtime.context.replacing import replaced, summary_message
+from zeus_runtime.context.replacement_messages import replaced, summary_message
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage

@@ -22,7 +22,7 @@ from zeus_runtime.events import (
 from zeus_runtime.plan.redaction import masked_for, redacted
 from zeus_runtime.run.approvals import ApprovalBroker
 from zeus_runtime.run.assembly import run_resources
-from zeus_runtime.run.task import DelegatedTask
+from zeus_runtime.run.delegated_task import DelegatedTask
 from zeus_runtime.run.transcript import GIVEN
 from zeus_runtime.run.turn import Session
 from zeus_runtime.tools import ToolResult

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.context import View
     from zeus_runtime.plan.plan import Plan
-    from zeus_runtime.run.task import DelegatedTask
+    from zeus_runtime.run.delegated_task import DelegatedTask
 
 
 _LARGEST_HANDLE: Final = 4_000_000

@@ -32,8 +32,8 @@ from zeus_runtime.knowledge.word_numbers import WordNumbers
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from zeus_runtime.knowledge.caller_database import CallerDatabase
     from zeus_runtime.knowledge.files import FoundFile
-    from zeus_runtime.knowledge.on_behalf import OnBehalf
     from zeus_runtime.memory.embedding import Embedder, Vectors
 
 BATCH: Final = 256
@@ -80,7 +80,7 @@ class Ingested:
 
 
 async def ingest(
-    database: OnBehalf,
+    database: CallerDatabase,
     base: BaseInfo,
     embedder: Embedder,
     *,
@@ -124,7 +124,7 @@ class _Long:
 class _Ingest:
     def __init__(
         self,
-        database: OnBehalf,
+        database: CallerDatabase,
         base: BaseInfo,
         embedder: Embedder,
         now_ns: Callable[[], int],

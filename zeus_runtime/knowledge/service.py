@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError
-from zeus_runtime.knowledge.at_hand import ModelsAtHand, NotAtHandError
 from zeus_runtime.knowledge.chunks import CHUNK_TOKENS, OVERLAP_TOKENS
+from zeus_runtime.knowledge.embedding_models import AvailableModels, UnavailableModelError
 from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlalchemy import Connection
 
+    from zeus_runtime.knowledge.caller_database import CallerDatabase
     from zeus_runtime.knowledge.index import Hit, KnowledgeIndex
     from zeus_runtime.knowledge.ingest import Ingested, Progress
-    from zeus_runtime.knowledge.on_behalf import OnBehalf
     from zeus_runtime.knowledge.records import BaseInfo
     from zeus_runtime.memory.items import Caller
 
@@ -98,8 +98,8 @@ class KnowledgeService:
         self._lasting = lasting
         self._directory = directory
         self._now_ns = now_ns
-        self._database: OnBehalf | None = None
-        self._models = ModelsAtHand(
+        self._database: CallerDatabase | None = None
+        self._models = AvailableModels(
             open_embedder, open_chosen, open_offline, self._chosen_ref, caller.user_id
         )
         self._choice: Ref | object | None = _UNREAD
@@ -175,7 +175,11 @@ class KnowledgeService:
             give_back()
 
     async def _ingest(
-        self, database: OnBehalf, base: BaseInfo, embedder: Embedder, progress: Callable[[Progress], None]
+        self,
+        database: CallerDatabase,
+        base: BaseInfo,
+        embedder: Embedder,
+        progress: Callable[[Progress], None],
     ) -> Ingested:
         from zeus_runtime.knowledge.ingest import ingest
 
@@ -241,7 +245,7 @@ class KnowledgeService:
                 notices.
 
         Raises:
-            NotAtHandError: no base has an available embedding model.
+            UnavailableModelError: no base has an available embedding model.
         """
         database = await self._open()
         wanted = list(dict.fromkeys(self.linked if names is None else names))
@@ -303,13 +307,13 @@ class KnowledgeService:
         """The bases that can be searched, and the query by each of their models that answers."""
         searched: list[BaseInfo] = []
         embedders: dict[tuple[str, int], Embedder] = {}
-        missing: list[NotAtHandError] = []
+        missing: list[UnavailableModelError] = []
         for base in bases:
             try:
                 if base.embedding:
                     embedders[base.embedding, base.dimension] = await self._models.of(base)
                 searched.append(base)
-            except NotAtHandError as error:
+            except UnavailableModelError as error:
                 missing.append(error)
         if not searched:
             raise missing[0]
@@ -326,7 +330,7 @@ class KnowledgeService:
         return searched, vectors
 
     async def _chosen_ref(self) -> Ref | None:
-        from zeus_runtime.memory.choice import chosen_ref, stored_choice
+        from zeus_runtime.memory.embedding_choice import chosen_ref, stored_choice
 
         if self._choice is _UNREAD:
             user, database = self.caller.user_id, await self._open()
@@ -334,7 +338,7 @@ class KnowledgeService:
             self._choice = None if stored is None else chosen_ref(stored, user)
         return self._choice if isinstance(self._choice, Ref) else None
 
-    async def _remove_sources(self, database: OnBehalf, base: BaseInfo, paths: Sequence[str]) -> int:
+    async def _remove_sources(self, database: CallerDatabase, base: BaseInfo, paths: Sequence[str]) -> int:
         from zeus_runtime.knowledge import records
 
         now_ms = self._now_ns() // 1_000_000
@@ -415,9 +419,9 @@ class KnowledgeService:
                 remedy="Wait until that is done.",
             ) from None
 
-    async def _open(self) -> OnBehalf:
+    async def _open(self) -> CallerDatabase:
         if self._database is None:
-            from zeus_runtime.knowledge.on_behalf import OnBehalf
+            from zeus_runtime.knowledge.caller_database import CallerDatabase
             from zeus_runtime.store.database import Database
             from zeus_runtime.store.schema import ready
 
@@ -427,10 +431,10 @@ class KnowledgeService:
             except BaseException:
                 await database.close()
                 raise
-            self._database = OnBehalf(database, self.caller)
+            self._database = CallerDatabase(database, self.caller)
         return await self._acting(self._database)
 
-    async def _acting(self, opened: OnBehalf) -> OnBehalf:
+    async def _acting(self, opened: CallerDatabase) -> CallerDatabase:
         """The database on behalf of the caller in the role that holds now, as ``Opened.acting`` has it of memory."""
         if self.caller.project_id is None:
             return opened

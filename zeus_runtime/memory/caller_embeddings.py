@@ -43,7 +43,7 @@ class CallerEmbeddings:
         Raises:
             OptionsError: the stored choice is invalid.
         """
-        from zeus_runtime.memory.choice import chosen_ref
+        from zeus_runtime.memory.embedding_choice import chosen_ref
 
         stored = await self._opened.choice(self._caller.user_id)
         return None if stored is None else chosen_ref(stored, self._caller.user_id)
@@ -63,7 +63,7 @@ class CallerEmbeddings:
             OptionsError: the options do not fit it; nothing is stored.
             UsageError: memory without a config has no choice, or the options cannot be stored.
         """
-        from zeus_runtime.memory.choice import as_stored, store_choice
+        from zeus_runtime.memory.embedding_choice import as_stored, store_choice
 
         user, stored = self._caller.user_id, None if ref is None else as_stored(ref)
         operations = await self._opened.operations()

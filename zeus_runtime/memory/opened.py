@@ -158,7 +158,7 @@ class OpenedMemory:
 
     async def choice(self, user_id: str) -> str | None:
         """What the user chose, as it is stored; read once while the database is open."""
-        from zeus_runtime.memory.choice import stored_choice
+        from zeus_runtime.memory.embedding_choice import stored_choice
 
         operations = await self.operations()
         if self.source.open_chosen is None:
@@ -175,7 +175,7 @@ class OpenedMemory:
 
     def made(self, user_id: str, stored: str | None) -> Embedder | None:
         """The model of a stored choice, made once for all users who chose it; None of ``stored`` is the config's."""
-        from zeus_runtime.memory.choice import chosen_ref
+        from zeus_runtime.memory.embedding_choice import chosen_ref
 
         if stored in self._embedders:
             return self._embedders[stored]

@@ -43,7 +43,7 @@ def embeddings_in_use(checked: Checked, plan: Plan, stored: str | None) -> Embed
     Args:
         stored: the user's choice from the database; None without one.
     """
-    from zeus_runtime.memory.choice import chosen_ref
+    from zeus_runtime.memory.embedding_choice import chosen_ref
 
     memory = plan.config.memory
     assert memory is not None, "the caller has seen to it"

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.config.secrets.unloaded import config_places, holds_keys, unloaded_configs
+from zeus_runtime.config.secrets.unloaded_configs import config_places, holds_keys, unloaded_configs
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.disk_paths import expanded, real_path
 from zeus_runtime.plan.executed_parts import files_of_destinations

@@ -85,7 +85,7 @@ def planned_memory(checked: Checked) -> PlannedMemory | None:
     if config is None:
         return None
     from zeus_runtime.config import Ref
-    from zeus_runtime.memory.choice import create_embeddings
+    from zeus_runtime.memory.embedding_choice import create_embeddings
 
     chosen = create_embeddings(config.user, choices={}, configured=config.embeddings)
     return PlannedMemory(
@@ -142,7 +142,7 @@ def knowledge_service(checked: Checked, context: Callable[[], PlanContext]) -> K
     """The knowledge bases of the config's user and project; a new one gets the embedding model of the memory."""
     from zeus_runtime.config.model import Memory
     from zeus_runtime.knowledge.service import KnowledgeService
-    from zeus_runtime.memory.choice import create_embeddings
+    from zeus_runtime.memory.embedding_choice import create_embeddings
     from zeus_runtime.memory.items import Caller
 
     def open_chosen(user: str, choice: Ref) -> Embedder:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
 from zeus_runtime.config.schema.validate import hiding, read_early
-from zeus_runtime.config.secrets.unloaded import unloaded_secrets
-from zeus_runtime.config.secrets.written import secrets_of_repository
+from zeus_runtime.config.secrets.unloaded_configs import unloaded_secrets
+from zeus_runtime.config.secrets.written_secrets import secrets_of_repository
 from zeus_runtime.errors import MissingError, masking_errors
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from zeus_runtime.context import Summarize as Summarize
     from zeus_runtime.context import View as View
     from zeus_runtime.context.archive import Archive as Archive
-    from zeus_runtime.context.arrivals import arrivals as arrivals
-    from zeus_runtime.context.arrivals import tool_groups as tool_groups
     from zeus_runtime.context.edit_rules import Refusal as Refusal
     from zeus_runtime.context.edits import Evict as Evict
     from zeus_runtime.context.edits import Pin as Pin
     from zeus_runtime.context.edits import TruncateArguments as TruncateArguments
     from zeus_runtime.context.items import Item as Item
-    from zeus_runtime.context.kept_part import kept_from as kept_from
+    from zeus_runtime.context.new_messages import arrivals as arrivals
+    from zeus_runtime.context.new_messages import tool_groups as tool_groups
+    from zeus_runtime.context.newest_part import kept_from as kept_from
     from zeus_runtime.context.size import Size as Size
 
 _ROOMS = {
@@ -40,9 +40,9 @@ _ROOMS = {
     "Summarize": "context",
     "TruncateArguments": "context.edits",
     "View": "context",
-    "arrivals": "context.arrivals",
-    "kept_from": "context.kept_part",
-    "tool_groups": "context.arrivals",
+    "arrivals": "context.new_messages",
+    "kept_from": "context.newest_part",
+    "tool_groups": "context.new_messages",
 }
 
 __all__ = [*sorted(_ROOMS)]

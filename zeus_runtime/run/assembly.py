@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from zeus_runtime.middleware.protocol import Middleware
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.plan import Plan
-    from zeus_runtime.run.task import Delegate
+    from zeus_runtime.run.delegated_task import Delegate
     from zeus_runtime.tools import Toolset
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Limits
     from zeus_runtime.context.prompt_cost import ToolCounts
     from zeus_runtime.context.tokens import Counter
-    from zeus_runtime.run.task import Delegate
+    from zeus_runtime.run.delegated_task import Delegate
 
 
 @dataclass(frozen=True)

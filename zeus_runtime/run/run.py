@@ -18,10 +18,10 @@ from zeus_runtime.models.messages import CUT, well_formed
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, too_large
 from zeus_runtime.run.approvals import CallApprovals
 from zeus_runtime.run.context_planner import PlannedContext
+from zeus_runtime.run.delegated_task import DelegatedTask
 from zeus_runtime.run.model_step import ModelStep
 from zeus_runtime.run.repeated_calls import DIGEST, WARN_AT, Repeats, digest_of, named, warning
 from zeus_runtime.run.resources import RunResources
-from zeus_runtime.run.task import DelegatedTask
 from zeus_runtime.run.tool_run_view import ToolRunView
 from zeus_runtime.run.transcript import Transcript, tool_message
 from zeus_runtime.run.usage import Totals

@@ -15,7 +15,7 @@ from zeus_runtime.models.masking import masked_message
 from zeus_runtime.models.messages import from_payload, to_payload, well_formed
 from zeus_runtime.models.pictures import Picture, kept_with, pictures_of
 from zeus_runtime.run.attachments import KEY
-from zeus_runtime.run.kept_files import KeptFiles
+from zeus_runtime.run.session_files import SessionFiles
 from zeus_runtime.run.stored_thread import StoredThread
 from zeus_runtime.tools.attachments import Reference
 from zeus_runtime.tools.gate import kept_now
@@ -54,7 +54,7 @@ class Transcript:
         secrets: masked in every message, new or stored; None masks nothing.
 
     Attributes:
-        kept_files: the files of the archive that the session's tools may read.
+        session_files: the files of the archive that the session's tools may read.
         problems: the stored edits that cannot be read; the messages that they removed are shown again.
     """
 
@@ -78,9 +78,9 @@ class Transcript:
         self._written_ms: dict[int, int] = {}
         self._state: dict[str, Any] = {}
         self.problems: list[str] = []
-        self.kept_files = KeptFiles(kept_now())
+        self.session_files = SessionFiles(kept_now())
         for text in stored.edits:
-            self.kept_files.note_edit(text)
+            self.session_files.note_edit(text)
         self._edits = [
             _NOTHING if number in stored.edits_aside else self._edit(number, text)
             for number, text in enumerate(stored.edits, 1)
@@ -91,7 +91,7 @@ class Transcript:
         self.last_step = stored.last_step
         self._texts: set[str] = set()
         for entry in stored.entries:
-            self.kept_files.note_message(entry.payload, is_given=entry.id.startswith(GIVEN))
+            self.session_files.note_message(entry.payload, is_given=entry.id.startswith(GIVEN))
             if (place := self._places.place(entry.seq)) is not None:
                 self._take(
                     place,
@@ -206,7 +206,7 @@ class Transcript:
         payloads = [edit_to_json(edit) for edit in edits]
         await self._log.append_edits(self._thread, number, seq, payloads)
         for payload in payloads:
-            self.kept_files.note_edit(payload)
+            self.session_files.note_edit(payload)
         self._edits.extend(edits)
         self._view = view
 
@@ -286,7 +286,7 @@ class Transcript:
             step=entry,
             begins=run_id if begins_turn else None,
         )
-        self.kept_files.note_message(payload, is_given=False)
+        self.session_files.note_message(payload, is_given=False)
         self._take(seq, message_id, message, written_ms)
         if step is not None:
             self._taken(step, texts or {})

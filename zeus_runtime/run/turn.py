@@ -330,7 +330,7 @@ class Session:
         call: Callable[[Turn], Awaitable[None]] = chain(run.middlewares, "wrap_run", steps)
         try:
             async with Clock(limits.timeout_seconds) as clock:
-                with run.approvals.watching(clock), reading_kept(run.transcript.kept_files):
+                with run.approvals.watching(clock), reading_kept(run.transcript.session_files):
                     await call(run.turn)
         except TimeoutError as error:
             if not clock.expired:

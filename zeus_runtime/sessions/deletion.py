@@ -22,7 +22,7 @@ async def delete(lifecycle: SessionLifecycle, thread: Thread) -> None:
     Raises:
         LogConflictError: another process has claimed the session.
     """
-    from zeus_runtime.run.kept_files import files_of, remove_files
+    from zeus_runtime.run.session_files import files_of, remove_files
     from zeus_runtime.store.session_tree import own_family, removal
 
     log, files = lifecycle.log, lifecycle.files

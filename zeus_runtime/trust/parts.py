@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from zeus_runtime.config.secrets.masking import MASK
-from zeus_runtime.trust.covering import MOST_BASES, Covered, content_of, covered
+from zeus_runtime.trust.command_files import MOST_BASES, Covered, content_of, covered
 from zeus_runtime.trust.masking import PartMask
 
 PartKind: TypeAlias = Literal["server", "plugin", "option", "destination", "file", "database", "folder"]

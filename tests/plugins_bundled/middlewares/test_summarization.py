@@ -16,8 +16,8 @@ from zeus_plugins.middlewares.summarization.extract import extract
 from zeus_plugins.middlewares.summarization.middleware import Summarization
 from zeus_plugins.middlewares.summarization.options import Options
 from zeus_plugins.middlewares.summarization.price import Prices, SentAgain
+from zeus_plugins.middlewares.summarization.summary_message import request_in, summary_in
 from zeus_plugins.middlewares.summarization.transcript import chunks, end, head
-from zeus_plugins.middlewares.summarization.wording import request_in, summary_in
 
 from tests.support.agents import call, calling
 from zeus_runtime.context import Budget, View, fold, review

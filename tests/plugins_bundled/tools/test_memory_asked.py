@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from zeus_plugins.tools.memory.asked import asks_to_remember
+from zeus_plugins.tools.memory.remember_requests import asks_to_remember
 
 ASKS = """
 Please remember that I prefer tabs.

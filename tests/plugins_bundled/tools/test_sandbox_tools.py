@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from zeus_plugins.tools.sandbox.telling import MOST_CHARACTERS, told
+from zeus_plugins.tools.sandbox.progress import MOST_CHARACTERS, told
 
 from tests.support.sandboxes import bubblewrap, processes_with
 from zeus_runtime import Agent, ConfigError

@@ -73,7 +73,7 @@ def use(process: Process, model: str, which: ConfigArgs) -> None:
     It is made once to see that it can be: an unknown name, wrong options, a missing key or package change nothing.
     Keys do not belong here, they are read from the environment.
     """
-    from zeus_runtime.memory.choice import written_choice
+    from zeus_runtime.memory.embedding_choice import written_choice
 
     checked = read_remembering(process, which)
     _choose(process, checked, written_choice(model))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from zeus_runtime.cli.sessions.keeping import (
+from zeus_runtime.cli.sessions.lifecycle import (
     archive_sessions,
     delete_sessions,
     prune_sessions,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from zeus_runtime.cli.event_lines import call_line
 from zeus_runtime.cli.log import with_log
 from zeus_runtime.cli.options import AT_MOST, ConfigArgs, json_option, read_owner
 from zeus_runtime.cli.output import TextTable, as_json, local_time, tell
 from zeus_runtime.cli.sessions.options import config_option, session_argument
 from zeus_runtime.cli.streams import answer, complain
-from zeus_runtime.cli.wording import call_line
 from zeus_runtime.columns import shortened
 
 if TYPE_CHECKING:

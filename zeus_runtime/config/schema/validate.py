@@ -22,7 +22,7 @@ from zeus_runtime.config.schema.types import (
 )
 from zeus_runtime.config.schema.walk import Schema, at, branches, type_name, types, walk_with
 from zeus_runtime.config.secrets.masking import HiddenStr, told_apart
-from zeus_runtime.config.secrets.written import secrets_of_file
+from zeus_runtime.config.secrets.written_secrets import secrets_of_file
 from zeus_runtime.config.yaml.scalars import NotJsonError, resolve
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Node, Path, find, hidden, nearest, plain, show_path
@@ -103,7 +103,7 @@ def read_early(document: Document) -> Early:
 def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> list[Diagnostic]:
     if fits(schema, value):
         return []
-    from zeus_runtime.config.messages.wording import problems
+    from zeus_runtime.config.messages.schema_errors import problems
 
     holes = {problem.path for problem in document.problems}
     return [
@@ -226,7 +226,7 @@ def _impossible_paths(document: Document, schema: Mapping[str, Any]) -> Iterator
         else:
             continue
         if (reason := _impossible(file)) is not None:
-            from zeus_runtime.config.messages.wording import shown_value
+            from zeus_runtime.config.messages.schema_errors import shown_value
 
             shown = shown_value(node.value)
             yield document.diagnostic(

@@ -29,7 +29,7 @@ async def create(options: Options, context: PlanContext) -> AsyncIterator[Postgr
             " database, or choose the checkpointer sqlite.",
         )
     try:
-        from zeus_plugins.checkpointers.postgres.beside import is_beside
+        from zeus_plugins.checkpointers.postgres.same_database import is_beside
         from zeus_plugins.checkpointers.postgres.saver import PostgresSaver
     except ImportError as error:
         raise MissingError(

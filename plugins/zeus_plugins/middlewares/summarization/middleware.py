@@ -150,7 +150,7 @@ class Summarization(Middleware):
         return tokens >= _LEAST_SHARE * min(budget.usable_tokens, self._latest(budget))
 
     async def _edit(self, view: View, budget: Budget, replaced: Sequence[Item], start: int, why: str) -> Edit:
-        from zeus_plugins.middlewares.summarization.wording import bounded, compose
+        from zeus_plugins.middlewares.summarization.summary_message import bounded, compose
 
         count = self._counter.text
         limit = min(self._limit(budget), sum(item.tokens for item in replaced) // 3)
@@ -181,8 +181,8 @@ class Summarization(Middleware):
     ) -> tuple[str, str, float | None]:
         """Return the summary, a description of how it was made, and its cost in USD."""
         from zeus_plugins.middlewares.summarization.extract import extract
+        from zeus_plugins.middlewares.summarization.summary_message import bounded, summary_in
         from zeus_plugins.middlewares.summarization.transcript import entry, tail
-        from zeus_plugins.middlewares.summarization.wording import bounded, summary_in
 
         count = self._counter.text
         former = summary_in(str(view.summary.content)) if view.summary is not None else ""
@@ -277,7 +277,7 @@ class Summarization(Middleware):
 
     def _request(self, view: View, replaced: Sequence[Item], start: int) -> tuple[int, str] | None:
         """Return the user's last request if the view would no longer show it."""
-        from zeus_plugins.middlewares.summarization.wording import request_in
+        from zeus_plugins.middlewares.summarization.summary_message import request_in
 
         if any(view.original(seq).type == "human" for seq in range(start, view.upto + 1)):
             return None

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from zeus_plugins.middlewares.summarization.summary_message import bounded
 from zeus_plugins.middlewares.summarization.transcript import chunks, end
-from zeus_plugins.middlewares.summarization.wording import bounded
 from zeus_runtime.plugin.model import ModelError, ModelRequest, ModelResponse, calls_of, cost_usd
 
 if TYPE_CHECKING:

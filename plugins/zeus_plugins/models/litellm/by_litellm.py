@@ -11,7 +11,7 @@ from zeus_runtime.plugin.model import ModelError
 
 if TYPE_CHECKING:
     from zeus_plugins.models.litellm.options import Options
-    from zeus_plugins.models.litellm.patience import Patience
+    from zeus_plugins.models.litellm.timeouts import Timeouts
 
 
 async def chunks(
@@ -19,7 +19,7 @@ async def chunks(
     options: Options,
     found: Mapping[str, Any],
     request: Mapping[str, Any],
-    patience: Patience,
+    timeouts: Timeouts,
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Yield the answer's chunks as plain data: delta, finish_reason, model, usage. All failures are ModelErrors.
 
@@ -42,20 +42,20 @@ async def chunks(
         "_skip_mcp_handler": True,
     }
     if not options.stream:
-        yield await _unstreamed(litellm, arguments, patience)
+        yield await _unstreamed(litellm, arguments, timeouts)
         return
     try:
-        answer = await patience.wait(litellm.acompletion(**arguments))
+        answer = await timeouts.wait(litellm.acompletion(**arguments))
     except Exception as error:
         raise classified(error) from error
     try:
-        async for chunk in _streamed(answer, patience):
+        async for chunk in _streamed(answer, timeouts):
             yield chunk
     finally:
         await answer.aclose()
 
 
-async def _unstreamed(litellm: Any, arguments: Mapping[str, Any], patience: Patience) -> dict[str, Any]:
+async def _unstreamed(litellm: Any, arguments: Mapping[str, Any], timeouts: Timeouts) -> dict[str, Any]:
     """Return the whole answer, read by litellm or, if that fails, from the response body."""
     bodies: list[Any] = []
 
@@ -64,7 +64,7 @@ async def _unstreamed(litellm: Any, arguments: Mapping[str, Any], patience: Pati
             bodies.append(details["original_response"])
 
     try:
-        return _whole(await patience.wait(litellm.acompletion(**arguments, logger_fn=got)))
+        return _whole(await timeouts.wait(litellm.acompletion(**arguments, logger_fn=got)))
     except Exception as error:
         told = classified(error)
         read = whole_answer(bodies[-1]) if bodies and told.kind == "server" else None
@@ -73,14 +73,14 @@ async def _unstreamed(litellm: Any, arguments: Mapping[str, Any], patience: Pati
         return read
 
 
-async def _streamed(answer: Any, patience: Patience) -> AsyncGenerator[dict[str, Any], None]:
+async def _streamed(answer: Any, timeouts: Timeouts) -> AsyncGenerator[dict[str, Any], None]:
     """Yield the pieces of litellm's stream. A failure after the end of the answer only loses its usage."""
     from litellm.litellm_core_utils.core_helpers import map_finish_reason
 
     whole = True
     while whole:
         try:
-            chunk = _plain(await patience.wait(anext(answer)))
+            chunk = _plain(await timeouts.wait(anext(answer)))
         except StopAsyncIteration:
             break
         except Exception as error:

@@ -197,17 +197,17 @@ class LitellmModel:
     async def _chunks(
         self, request: ModelRequest, found: Mapping[str, Any], served: Served | None
     ) -> AsyncGenerator[dict[str, Any], None]:
-        from zeus_plugins.models.litellm.patience import Patience
+        from zeus_plugins.models.litellm.timeouts import Timeouts
 
-        options, arguments, patience = self._options, self._arguments(request), Patience(self._options)
+        options, arguments, timeouts = self._options, self._arguments(request), Timeouts(self._options)
         if served is not None:
             from zeus_plugins.models.litellm.native import call
 
-            return call.chunks(served, options, self._variables, found, arguments, patience)
+            return call.chunks(served, options, self._variables, found, arguments, timeouts)
         from zeus_plugins.models.litellm import by_litellm
         from zeus_plugins.models.litellm.library import library
 
-        return by_litellm.chunks(await library(), options, found, arguments, patience)
+        return by_litellm.chunks(await library(), options, found, arguments, timeouts)
 
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:
         """Return messages, tools and settings."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mcp import Client
 
     from zeus_plugins.tools.mcp.servers import PlannedServer
-    from zeus_plugins.tools.mcp.sieve import Sieve
+    from zeus_plugins.tools.mcp.tool_filter import ToolFilter
     from zeus_runtime.plugin.tool import Access
 
 _MAX_PAGES: Final = 100
@@ -59,14 +59,14 @@ class Offer:
     problems: tuple[str, ...] = ()
 
 
-async def read_offer(client: Client, server: PlannedServer, sieve: Sieve) -> Offer:
+async def read_offer(client: Client, server: PlannedServer, tool_filter: ToolFilter) -> Offer:
     """Ask a server for its tools, prompts and resources.
 
     Args:
-        sieve: the filter that the connection's messages pass through.
+        tool_filter: the filter that the connection's messages pass through.
     """
     has = client.server_capabilities
-    sieve.refused.clear()
+    tool_filter.refused.clear()
     listed = (
         [] if has.tools is None else await _pages(lambda cursor: client.list_tools(cursor=cursor), "tools")
     )
@@ -76,7 +76,7 @@ async def read_offer(client: Client, server: PlannedServer, sieve: Sieve) -> Off
         return (spec.allowed is None or name in spec.allowed) and name not in spec.denied
 
     chosen = [tool for tool in listed if is_chosen(tool.name)]
-    broken = {name: why for name, why in sieve.refused.items() if is_chosen(name)}
+    broken = {name: why for name, why in tool_filter.refused.items() if is_chosen(name)}
     for tool in chosen:
         if why := schema_problem(tool.input_schema):
             broken[tool.name] = why
@@ -96,7 +96,7 @@ async def read_offer(client: Client, server: PlannedServer, sieve: Sieve) -> Off
         for tool in chosen
         if tool.name not in broken
     )
-    names = {tool.name for tool in listed} | sieve.refused.keys()
+    names = {tool.name for tool in listed} | tool_filter.refused.keys()
     prompts, problems = await _prompts(client, server)
     problems += cut
     problems += [f"its tool {name!r} is not offered: {why}" for name, why in broken.items()]

@@ -17,11 +17,11 @@ from zeus_plugins.tools.mcp.failures import (
     is_permanent,
     is_too_new,
 )
-from zeus_plugins.tools.mcp.patience import LONGEST_SECONDS, Starts, patience
 from zeus_plugins.tools.mcp.rate_limit import RefreshLimit
 from zeus_plugins.tools.mcp.requests import Calls
 from zeus_plugins.tools.mcp.sdk import client_info, quieten
-from zeus_plugins.tools.mcp.sieve import Sieve
+from zeus_plugins.tools.mcp.start_times import LONGEST_SECONDS, Starts, longest_wait
+from zeus_plugins.tools.mcp.tool_filter import ToolFilter
 from zeus_plugins.tools.mcp.transports import StartPlace, address, process, quiet
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Link:
         self._begun = 0.0
         self._status: int | None = None
         self._starts = Starts(ground.place.directory, server.name)
-        self._sieve = Sieve()
+        self._sieve = ToolFilter()
         self._log: ErrorLog | None = None
         self._auth: Any = None
         self._refused_at: float | None = None
@@ -119,9 +119,9 @@ class Link:
     async def start(self, tell: Tell) -> None:
         """Begin to connect; return when it is connected, when it has failed, or when the time limit has passed.
 
-        The config sets the time limit; without one, it follows from the duration of the last start (``patience``). A
-        server that hangs must not delay the tools of the others, but a server that joins later costs the run its cached
-        prefix.
+        The config sets the time limit; without one, it follows from the duration of the last start (``longest_wait``).
+        A server that hangs must not delay the tools of the others, but a server that joins later costs the run its
+        cached prefix.
 
         Args:
             tell: reports to the user.
@@ -131,7 +131,7 @@ class Link:
         self._set("connecting")
         self._task = asyncio.create_task(self._live(), name=f"mcp {self.server.name}")
         given = self.server.spec.start_timeout_seconds
-        seconds = patience(self._starts.last_seconds()) if given is None else given
+        seconds = longest_wait(self._starts.last_seconds()) if given is None else given
         await quiet(seconds, self._settled)
         if not self._settled.is_set():
             self._is_late = True

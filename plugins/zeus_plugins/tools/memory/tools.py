@@ -49,7 +49,7 @@ class SharedMemory:
 
     async def save(self, content: str, memory_type: str, scope: str, run: ToolRun) -> ToolResult:
         """Save a statement: as the user's if the user's message asks for it, else as the agent's."""
-        from zeus_plugins.tools.memory.asked import asks_to_remember
+        from zeus_plugins.tools.memory.remember_requests import asks_to_remember
 
         memory = self.of(run)
         # Taken before the first await, because calls of one answer run concurrently.

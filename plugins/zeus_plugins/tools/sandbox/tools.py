@@ -7,8 +7,8 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from zeus_plugins.tools.sandbox.options import KEEPS, Options
+from zeus_plugins.tools.sandbox.progress import told
 from zeus_plugins.tools.sandbox.report import listed, report
-from zeus_plugins.tools.sandbox.telling import told
 from zeus_runtime.plugin import Minimum, OptionsError
 from zeus_runtime.plugin.sandbox import WORKING_FOLDER, Program, SandboxError
 from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from zeus_plugins.vector_stores.sqlite.shelf import Shelf
+from zeus_plugins.vector_stores.sqlite.vectors_in_memory import PlaceVectors
 from zeus_plugins.vector_stores.sqlite.visible import Numbers, covered
 from zeus_runtime.plugin.memory import Embedding, Reach
 from zeus_runtime.plugin.vector_store import AtHand, VectorQuery
@@ -101,7 +101,9 @@ class Copies:
             return None
         self._refresh(raw, [key for key in keys if key not in self._fresh])
         self._fresh |= keys.keys()
-        found = [(self._copies[key].shelf, self._visible(key, part, query)) for key, part in keys.items()]
+        found = [
+            (self._copies[key].place_vectors, self._visible(key, part, query)) for key, part in keys.items()
+        ]
         self._make_room(len(keys))
         return VisibleCopies(found, query)
 
@@ -140,70 +142,72 @@ class Copies:
                 raise
 
     def _make_room(self, in_use: int) -> None:
-        kept = sum(copy.shelf.size for copy in self._copies.values())
+        kept = sum(copy.place_vectors.size for copy in self._copies.values())
         while len(self._copies) > in_use and kept > self.most_bytes:
-            kept -= self._copies.popitem(last=False)[1].shelf.size
+            kept -= self._copies.popitem(last=False)[1].place_vectors.size
 
     def _visible(self, key: _Key, part: Reach, query: VectorQuery) -> NDArray[np.bool_]:
-        shelf = self._copies[key].shelf
+        place_vectors = self._copies[key].place_vectors
 
         def within(start: int) -> NDArray[np.bool_]:
-            return covered([column[start:] for column in shelf.figures], part, query, self._numbers)
+            return covered([column[start:] for column in place_vectors.figures], part, query, self._numbers)
 
-        return shelf.visible((part.grants, query.user_id, query.memory_type), within)
+        return place_vectors.visible((part.grants, query.user_id, query.memory_type), within)
 
 
 class VisibleCopies:
     """The copies of a reach, with their visible vectors."""
 
-    def __init__(self, shelves: Sequence[tuple[Shelf, NDArray[np.bool_]]], query: VectorQuery) -> None:
-        self._shelves = shelves
+    def __init__(
+        self, places_vectors: Sequence[tuple[PlaceVectors, NDArray[np.bool_]]], query: VectorQuery
+    ) -> None:
+        self._places_vectors = places_vectors
         self._query = query
 
     def at_hand(self) -> list[AtHand]:
         """As ``VectorStore.at_hand``."""
-        return [_Kept(shelf, visible, self._query) for shelf, visible in self._shelves]
+        return [_Kept(place_vectors, visible, self._query) for place_vectors, visible in self._places_vectors]
 
     def nearest(self) -> Iterator[tuple[str, float]]:
         """As ``VectorStore.nearest``; exact."""
         found = [
-            shelf.nearest(self._query.vector, visible, self._query.at_least)
-            for shelf, visible in self._shelves
+            place_vectors.nearest(self._query.vector, visible, self._query.at_least)
+            for place_vectors, visible in self._places_vectors
         ]
         return heapq.merge(*found, key=lambda each: -each[1])
 
     def cosines(self, ids: Collection[str]) -> dict[str, float]:
         """As ``VectorStore.cosines``."""
         wanted, found = list(ids), dict[str, float]()
-        for shelf, visible in self._shelves:
-            found |= shelf.cosines(wanted, self._query.vector, visible)
+        for place_vectors, visible in self._places_vectors:
+            found |= place_vectors.cosines(wanted, self._query.vector, visible)
         return found
 
 
 class _Kept(AtHand):
     """A copy that is queried by slots."""
 
-    def __init__(self, shelf: Shelf, visible: NDArray[np.bool_], query: VectorQuery) -> None:
-        self.kept = shelf
-        self._shelf, self._visible, self._vector = shelf, visible, query.vector
+    def __init__(self, place_vectors: PlaceVectors, visible: NDArray[np.bool_], query: VectorQuery) -> None:
+        self.kept = place_vectors
+        self._place_vectors, self._visible, self._vector = place_vectors, visible, query.vector
         self._bounds = np.zeros(0, np.float32)
 
     def ids(self, start: int) -> Sequence[str]:
-        return self._shelf.ids(start)
+        return self._place_vectors.ids(start)
 
     def slots(self, ids: Sequence[str]) -> NDArray[np.intp]:
-        return self._shelf.slots(ids)
+        return self._place_vectors.slots(ids)
 
     def at_most(self) -> NDArray[np.float32]:
-        self._bounds = self._shelf.at_most(self._vector)
+        self._bounds = self._place_vectors.at_most(self._vector)
         self._bounds[~self._visible] = -np.inf
         return self._bounds
 
     def at_most_of(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
-        return self._shelf.closer(slots, self._bounds[slots], self._vector)
+        return self._place_vectors.closer(slots, self._bounds[slots], self._vector)
 
     def cosines(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
-        cosines = self._shelf.compared(slots, self._vector)
+        cosines = self._place_vectors.compared(slots, self._vector)
         return np.where(self._visible[slots], cosines, np.float32(-np.inf))
 
 
@@ -215,7 +219,7 @@ class _PlaceCopy:
         self._begin()
 
     def _begin(self) -> None:
-        self.shelf = Shelf(self._dimension)
+        self.place_vectors = PlaceVectors(self._dimension)
         self._ids: set[str] = set()
         self._changes, self._removals = -1, 0
 
@@ -223,20 +227,20 @@ class _PlaceCopy:
         changes, removals = counts
         if changes == self._changes:
             return
-        if changes < self._changes or removals < self._removals or self.shelf.is_worn:
+        if changes < self._changes or removals < self._removals or self.place_vectors.is_worn:
             self._begin()  # the database was restored, or there are too many empty slots
         values = _values(key)
         kind = np.dtype([("head", ">i2", 2), ("vector", ">f4", self._dimension)])
         blocks = raw.execute(_READ, {**values, "since": self._changes}, binary=True).fetchall()
-        self.shelf.make_room(sum(len(ids) for ids, *_ in blocks))
+        self.place_vectors.make_room(sum(len(ids) for ids, *_ in blocks))
         for ids, *columns, packed in blocks:
             vectors = np.frombuffer(packed, kind)["vector"].astype(np.float32)
-            self.shelf.add(ids, vectors, [numbers.of_all(column) for column in columns])
+            self.place_vectors.add(ids, vectors, [numbers.of_all(column) for column in columns])
             self._ids.update(ids)
         if removals != self._removals:
             there = {row[0] for row in raw.execute(_IDS, values)}
             for item_id in self._ids - there:
-                self.shelf.take_away(item_id)
+                self.place_vectors.take_away(item_id)
             self._ids &= there
         self._changes, self._removals = changes, removals
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from zeus_plugins.vector_stores.sqlite.shelf import Shelf
+from zeus_plugins.vector_stores.sqlite.vectors_in_memory import PlaceVectors
 from zeus_plugins.vector_stores.sqlite.visible import Numbers, covered
 from zeus_runtime.plugin import MissingError, PlanContext
 from zeus_runtime.plugin.memory import Embedding, Reach
@@ -108,7 +108,9 @@ class SqliteVectorStore(VectorStore):
 
     def nearest(self, connection: Connection, query: VectorQuery) -> Iterator[tuple[str, float]]:
         found = [
-            copy.shelf.nearest(query.vector, self._visible(copy.shelf, part, query), query.at_least)
+            copy.place_vectors.nearest(
+                query.vector, self._visible(copy.place_vectors, part, query), query.at_least
+            )
             for part, copy in self._asked(connection, query)
         ]
         return heapq.merge(*found, key=lambda each: -each[1]) if len(found) != 1 else found[0]
@@ -117,7 +119,9 @@ class SqliteVectorStore(VectorStore):
         wanted = list(ids)
         found: dict[str, float] = {}
         for part, copy in self._asked(connection, query):
-            found |= copy.shelf.cosines(wanted, query.vector, self._visible(copy.shelf, part, query))
+            found |= copy.place_vectors.cosines(
+                wanted, query.vector, self._visible(copy.place_vectors, part, query)
+            )
         return found
 
     def ids(self, connection: Connection) -> set[str]:
@@ -140,10 +144,10 @@ class SqliteVectorStore(VectorStore):
         if key in self._fresh and key in self._copies and self._same_state(connection):
             return self._copies[key]
         copy = self._copies.pop(key) if key in self._copies else _Copy(part, embedding)
-        before = copy.shelf.size
+        before = copy.place_vectors.size
         copy.refresh(connection, self._numbers)
         self._copies[key] = copy
-        if copy.shelf.size > before:
+        if copy.place_vectors.size > before:
             self._make_room()
         if not self._same_state(connection):
             self._read_in = connection.get_transaction()
@@ -157,16 +161,18 @@ class SqliteVectorStore(VectorStore):
         return transaction is not None and transaction is self._read_in and _raw(connection).in_transaction
 
     def _make_room(self) -> None:
-        kept = sum(each.shelf.size for each in self._copies.values())
+        kept = sum(each.place_vectors.size for each in self._copies.values())
         while len(self._copies) > 1 and kept > _BYTES_KEPT:
-            kept -= self._copies.popitem(last=False)[1].shelf.size
+            kept -= self._copies.popitem(last=False)[1].place_vectors.size
 
-    def _visible(self, shelf: Shelf, part: Reach, query: VectorQuery) -> NDArray[np.bool_]:
+    def _visible(self, place_vectors: PlaceVectors, part: Reach, query: VectorQuery) -> NDArray[np.bool_]:
         key = (part.grants, query.user_id, query.memory_type)
-        return shelf.visible(key, lambda start: self._covered(shelf, part, query, start))
+        return place_vectors.visible(key, lambda start: self._covered(place_vectors, part, query, start))
 
-    def _covered(self, shelf: Shelf, part: Reach, query: VectorQuery, start: int) -> NDArray[np.bool_]:
-        return covered([column[start:] for column in shelf.figures], part, query, self._numbers)
+    def _covered(
+        self, place_vectors: PlaceVectors, part: Reach, query: VectorQuery, start: int
+    ) -> NDArray[np.bool_]:
+        return covered([column[start:] for column in place_vectors.figures], part, query, self._numbers)
 
 
 class _Copy:
@@ -178,7 +184,7 @@ class _Copy:
         self._begin()
 
     def _begin(self) -> None:
-        self.shelf = Shelf(self._dimension)
+        self.place_vectors = PlaceVectors(self._dimension)
         self._seqs: dict[str, int] = {}
         self._last = 0
         self._gone = 0
@@ -186,7 +192,7 @@ class _Copy:
     def refresh(self, connection: Connection, numbers: Numbers) -> None:
         row = _execute(connection, _GONE_RANGE).fetchone()
         first, last = row[0] or 1, row[1] or 0
-        if self._last == 0 or not first - 1 <= self._gone <= last or self.shelf.is_worn:
+        if self._last == 0 or not first - 1 <= self._gone <= last or self.place_vectors.is_worn:
             self._begin()
             self._gone = last
         rows = _execute(connection, _READ, (*self._where, self._last)).fetchall()
@@ -194,7 +200,7 @@ class _Copy:
             seqs, ids, types, visibilities, owners, blobs = zip(*rows, strict=True)
             vectors = np.frombuffer(b"".join(blobs), "<f4").reshape(len(rows), self._dimension)
             figures = [numbers.of_all(column) for column in (types, visibilities, owners)]
-            self.shelf.add(ids, vectors.astype(np.float32, copy=False), figures)
+            self.place_vectors.add(ids, vectors.astype(np.float32, copy=False), figures)
             self._seqs.update(zip(ids, seqs, strict=True))
             self._last = seqs[-1]
         if self._gone < last:
@@ -202,7 +208,7 @@ class _Copy:
                 self._gone = gone
                 # An item that was stored again since then is here under another number.
                 if self._seqs.get(item_id) == seq:
-                    self.shelf.take_away(item_id)
+                    self.place_vectors.take_away(item_id)
                     del self._seqs[item_id]
 
 

@@ -15,7 +15,7 @@ from zeus_plugins.models.litellm.native.servers import OPENAI
 
 if TYPE_CHECKING:
     from zeus_plugins.models.litellm.options import Options
-    from zeus_plugins.models.litellm.patience import Patience
+    from zeus_plugins.models.litellm.timeouts import Timeouts
 
 _ACCOUNT: Final = (("OPENAI_ORGANIZATION", "openai-organization"), ("OPENAI_PROJECT", "openai-project"))
 
@@ -26,7 +26,7 @@ async def chunks(
     environ: Mapping[str, str],
     found: Mapping[str, Any],
     request: Mapping[str, Any],
-    patience: Patience,
+    timeouts: Timeouts,
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Yield the answer's chunks as plain data: delta, finish_reason, model, usage. All failures are ModelErrors.
 
@@ -49,9 +49,9 @@ async def chunks(
     }
     try:
         if not options.stream:
-            yield await whole(url, headers, body, patience)
+            yield await whole(url, headers, body, timeouts)
             return
-        async with aclosing(streamed(url, headers, body, patience, spoken.reading())) as pieces:
+        async with aclosing(streamed(url, headers, body, timeouts, spoken.reading())) as pieces:
             async for piece in pieces:
                 yield piece
     except Exception as error:

@@ -17,7 +17,7 @@ from zeus_plugins.models.litellm.native.sse import ServerSentEvents
 from zeus_runtime.plugin.model import ModelError
 
 if TYPE_CHECKING:
-    from zeus_plugins.models.litellm.patience import Patience
+    from zeus_plugins.models.litellm.timeouts import Timeouts
 
 CONNECT_SECONDS: Final = 30.0
 MOST_BYTES: Final = 64 << 20
@@ -54,7 +54,7 @@ class RefusedError(Exception):
 
 
 async def streamed(
-    url: str, headers: Mapping[str, str], body: Mapping[str, Any], patience: Patience, reading: Reading
+    url: str, headers: Mapping[str, str], body: Mapping[str, Any], timeouts: Timeouts, reading: Reading
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Yield the chunks of a streamed answer, the last with its usage.
 
@@ -63,14 +63,14 @@ async def streamed(
         Exception: httpx's or ``RefusedError``; before the answer was complete.
     """
     ended = False
-    async with _response(url, headers, body, patience) as response:
+    async with _response(url, headers, body, timeouts) as response:
         if _is_json(response):
             # A server that does not stream answers as a whole.
-            yield answer_of(await _text(response, patience, MOST_BYTES))
+            yield answer_of(await _text(response, timeouts, MOST_BYTES))
             return
         pieces = response.aiter_bytes()
         try:
-            async with aclosing(_events(pieces, patience)) as events:
+            async with aclosing(_events(pieces, timeouts)) as events:
                 async for data in events:
                     chunk = reading.chunk(data)
                     if chunk is None:
@@ -89,7 +89,7 @@ async def streamed(
 
 
 async def whole(
-    url: str, headers: Mapping[str, str], body: Mapping[str, Any], patience: Patience
+    url: str, headers: Mapping[str, str], body: Mapping[str, Any], timeouts: Timeouts
 ) -> dict[str, Any]:
     """Return an answer that is not streamed.
 
@@ -97,17 +97,17 @@ async def whole(
         ModelError: (server) it contains no message.
         Exception: httpx's, ``RefusedError``, or ``ValueError`` for an answer that is not JSON.
     """
-    async with _response(url, headers, body, patience) as response:
-        return answer_of(await _text(response, patience, MOST_BYTES))
+    async with _response(url, headers, body, timeouts) as response:
+        return answer_of(await _text(response, timeouts, MOST_BYTES))
 
 
 @asynccontextmanager
 async def _response(
-    url: str, headers: Mapping[str, str], body: Mapping[str, Any], patience: Patience
+    url: str, headers: Mapping[str, str], body: Mapping[str, Any], timeouts: Timeouts
 ) -> AsyncIterator[httpx.Response]:
     client = await _client(url)
     request = _request(client, url, headers, body)
-    response = await patience.wait(client.send(request, stream=True))
+    response = await timeouts.wait(client.send(request, stream=True))
     try:
         if response.is_redirect:
             # The next address would get the key.
@@ -118,7 +118,7 @@ async def _response(
                 remedy="Correct api_base",
             )
         if response.status_code != httpx.codes.OK:
-            raise RefusedError(response, await _text(response, patience, _MOST_ERROR_BYTES))
+            raise RefusedError(response, await _text(response, timeouts, _MOST_ERROR_BYTES))
         yield response
     finally:
         await response.aclose()
@@ -138,12 +138,12 @@ def _request(
         ) from error
 
 
-async def _events(pieces: AsyncIterator[bytes], patience: Patience) -> AsyncGenerator[str, None]:
+async def _events(pieces: AsyncIterator[bytes], timeouts: Timeouts) -> AsyncGenerator[str, None]:
     """Yield the data of the events."""
     reader, count = ServerSentEvents(), 0
     while True:
         try:
-            piece = await patience.wait(anext(pieces))
+            piece = await timeouts.wait(anext(pieces))
         except StopAsyncIteration:
             break
         count = _counted(count, piece, MOST_BYTES)
@@ -163,12 +163,12 @@ async def _rest(pieces: AsyncIterator[bytes]) -> None:
         pass
 
 
-async def _text(response: httpx.Response, patience: Patience, most: int) -> str:
+async def _text(response: httpx.Response, timeouts: Timeouts, most: int) -> str:
     parts: list[bytes] = []
     count, pieces = 0, response.aiter_bytes()
     while True:
         try:
-            piece = await patience.wait(anext(pieces))
+            piece = await timeouts.wait(anext(pieces))
         except StopAsyncIteration:
             return b"".join(parts).decode("utf-8", "replace")
         count = _counted(count, piece, most)

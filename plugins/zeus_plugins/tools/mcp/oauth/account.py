@@ -72,7 +72,7 @@ async def log_in(server: PlannedServer, context: PlanContext, show: Callable[[st
     from zeus_plugins.tools.mcp.oauth.browser import PATIENCE_SECONDS, browser
     from zeus_plugins.tools.mcp.oauth.provider import AccountProvider
     from zeus_plugins.tools.mcp.sdk import quieten
-    from zeus_plugins.tools.mcp.sieve import Sieve
+    from zeus_plugins.tools.mcp.tool_filter import ToolFilter
     from zeus_plugins.tools.mcp.transports import address
 
     quieten()
@@ -91,10 +91,10 @@ async def log_in(server: PlannedServer, context: PlanContext, show: Callable[[st
         ):
             provider = AccountProvider(server, store, person)
             mode: Any = "legacy" if server.spec.type == "sse" else "auto"
-            sieve = Sieve()
-            transport = sieve.over(address(server, context.permit, provider))
+            tool_filter = ToolFilter()
+            transport = tool_filter.over(address(server, context.permit, provider))
             async with Client(transport, cache=None, mode=mode) as client:
-                return len((await read_offer(client, server, sieve)).tools)
+                return len((await read_offer(client, server, tool_filter)).tools)
     except Exception as error:
         failure = explained((provider and provider.failure) or error)
         raise RunError(

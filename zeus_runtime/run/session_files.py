@@ -34,7 +34,7 @@ _BY_CONTENT: Final = re.compile(r"(?:large_tool_results/mcp_|attached_files/)[0-
 """Names made from a file's content. They cannot be guessed, unlike a call's id: a session that knows one got it."""
 
 
-class KeptFiles:
+class SessionFiles:
     """The files of the archive that a session's tools may read: its own, and those that it was given by name.
 
     A name in a tool's result gives no access, since the model decides what a tool repeats. Names made from a file's

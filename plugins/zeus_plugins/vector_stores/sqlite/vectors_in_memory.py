@@ -28,7 +28,7 @@ _SKIPPED: Final = 16
 """If the bounds were not useful, this many queries do not use them."""
 
 
-class Shelf:
+class PlaceVectors:
     """Vectors of length 1, one slot each; slots are never reused.
 
     Each vector has a head along the 64 directions in which the vectors differ most. The bound from the heads is never

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class OnBehalf:
+class CallerDatabase:
     """What knowledge bases need of a database.
 
     Args:

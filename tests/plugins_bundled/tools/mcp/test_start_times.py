@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from mcp.shared._context_streams import create_context_streams
 from mcp.shared.exceptions import MCPError
 from zeus_plugins.tools.mcp.failures import is_permanent
-from zeus_plugins.tools.mcp.patience import LONGEST_SECONDS, SHORTEST_SECONDS, Starts, patience
-from zeus_plugins.tools.mcp.sieve import Sieve
+from zeus_plugins.tools.mcp.start_times import LONGEST_SECONDS, SHORTEST_SECONDS, Starts, longest_wait
+from zeus_plugins.tools.mcp.tool_filter import ToolFilter
 
 from tests.plugins_bundled.tools.mcp.test_stdio import (
     Patient,
@@ -53,11 +53,11 @@ def told(events: list[Event], code: str) -> list[str]:
 
 @given(SECONDS, SECONDS)
 def test_a_run_waits_twice_the_last_start_within_bounds(one: float, other: float) -> None:
-    assert patience(None) == SHORTEST_SECONDS == 2
-    assert SHORTEST_SECONDS <= patience(one) <= LONGEST_SECONDS == 10
-    assert patience(one) <= patience(max(one, other))
-    if patience(one) not in (SHORTEST_SECONDS, LONGEST_SECONDS):
-        assert patience(one) == 2 * one
+    assert longest_wait(None) == SHORTEST_SECONDS == 2
+    assert SHORTEST_SECONDS <= longest_wait(one) <= LONGEST_SECONDS == 10
+    assert longest_wait(one) <= longest_wait(max(one, other))
+    if longest_wait(one) not in (SHORTEST_SECONDS, LONGEST_SECONDS):
+        assert longest_wait(one) == 2 * one
 
 
 @given(st.floats(min_value=0, max_value=3_600))
@@ -398,7 +398,7 @@ async def test_what_a_message_came_with_is_known_behind_the_sieve() -> None:
     async def transport() -> AsyncIterator[Any]:
         yield receiving, None
 
-    async with Sieve().over(transport()) as (read, _):
+    async with ToolFilter().over(transport()) as (read, _):
         for each in ("ann", "bob"):
             call_of.set(each)
             await sending.send(SimpleNamespace(message=None))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from zeus_runtime.cli.words import config_and_prompt
+from zeus_runtime.cli.config_argument import config_and_prompt
 
 
 @pytest.mark.parametrize(

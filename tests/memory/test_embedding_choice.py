@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from zeus_runtime import Agent, OptionsError
-from zeus_runtime.memory.choice import create_embeddings
+from zeus_runtime.memory.embedding_choice import create_embeddings
 from zeus_runtime.plugin import Ref
 
 LARGE = {"litellm": {"model": "text-embedding-3-large"}}

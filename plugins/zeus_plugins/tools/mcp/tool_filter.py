@@ -18,7 +18,7 @@ _MODERN: Final[Mapping[str, Any]] = {"resultType": "complete", "ttlMs": 0, "cach
 """Further fields that the newest protocol requires in a list; the older versions ignore them."""
 
 
-class Sieve:
+class ToolFilter:
     """A filter for the messages of one connection.
 
     Attributes:

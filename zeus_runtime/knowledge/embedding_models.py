@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.embedding import Embedder
 
 
-class NotAtHandError(ZeusError):
+class UnavailableModelError(ZeusError):
     """The model that embedded a base is not available (exit 4)."""
 
     exit_code = 4
     code = "embedding-not-configured"
 
 
-class ModelsAtHand:
+class AvailableModels:
     """Each is made once, at first use.
 
     Args:
@@ -66,7 +66,7 @@ class ModelsAtHand:
         """The model of a base's vectors.
 
         Raises:
-            NotAtHandError: it is not available; the error lists the available models.
+            UnavailableModelError: it is not available; the error lists the available models.
         """
         there: list[str] = []
         problems: list[str] = []
@@ -82,7 +82,7 @@ class ModelsAtHand:
                 return embedder
             there.append(embedder.model)
         known = "; ".join([f"there is {', '.join(dict.fromkeys(there)) or 'none'}", *problems])
-        raise NotAtHandError(
+        raise UnavailableModelError(
             f"the knowledge base {base.name!r} is embedded by {base.embedding} of {base.dimension} dimensions, which is"
             f" not configured any more ({known})",
             remedy=f"Name it under memory.embeddings again, or embed the base anew: `zeus kb reindex {base.name}`.",

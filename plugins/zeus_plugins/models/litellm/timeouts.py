@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Patience:
+class Timeouts:
     """Begins with the call.
 
     Args:

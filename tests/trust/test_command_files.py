@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zeus_runtime.trust import covering
+from zeus_runtime.trust import command_files
 from zeus_runtime.trust.parts import Command, Part, Project, command_part, program_data
 
 
@@ -309,7 +309,7 @@ def test_a_file_of_a_folder_that_gets_another_name_changes_the_digest(tmp_path: 
 def test_a_file_below_folders_that_are_too_large_is_covered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(covering, "MOST_ENTRIES", 0)
+    monkeypatch.setattr(command_files, "MOST_ENTRIES", 0)
     file = tmp_path / "a/b/run.sh"
     file.parent.mkdir(parents=True)
     file.write_text("")
@@ -332,7 +332,7 @@ def test_a_dot_is_the_servers_own_folder(tmp_path: Path) -> None:
 def test_the_folders_of_a_command_are_covered_up_to_one_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(covering, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(command_files, "MOST_ENTRIES", 3)
     for name in ("a/1", "a/2", "b/1", "b/2"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
@@ -355,7 +355,7 @@ def test_a_folder_behind_a_link_is_covered_once(tmp_path: Path) -> None:
 def test_a_folder_that_is_too_large_is_said_to_be(
     limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(covering, limit, 3)
+    monkeypatch.setattr(command_files, limit, 3)
     for folder in ("node_modules", "small"):
         (tmp_path / folder).mkdir()
     for index in range(4):
@@ -398,7 +398,7 @@ def test_a_plain_text_has_no_note(tmp_path: Path) -> None:
 
 
 def test_more_folders_than_are_looked_in_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(covering, "MOST_BASES", 2)
+    monkeypatch.setattr(command_files, "MOST_BASES", 2)
     for name in "abc":
         (tmp_path / name).mkdir()
     assert "note" not in dict(part(Form(("x", "a", "b"), ""), tmp_path).lines)

@@ -18,7 +18,7 @@ _ROOM: Final = 2
 """A server that takes longer than its last start times this factor counts as hung."""
 
 
-def patience(seconds: float | None) -> float:
+def longest_wait(seconds: float | None) -> float:
     """The seconds that a run waits for a server whose last start took ``seconds``; None for no start yet. Pure."""
     if seconds is None:
         return SHORTEST_SECONDS
