@@ -91,6 +91,10 @@ async def summary_is_cut(scene: Scene) -> bool:
     return "[the summary was cut here]" in str((await _turns(scene))[-1].messages[0].content)
 
 
+async def users_words_after_the_summary(scene: Scene) -> bool:
+    return "<user_message " in str((await _turns(scene))[-1].messages[0].content)
+
+
 async def summary_prompt(scene: Scene) -> str:
     """The prompt of the summary call."""
     scene.write(".zeus/prompts/SUMMARY.md", "the usual")
@@ -184,6 +188,14 @@ SUMMARIES = (
         CHEAP_TO_REREAD,
     ),
     Flip("middleware:summarization.max_summary_tokens", 100, summary_is_cut, False, True, SUMMARIZED),
+    Flip(
+        "middleware:summarization.user_message_tokens",
+        0,
+        users_words_after_the_summary,
+        True,
+        False,
+        SUMMARIZED,
+    ),
     Flip("middleware:summarization.prompt", "OTHER.md", summary_prompt, "the usual", "another", SUMMARIZED),
     Flip(
         "middleware:caching.places",

@@ -21,10 +21,12 @@ from tests.support.distributions import lay_out
 from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, RunFailed, SubAgentEvent, ToolCallResult
+from zeus_runtime.models.messages import to_payload
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.run.session_files import SessionFiles
+from zeus_runtime.run.transcript import tool_message
 from zeus_runtime.store.database import Database
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
 from zeus_runtime.tools.attachments import keep
@@ -1028,19 +1030,104 @@ async def test_a_session_that_goes_on_reads_its_originals_also_after_a_rollback(
     assert all("KRONOS 399 lorem" in each for each in await told(folder, model, "again", session))
 
 
-def test_a_result_tells_names_that_cannot_be_guessed_and_no_others() -> None:
+def test_a_result_tells_the_files_that_its_tool_saved_and_not_those_in_its_text() -> None:
     kept = SessionFiles()
     saved = "/large_tool_results/mcp_0123456789abcdef.bin"
-    text = f"saved as {saved}; see /large_tool_results/call_0"
-    kept.note_message(json.dumps({"role": "tool", "content": text}), is_given=False)
+    others = ("/large_tool_results/mcp_1123456789abcdef.bin", "/attached_files/0123456789abcdef/a.txt")
+    text = f"saved as {saved}; see /large_tool_results/call_0 {' '.join(others)}"
+    message = tool_message({"id": "a", "name": "server__shot"}, text, files=(saved,))
+    kept.note_message(json.dumps(to_payload(message)), is_given=False)
     kept.note_edit("damaged")
     assert kept(saved)
-    assert not kept("/large_tool_results/call_0")
+    assert not any(map(kept, (*others, "/large_tool_results/call_0")))
     kept.note_message(json.dumps({"role": "assistant", "content": text}), is_given=False)
     assert not kept("/large_tool_results/call_0")
     kept.note_edit(json.dumps({"handle": "/large_tool_results/call_0", "arguments": {"text": "cut"}}))
     assert kept("/large_tool_results/call_0")
     assert kept("/large_tool_results/call_0.text")
+
+
+async def test_a_refusal_that_names_anothers_file_does_not_open_it(folder: Path) -> None:
+    """The second call opened it: the first one's refusal named it, as a result that a tool saves would."""
+    path = keep(b"PIN=4711", "pin.txt", files_of(folder))
+    saved = "/large_tool_results/mcp_0123456789abcdef.txt"
+    files_of(folder).runtime.write(saved, b"PIN=4711")
+    put(folder, "notes.md", text=f"see {path} and {saved}")
+    looks = [("read_file", {"path": each}) for each in (path, saved, "/notes.md", path, saved)]
+    looks += [
+        ("grep", {"pattern": "PIN", "path": "/attached_files"}),
+        ("glob", {"pattern": "/attached_files/**"}),
+    ]
+    found = await told(folder, roles(go=looking(*looks)))
+    assert "PIN=" not in "".join(found)
+    assert sum("kept no such file" in each for each in found[:5]) == 4
+
+
+SAVES = """
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import ToolResult, ToolRun, tool
+
+PATH = "/large_tool_results/shot_0123.txt"
+
+def create(options, context):
+    @tool(category="web", access="read")
+    async def shoot(run: ToolRun) -> ToolResult:
+        "Takes a shot."
+        context.workspace.runtime.write(PATH, b"a shot")
+        return ToolResult("saved", files=(PATH,))
+    return [shoot]
+
+@hookimpl
+def register_tools():
+    return [Component("shots", create=create)]
+"""
+
+
+async def test_a_session_reads_what_its_tools_saved_and_it_is_deleted_with_the_last_session(
+    folder: Path,
+) -> None:
+    put(folder, "shots.py", text=SAVES)
+    config = write_agent(folder, "", tools="[shots, filesystem]")
+    config.write_text(config.read_text().replace("[probe.py]", "[probe.py, shots.py]"))
+    look = ("read_file", {"path": "/large_tool_results/shot_0123.txt"})
+    model = roles(
+        go=looking(("shoot", {}), look), again=looking(look), other=looking(look, ("shoot", {}), look)
+    )
+    async with Agent.from_config(config, directory=folder, model=model) as agent:
+        events = [await events_of(agent.stream(prompt)) for prompt in ("go", "other")]
+        first, second = (str(each[-1].session) for each in events)  # type: ignore[union-attr]
+        assert ["a shot" in each for each in results(events[0])] == [False, True]
+        assert ["a shot" in each for each in results(events[1])] == [False, False, True]
+        again = await events_of(agent.stream("again", session=first))
+        assert "a shot" in results(again)[0]
+        await agent.delete_session(first)
+        assert (folder / ".zeus/large_tool_results/shot_0123.txt").exists()
+        await agent.delete_session(second)
+    assert not (folder / ".zeus/large_tool_results/shot_0123.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["zeus.db", "zeus.db-wal", "other.db", "mcp/server.log", "accounts/x"])
+def test_what_zeus_stores_beside_the_archive_is_read_by_no_tool(folder: Path, name: str) -> None:
+    """A sandbox copied the database with the sessions of agents that may read more."""
+    put(folder, f".zeus/{name}", ".zeus/prompts/SOUL.md", f"sub/.ZEUS/{name}")
+    files = files_of(folder)
+    for path in (f"/.zeus/{name}", f"/.ZEUS/{name}", f"/sub/.ZEUS/{name}"):
+        with pytest.raises(WorkspaceError, match="no tool may read"):
+            files.read(path, max_bytes=10)
+    assert files.read("/.zeus/prompts/SOUL.md", max_bytes=10)
+    opened = files_of(folder, f"workspace: {{access: {{.zeus/{name}: read}}}}")
+    assert opened.read(f"/.zeus/{name}", max_bytes=10)
+
+
+def test_a_database_elsewhere_is_read_by_no_tool(folder: Path) -> None:
+    put(folder, "data/all.db", "data/all.db-wal", "check/points.db-wal")
+    files = files_of(
+        folder,
+        "storage: {url: 'sqlite:///data/all.db'}\ncheckpointer: {sqlite: {path: check/points.db}}\n",
+    )
+    for path in ("/data/all.db", "/data/all.db-wal", "/check/points.db-wal"):
+        with pytest.raises(WorkspaceError, match="no tool may read"):
+            files.read(path, max_bytes=10)
 
 
 def test_what_is_behind_a_link_into_a_denied_folder_cannot_be_guessed(folder: Path) -> None:

@@ -32,6 +32,9 @@ _HOME_FOLDERS: Final = ("configs", "prompts", "plugins", "skills")
 _EXECUTED_NAMES: Final = ("*.dist-info", "*.egg-info", "sitecustomize*", "usercustomize*")
 """Python executes modules of these names in any folder on its path; Zeus loads plugins that a distribution names."""
 
+_DECIDES: Final = "it decides about this agent"
+_SESSIONS: Final = "it holds the sessions"
+
 # Limits, because a project may contain a link to a whole disk.
 _MOST_ENTRIES: Final = 2_000
 _MOST_LEVELS: Final = 8
@@ -64,6 +67,12 @@ def _add_configs(deciding: Deciding, document: Document) -> None:
 
 def _add_named(deciding: Deciding, checked: Checked) -> None:
     """The files that the config names: prompts, plugin files, keys, databases, and files of the programs it starts."""
+    database = database_file(checked.config.storage.url, checked.directory)
+    if database is not None:
+        # Of other agents too, with texts that this agent's rules may deny.
+        _add(deciding, database, _SESSIONS, holds_keys=True)
+        _add_beginning(deciding, database, _SESSIONS, holds_keys=True)
+
     document = checked.document
     for named in document.named_files(replaced=True):
         # A path with a NUL, in a value that another one replaces, names no file in any run.
@@ -77,10 +86,7 @@ def _add_named(deciding: Deciding, checked: Checked) -> None:
         _add(deciding, file)
     for named in document.protected_files():
         _add(deciding, named.file, holds_keys=named.holds_secrets)
-        _add_beginning(deciding, named.file, "it decides about this agent")
-    database = database_file(checked.config.storage.url, checked.directory)
-    if database is not None:
-        _add_beginning(deciding, database, "it holds the sessions")
+        _add_beginning(deciding, named.file, _DECIDES, holds_keys=named.holds_secrets)
 
 
 def _add_homes(deciding: Deciding, checked: Checked) -> None:
@@ -212,9 +218,9 @@ def _work(checked: Checked) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((checked.directory, root)))
 
 
-def _add(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> None:
+def _add(deciding: Deciding, file: Path, why: str = _DECIDES, *, holds_keys: bool = False) -> None:
     for each in _spellings(file):
-        deciding.add(str(each), holds_keys=holds_keys)
+        deciding.add(str(each), why, holds_keys=holds_keys)
 
 
 def _installed(directory: Path) -> Iterator[Path]:
@@ -261,10 +267,10 @@ def _spec(name: str, search: Sequence[str] | None) -> ModuleSpec | None:
     return next((spec for spec in found if spec is not None), None)
 
 
-def _add_beginning(deciding: Deciding, file: Path, why: str) -> None:
+def _add_beginning(deciding: Deciding, file: Path, why: str, *, holds_keys: bool = False) -> None:
     """Protect the file and its neighbours whose names begin with its name, such as SQLite's ``-wal``."""
     for at in _spellings(file):
-        deciding.add_names(str(at.parent), f"{escape(at.name)}*", why)
+        deciding.add_names(str(at.parent), f"{escape(at.name)}*", why, holds_keys=holds_keys)
 
 
 def _spellings(file: Path) -> list[Path]:

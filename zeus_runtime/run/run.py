@@ -225,6 +225,8 @@ class Run:
                 is_error=result.is_error,
                 artifact=artifact or None,
                 pictures=self._shown(result),
+                # A picture that is not shown is saved too.
+                files=tuple(dict.fromkeys((*result.files, *(each.path for each in result.pictures)))),
             ),
         )
         self._emit_result(call, content, is_error=result.is_error)

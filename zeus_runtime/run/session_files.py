@@ -30,15 +30,13 @@ _log = logging.getLogger(__name__)
 
 _KEPT: Final = (*ARCHIVES, SANDBOXES)
 _NAMED: Final = re.compile(rf"(?:{'|'.join(_KEPT)})/[^\s\"'`<>()\[\]{{}},;:*?|\\]+")
-_BY_CONTENT: Final = re.compile(r"(?:large_tool_results/mcp_|attached_files/)[0-9a-f]{16}[./][\w./-]+")
-"""Names made from a file's content. They cannot be guessed, unlike a call's id: a session that knows one got it."""
 
 
 class SessionFiles:
     """The files of the archive that a session's tools may read: its own, and those that it was given by name.
 
-    A name in a tool's result gives no access, since the model decides what a tool repeats. Names made from a file's
-    content are the exception: they are names of new files.
+    A name in the text of a tool's result gives no access: the model decides what a tool repeats, and an error repeats
+    the path that it asked for. Only files count that the tool itself saved (``ToolResult.files``).
 
     Args:
         above: whether the parent session may read a path. A session can be given no more than that.
@@ -76,8 +74,6 @@ class SessionFiles:
         if is_given or role == "user":
             found = _NAMED.findall(payload)
             _add(self._given, (f"/{name}" for each in found for name in (each, each.rstrip("."))))
-        elif role == "tool":
-            _add(self._own, (f"/{each.rstrip('.')}" for each in _BY_CONTENT.findall(payload)))
 
 
 def _add(known: set[str], paths: Iterable[str]) -> None:
@@ -98,13 +94,12 @@ def files_of(connection: Connection, thread: Thread, files: WorkspaceFiles) -> l
         each for each in noted(connection, thread.key) if each.startswith((RESULTS_ROUTE, ATTACHED_ROUTE))
     }
     left = named - named_elsewhere(connection, thread.key, named)
-    own |= {each for each in left if each.startswith(ATTACHED_ROUTE)}
     try:
         edits = edits_with_handles(connection, thread.key)
     except RunError as error:
         _log.warning("originals of %s stay: %s", thread.session, error.message)
-        return sorted(own)
-    return sorted(own.union(*(_paths(each) for each in edits if each["handle"] in left)))
+        return sorted(own | {each for each in left if each.startswith(ATTACHED_ROUTE)})
+    return sorted(own.union(left, *(_paths(each) for each in edits if each["handle"] in left)))
 
 
 def _paths(edit: Mapping[str, Any]) -> set[str]:

@@ -17,6 +17,7 @@ from zeus_runtime.models.pictures import Picture, kept_with, pictures_of
 from zeus_runtime.run.attachments import KEY
 from zeus_runtime.run.session_files import SessionFiles
 from zeus_runtime.run.stored_thread import StoredThread
+from zeus_runtime.store.file_references import SAVED
 from zeus_runtime.tools.attachments import Reference
 from zeus_runtime.tools.gate import kept_now
 
@@ -340,6 +341,7 @@ def tool_message(
     is_error: bool = False,
     artifact: Mapping[str, Any] | None = None,
     pictures: Sequence[Picture] = (),
+    files: Sequence[str] = (),
 ) -> ToolMessage:
     """The message with the result of ``call``."""
     from langchain_core.messages import ToolMessage
@@ -350,5 +352,5 @@ def tool_message(
         name=call["name"],
         status="error" if is_error else "success",
         artifact=artifact,
-        additional_kwargs=kept_with(pictures),
+        additional_kwargs={**kept_with(pictures), **({SAVED: list(files)} if files else {})},
     )

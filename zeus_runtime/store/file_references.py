@@ -1,6 +1,6 @@
 """The files that a session names, even if archived, and which of them other sessions name too.
 
-Edits name archived originals; messages name attachments and pictures.
+Edits name archived originals; messages name attachments, pictures and files that tools saved.
 """
 
 from __future__ import annotations
@@ -63,10 +63,13 @@ def files_named(payload: str) -> set[str]:
     named = [value.get("handle")]
     named += [each.get("copy") for each in more.get("references") or ()]
     named += [each.get("path") for each in more.get("pictures") or ()]
+    named += more.get(SAVED) or ()
     return {each for each in named if each and isinstance(each, str)}
 
 
-_SIGNS: Final = ('"handle"', '"references"', '"pictures"')
+SAVED: Final = "files"
+"""The key of a tool message's files, beside ``pictures``."""
+_SIGNS: Final = ('"handle"', '"references"', '"pictures"', f'"{SAVED}"')
 
 
 def noted(connection: Connection, thread: int) -> set[str]:

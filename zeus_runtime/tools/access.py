@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.tools.own_folders import ARCHIVES
+from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES, STATE
 from zeus_runtime.tools.paths import folded, join
 from zeus_runtime.tools.patterns import PartTest, PathTest, folded_glob, folded_part, has_magic, parts_of
 
@@ -249,6 +249,9 @@ _NAMES: Final = {
     ".zeus": Protected("it belongs to Zeus's own files"),
     ".mcp.json": Protected("it names servers, and may hold their keys", holds_keys=True),
 }
+_RECORDS: Final = Protected("Zeus keeps its sessions and records there", holds_keys=True)
+_READABLE_STATE: Final = ("configs", "prompts", "plugins", "skills", SANDBOXES, *ARCHIVES)
+"""Folders of ``.zeus`` that tools may read; who may read the archive's files depends on the session."""
 _ARCHIVE: Final = Protected("Zeus itself keeps its originals there")
 FLOOR_NAMES: Final = (".env*", *_NAMES)
 """Names that the floor protects at any place in a path."""
@@ -370,6 +373,10 @@ class Floor:
                     yield _KEYS, [(name, index + 1)]
                 elif part in _NAMES and (part != ".zeus" or index >= name.opened):
                     yield _NAMES[part], [(name, index + 1)]
+                    inside = name.parts[index + 1 : index + 2]
+                    if part == STATE and inside and folded(inside[0]) not in _READABLE_STATE:
+                        # Other agents' sessions are there, with texts that this agent's rules may deny.
+                        yield _RECORDS, [(name, index + 1)]
                 elif index == 0 and part in ARCHIVES:
                     yield _ARCHIVE, [(name, 1)]
         found = self.deciding.find(reached.host)

@@ -157,6 +157,8 @@ class ToolResult:
         state: small named JSON values to keep with the thread (the todo list); stored in the log with this result.
         artifact: JSON for observers; never sent to the model.
         pictures: workspace files for models that support pictures; ``content`` describes them for other models.
+        files: paths of other files that the tool saved in the archive for this result. The session may read them, and
+            they are deleted with it; a path that only ``content`` names gives no access.
     """
 
     content: str
@@ -164,6 +166,7 @@ class ToolResult:
     state: Mapping[str, JSON] = field(default_factory=dict)
     artifact: JSON = None
     pictures: tuple[Picture, ...] = ()
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

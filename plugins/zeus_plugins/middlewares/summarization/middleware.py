@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from zeus_runtime.plugin import dataclass
@@ -150,17 +150,20 @@ class Summarization(Middleware):
         return tokens >= _LEAST_SHARE * min(budget.usable_tokens, self._latest(budget))
 
     async def _edit(self, view: View, budget: Budget, replaced: Sequence[Item], start: int, why: str) -> Edit:
-        from zeus_plugins.middlewares.summarization.summary_message import bounded, compose
+        from zeus_plugins.middlewares.summarization.summary_message import bounded, compose, newest_said
 
         count = self._counter.text
         limit = min(self._limit(budget), sum(item.tokens for item in replaced) // 3)
-        summary, how, cost = await self._summary(view, budget, replaced, start, limit)
-        self._paid = _Paid(view.first, start, summary)
         handle = self._context.archive.history_handle
+        note = f"[cut; the rest is in {handle}]"
         request = self._request(view, replaced, start)
         if request is not None:
-            note = f"[cut; the rest is in {handle}]"
             request = request[0], bounded(request[1], count, max(50, limit), note)
+        most = min(self._options.user_message_tokens, limit // 4)
+        said = newest_said(self._said(view, replaced, request), count, most, note)
+        limit -= sum(count(text) for _, text in said)
+        summary, how, cost = await self._summary(view, budget, replaced, start, limit)
+        self._paid = _Paid(view.first, start, summary)
         return Summarize(
             policy=POLICY,
             reason=f"{why}; {len(replaced)} messages {how}",
@@ -170,6 +173,7 @@ class Summarization(Middleware):
                 handle=handle,
                 count=start - 1 - sum(seq < start for seq in view.pinned),
                 last=start - 1,
+                said=said,
                 request=request,
             ),
             handle=handle,
@@ -274,6 +278,20 @@ class Summarization(Middleware):
             profile=profile,
             summary_tokens=limit,
         )
+
+    def _said(
+        self, view: View, replaced: Sequence[Item], request: tuple[int, str] | None
+    ) -> Iterator[tuple[int, str]]:
+        """Yield place and text of the user's messages that left the view, newest first, but for the last request."""
+        from zeus_plugins.middlewares.summarization.summary_message import said_in
+
+        former = set() if view.summary is None else said_in(str(view.summary.content))
+        earlier = {seq for seq in former if 0 < seq < view.first and seq not in view.pinned}
+        gone = {item.seq for item in replaced}
+        for seq in sorted(earlier | gone, reverse=True):
+            message = view.original(seq)
+            if message.type == "human" and (request is None or seq != request[0]):
+                yield seq, text_of(message, name_others=True)
 
     def _request(self, view: View, replaced: Sequence[Item], start: int) -> tuple[int, str] | None:
         """Return the user's last request if the view would no longer show it."""

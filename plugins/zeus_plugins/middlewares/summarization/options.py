@@ -65,6 +65,14 @@ class Options:
         Doc("Maximum tokens of the summary; never more than an eighth of the input limit."),
         Minimum(100),
     ] = 2000
+    user_message_tokens: Annotated[
+        int,
+        Doc(
+            "Repeat the user's messages that leave the view after the summary, word for word: the newest that fit in so"
+            " many of max_summary_tokens, at most a quarter. 0: only the last request is repeated."
+        ),
+        Minimum(0),
+    ] = 500
     reuse_cache: Annotated[
         bool,
         Doc(

@@ -39,27 +39,28 @@ def tool_result(answer: Any, files: WorkspaceFiles, secrets: Redactor) -> ToolRe
     if structured is not None and not _says(parts, structured):
         parts.append(json.dumps(structured, ensure_ascii=False))
     text = "\n\n".join(part for part in parts if part)
-    return ToolResult(text or "(no output)", is_error=bool(answer.is_error), pictures=tuple(kept.pictures))
+    return kept.result(text or "(no output)", is_error=bool(answer.is_error))
 
 
 def resource_result(contents: Iterable[Any], files: WorkspaceFiles, secrets: Redactor) -> ToolResult:
     """The contents of a resource."""
     kept = _SavedData(files, secrets)
     text = "\n\n".join(_resource(each, kept) for each in contents)
-    return ToolResult(text or "(empty)", pictures=tuple(kept.pictures))
+    return kept.result(text or "(empty)")
 
 
 class _SavedData:
-    """The binary data of an answer, saved in the workspace.
-
-    Attributes:
-        pictures: those that the model may see.
-    """
+    """The binary data of an answer, saved in the workspace."""
 
     def __init__(self, files: WorkspaceFiles, secrets: Redactor) -> None:
         self._files = files
         self._secrets = secrets
-        self.pictures: list[Picture] = []
+        self._pictures: list[Picture] = []
+        self._paths: list[str] = []
+
+    def result(self, text: str, *, is_error: bool = False) -> ToolResult:
+        """The result with the saved files, which its session may read."""
+        return ToolResult(text, is_error=is_error, pictures=tuple(self._pictures), files=tuple(self._paths))
 
     def save(self, content: bytes, suffix: str) -> str:
         """Save the data and return its path.
@@ -72,8 +73,9 @@ class _SavedData:
         picture = keep_picture(content, path.rpartition("/")[2], self._files, self._secrets)
         if picture is None:
             self._files.runtime.write(path, content)
+            self._paths.append(path)
             return path
-        self.pictures.append(picture)
+        self._pictures.append(picture)
         return picture.path
 
 
