@@ -1162,6 +1162,26 @@ async def test_the_files_of_a_skill_are_judged_too(folder: Path) -> None:
     assert "needle" in found[2]
 
 
+async def test_a_skill_tells_nothing_of_its_denied_files(folder: Path) -> None:
+    """An error listed them, suggested them, and differed where one was there."""
+    put(folder, ".claude/skills/pdf/SKILL.md", text="---\nname: pdf\ndescription: Makes PDFs.\n---\nDo it.\n")
+    put(folder, ".claude/skills/pdf/open.txt", ".claude/skills/pdf/private/merger.txt")
+    asked = ("zzz", "private/merge.txt", "private/merger.txt", "opem.txt")
+    found = results(
+        await played(
+            folder,
+            "middlewares: [{skills: {trust_project: true}}]\nworkspace: {access: {'**/private/**': deny}}\n",
+            *(("read_skill_resource", {"name": "pdf", "path": path}) for path in asked),
+        )
+    )
+    assert "merger" not in "".join(
+        each.replace("private/merger.txt", "", i == 2) for i, each in enumerate(found)
+    )
+    assert "Its files: open.txt." in found[0]
+    assert found[1].replace("merge.txt", "merger.txt") == found[2]
+    assert "Did you mean 'open.txt'?" in found[3]
+
+
 def skill(folder: Path, name: str) -> None:
     put(
         folder, f".claude/skills/{name}/SKILL.md", text=f"---\nname: {name}\ndescription: told\n---\nneedle\n"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.skills.discovery import FILE
+from zeus_runtime.tools.paths import NoSuchFileError
 
 if TYPE_CHECKING:
     from zeus_runtime.tools.workspace import WorkspaceFiles
@@ -35,10 +36,17 @@ class Resource:
     size_bytes: int
 
 
-def skill_resources(folder: Path) -> list[Resource]:
-    """A skill's files except its ``SKILL.md``, sorted; without hidden files, caches and links that lead outside."""
+def skill_resources(folder: Path, files: WorkspaceFiles | None = None) -> list[Resource]:
+    """A skill's files except its ``SKILL.md``, sorted; without hidden files, caches and links that lead outside.
+
+    Args:
+        folder: the skill's, where it was found.
+        files: the workspace of the agent that reads; files that its rules deny are left out.
+    """
     found: list[Resource] = []
     for resource in _files(folder.resolve(), folder.resolve(), 0):
+        if files is not None and files.refusal_of(folder / resource.path):
+            continue
         found.append(resource)
         if len(found) >= _MAX_LISTED:
             break
@@ -65,7 +73,8 @@ def read_skill_resource(folder: Path, path: str, files: WorkspaceFiles | None = 
         )
     base = folder.resolve()
     try:
-        target = (base / path).resolve(strict=True)
+        # A missing file is judged like one that is there: the answer must not tell whether a denied file exists.
+        target = (base / path).resolve()
         if not target.is_relative_to(base):
             raise UsageError(f"{path!r} leads out of the skill's folder", remedy="It is not read.")
         return (
@@ -73,8 +82,8 @@ def read_skill_resource(folder: Path, path: str, files: WorkspaceFiles | None = 
             if files is None
             else files.read_host(target, max_bytes=MAX_BYTES, named=folder / path)
         )
-    except (OSError, RuntimeError, ValueError) as error:
-        known = [each.path for each in skill_resources(folder)]
+    except (OSError, RuntimeError, ValueError, NoSuchFileError) as error:
+        known = [each.path for each in skill_resources(folder, files)]
         raise UsageError(
             f"{path!r} cannot be read: {getattr(error, 'strerror', None) or 'there is no such file'}",
             remedy=_suggested(path, known),

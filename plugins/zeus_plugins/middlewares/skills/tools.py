@@ -112,7 +112,7 @@ def _loaded(
 
 
 def _files(skill: Skill, files: WorkspaceFiles) -> str:
-    found = [each for each in skill_resources(skill.folder) if not files.refusal_of(skill.place / each.path)]
+    found = skill_resources(skill.place, files)
     workspace, where = files.root.resolve(), ""
     if skill.folder.is_relative_to(workspace):
         where = (
