@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -9,7 +10,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.config.secrets.masking import Redactor
@@ -55,6 +56,19 @@ class SearchResult:
     notices: tuple[str, ...] = ()
 
 
+class ReadableBase(NamedTuple):
+    """The part of a knowledge base that an agent may read.
+
+    Args:
+        sources: the paths that were added.
+        documents, chunks: how many.
+    """
+
+    sources: tuple[str, ...]
+    documents: int
+    chunks: int
+
+
 class KnowledgeService:
     """The operations on knowledge bases that a caller may use.
 
@@ -68,6 +82,7 @@ class KnowledgeService:
         linked: the bases that the config names; tools may search only these.
         secrets: masked in texts that are read and found.
         refusal_of: why a file is hidden from the agent.
+        refusal_of_stored: why a stored text of a file is, also if the file is not there any more; by default the same.
         needs_question: whether the running tool may read a file only after a question.
         lasting: the path of a source by which ``refusal_of`` can judge it later.
         now_ns: the clock, nanoseconds since 1970.
@@ -85,6 +100,7 @@ class KnowledgeService:
         linked: Sequence[str] = (),
         secrets: Redactor | None = None,
         refusal_of: Callable[[Path], str | None] = lambda _file: None,
+        refusal_of_stored: Callable[[Path], str | None] | None = None,
         needs_question: Callable[[Path], bool] = lambda _file: False,
         lasting: Callable[[Path], Path] = Path.resolve,
         now_ns: Callable[[], int] = time.time_ns,
@@ -94,6 +110,7 @@ class KnowledgeService:
         self._url = url
         self._secrets = secrets or Redactor()
         self._refusal_of = refusal_of
+        self._refusal_of_stored = refusal_of_stored or refusal_of
         self._needs_question = needs_question
         self._lasting = lasting
         self._directory = directory
@@ -125,6 +142,32 @@ class KnowledgeService:
 
         base, database = await self._needed(name), await self._open()
         return list(await database.run(lambda connection: records.sources(connection, base.key)))
+
+    async def readable(self, name: str) -> ReadableBase:
+        """What the agent may read of a base now.
+
+        Raises:
+            UsageError: there is no such base.
+        """
+        from zeus_runtime.knowledge import records
+
+        base, database = await self._needed(name), await self._open()
+        sources, documents = await database.run(
+            lambda connection: (
+                records.sources(connection, base.key),
+                records.documents(connection, base.key),
+            )
+        )
+        forms = "\n".join(self._secrets.forms)
+
+        def is_readable(path: str) -> bool:
+            return self._refusal_of_stored(Path(self._secrets.restored(path, forms))) is None
+
+        def part() -> ReadableBase:
+            chunks = [each.chunks for path, each in documents.items() if is_readable(path)]
+            return ReadableBase(tuple(filter(is_readable, sources)), len(chunks), sum(chunks))
+
+        return await asyncio.to_thread(part)
 
     async def add(
         self,
@@ -268,7 +311,7 @@ class KnowledgeService:
 
         def is_closed(path: str) -> bool:
             file = Path(self._secrets.restored(path, forms))
-            if context.run(self._refusal_of, file) is not None:
+            if context.run(self._refusal_of_stored, file) is not None:
                 return True
             if for_tool and context.run(self._needs_question, file):
                 unapproved.add(path)

@@ -164,6 +164,7 @@ def knowledge_service(checked: Checked, context: Callable[[], PlanContext]) -> K
         linked=config.knowledge,
         secrets=masked_by(config, checked.secrets),
         refusal_of=lambda file: context().workspace.refusal_of(file),
+        refusal_of_stored=lambda file: context().workspace.refusal_of_stored(file),
         needs_question=lambda file: context().workspace.needs_question(file),
         lasting=lambda file: context().workspace.lasting(file),
     )

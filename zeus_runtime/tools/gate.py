@@ -286,9 +286,9 @@ class Gate:
         }
         return [*FLOOR_NAMES, *sorted(found)]
 
-    def needs_question(self, parts: Parts, host: str) -> bool:
+    def needs_question(self, parts: Parts, host: str, *, foreign: bool = True) -> bool:
         """Whether the running tool may read a file only after a question that it has not been asked."""
-        ruling = self.ruling(parts, host, "read", foreign=True)
+        ruling = self.ruling(parts, host, "read", foreign=foreign)
         return ruling is not None and ruling.action == "ask" and not _CALL.get().covers((parts,))
 
     def mount_refusal(self, folder: str) -> str | None:

@@ -114,11 +114,36 @@ class WorkspaceFiles:
         why = self._second_name(named, status)
         return None if why is None else f"it {why}"
 
+    def refusal_of_stored(self, host: Path) -> str | None:
+        """Return why a text that was read from ``host`` earlier may not be given to the model; None if it may.
+
+        If nothing is there any more, the folder may have been moved, so each end of the path is judged like a path of
+        the workspace.
+        """
+        found = self.refusal_of(host)
+        if found is not None or self.gate is None:
+            return found
+        rulings = (self.gate.ruling(parts, str(host), "read") for parts in self._moved_to(host))
+        return next((each.why for each in rulings if each is not None and each.action == "deny"), None)
+
     def needs_question(self, host: Path) -> bool:
-        """Return whether the running tool may read a file of this real path only after a question about it."""
+        """Return whether the running tool may read a file only after a question about it.
+
+        Args:
+            host: its real path; if nothing is there any more, judged as ``refusal_of_stored`` does.
+        """
         if self.gate is None:
             return False
-        return any(self.gate.needs_question(parts, at) for at, parts, _ in self._named(host))
+        named = any(self.gate.needs_question(parts, at) for at, parts, _ in self._named(host))
+        return named or any(
+            self.gate.needs_question(parts, str(host), foreign=False) for parts in self._moved_to(host)
+        )
+
+    def _moved_to(self, host: Path) -> Iterator[tuple[str, ...]]:
+        """Yield the virtual paths that a file may have now that is not at ``host`` any more."""
+        if not os.path.lexists(host):
+            parts = host.parts[1:]
+            yield from (parts[start:] for start in range(len(parts)))
 
     def lasting(self, host: Path) -> Path:
         """Return the path by which a file or folder can be judged later: its real path, or a link of the workspace.

@@ -46,6 +46,27 @@ async def test_passages_come_with_source_and_place(filled: Path) -> None:
     assert "- later: does not exist yet" in listed
 
 
+@pytest.mark.parametrize("moved", [False, True], ids=["in place", "moved"])
+async def test_the_tools_tell_nothing_of_denied_documents_also_of_a_project_that_was_moved(
+    tmp_path: Path, *, moved: bool
+) -> None:
+    folder = tmp_path / "project"
+    write(folder, "docs/ports.md", "# Ports\n\nPylos is three days away.\n")
+    write(folder, "docs/private/plan.md", "# Ports\n\nSphacteria is bought.\n")
+    write(folder, "private/merger.md", "# Ports\n\nMethone is sold.\n")
+    async with knowledge("sqlite:///.zeus/zeus.db", folder, caller=Caller("ann")) as service:
+        await service.add("handbook", [folder / "docs", folder / "private/merger.md"])
+    if moved:
+        folder = folder.rename(tmp_path / "elsewhere")
+    asked = calling(call("search_knowledge_base", "a", query="ports"), call("list_knowledge_bases", "b"))
+    rules = "workspace: {access: {'docs/private/**': deny, 'private/**': deny}}\n"
+    spoken = await talk(folder, YAML + rules, asked, "done", tools=TOOLS)
+    found, listed = texts(spoken.last)[-2:]
+    assert "Pylos" in found
+    assert not any(word in found for word in ("Sphacteria", "Methone"))
+    assert "- handbook: 1 documents, 1 passages, from docs\n" in listed
+
+
 @pytest.mark.parametrize("mode", ["agent", "ask", "plan"])
 async def test_they_may_be_called_in_every_mode(filled: Path, mode: str) -> None:
     asked = calling(call("search_knowledge_base", "a", query="bread"))

@@ -87,8 +87,9 @@ def _list(service: KnowledgeService) -> Tool:
                     f"- {name}: does not exist yet; the user can create it with `zeus kb add {name} PATH`"
                 )
                 continue
-            added = [path.rpartition("/")[2] for path in await service.sources(name)]
-            size = f"{base.documents:,} documents, {base.chunks:,} passages"
+            found = await service.readable(name)
+            added = [path.rpartition("/")[2] for path in found.sources]
+            size = f"{found.documents:,} documents, {found.chunks:,} passages"
             lines.append(f"- {name}: {size}, from {', '.join(added) or 'nothing'}")
         return "\n".join(lines)
 
