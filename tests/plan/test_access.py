@@ -519,9 +519,23 @@ def test_no_tool_changes_what_a_servers_words_name(folder: Path) -> None:
         "  a: {command: python3, args: [tools]}\n"
         "  b: {command: sh, args: [-c, 'cd far && ./run.sh']}\n"
         "  c: {command: python3, args: [-Im, pkg.srv, notes], data: [notes]}\n"
-        "  d: {command: node, args: [lib/server]}\n",
+        "  d: {command: node, args: [lib/server, --load=plug.py, --out, report], env: {NODE_PATH: 'src:more'}}\n"
+        "  e: {command: python3, args: [-Wx, -m, later, --notes, new.db], data: [new.db]}\n",
         tools="[probe, mcp, filesystem]",
     )
+    absent = (
+        "pkg/__init__.py",
+        "pkg.py",
+        "pkg.so",
+        "plug.py",
+        "later.py",
+        "later/__init__.py",
+        "src/a.js",
+        "more/b",
+    )
+    for path in absent:
+        with pytest.raises(Exception, match="a program of the config would start it"):
+            files.write(path, b"forged")
     for path in (
         "tools/__main__.py",
         "tools/deep/new.py",
@@ -532,7 +546,7 @@ def test_no_tool_changes_what_a_servers_words_name(folder: Path) -> None:
     ):
         with pytest.raises(Exception, match="no tool may change it"):
             files.write(path, b"forged")
-    for path in ("notes/a.db", "notes/new", "free/x", "lib/new"):
+    for path in ("notes/a.db", "notes/new", "free/x", "lib/new", "new.db", "report/x", "pkg.md"):
         files.write(path, b"mine")
         assert files.read(path, max_bytes=9) == b"mine"
 

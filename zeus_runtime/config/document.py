@@ -37,11 +37,13 @@ class NamedFile(NamedTuple):
         path: of the value.
         file: absolute.
         holds_secrets: whether the schema says that the file holds secrets.
+        is_written: whether it says that Zeus writes the file.
     """
 
     path: Path
     file: FilePath
     holds_secrets: bool
+    is_written: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,8 @@ class Document:
         for path, node, places in walk_with(self.root, self.schema):
             kept_from = {place.get(PROTECTED) for place in places} - {None}
             if isinstance(node.value, str) and kept_from:
-                yield NamedFile(path, self.directory / node.value, holds_secrets="read" in kept_from)
+                closed, written = not kept_from.isdisjoint({"read", "both"}), kept_from != {"read"}
+                yield NamedFile(path, self.directory / node.value, closed, written)
 
     def config(self) -> Config:
         """The typed Config; relative paths in it are absolute if the document was checked.

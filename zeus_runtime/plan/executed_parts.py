@@ -343,7 +343,7 @@ def _used_files(ground: PartSource) -> Iterator[Part]:
     """
     document = ground.document
     used = [
-        (each.path, each.file, "reads" if each.holds_secrets else "writes")
+        (each.path, each.file, "writes" if each.is_written else "reads")
         for each in document.protected_files()
     ]
     database = database_file(ground.config.storage.url, document.directory)

@@ -82,6 +82,9 @@ def _add_named(deciding: Deciding, checked: Checked) -> None:
         for file in part.files:
             _add_code(deciding, file)
             _add_linked_code(deciding, file, _work(checked))
+        for folder, pattern in part.absent:
+            for at in dict.fromkeys((folder, real_path(folder))):
+                deciding.add_names(at, pattern, "a program of the config would start it")
     for file in files_of_destinations(document):
         _add(deciding, file)
     for named in document.protected_files():

@@ -12,6 +12,7 @@ import stat
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from glob import escape
 from hashlib import file_digest, sha256
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -39,6 +40,7 @@ _LONGEST_JOINED: Final = 255
 _MODULE_SUFFIXES: Final = (".py", ".pyc", ".so", ".abi3.so")
 _EXPANDED: Final = re.compile(r"[$`*?\[{]|(?:^|[\s=:])~")
 """What a shell replaces by something else."""
+_FILE_NAME: Final = re.compile(r"\w\.[A-Za-z]\w{0,9}\Z")
 _LONGEST_OPTION: Final = 255
 _CACHES: Final = "__pycache__"
 _TIMED: Final = bytes(4)
@@ -74,6 +76,7 @@ class Covered:
         unknown: words with a path that names nothing but has a part that does, each with this path.
         has_more: the words name more folders than are searched for names.
         refused: the entries of ``data`` that name a file that the command starts.
+        absent: files that are not there and that the words would name, each as its folder and a glob for its name.
     """
 
     named: tuple[Named, ...]
@@ -81,6 +84,7 @@ class Covered:
     unknown: tuple[tuple[int, str], ...] = ()
     has_more: bool = False
     refused: tuple[str, ...] = ()
+    absent: tuple[tuple[str, str], ...] = ()
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -94,6 +98,7 @@ def covered(
     *,
     cwd: str = ".",
     env: Sequence[str] = (),
+    search_paths: Sequence[str] = (),
     data: Sequence[str] = (),
 ) -> Covered:
     """The files that a command names.
@@ -102,6 +107,7 @@ def covered(
         words: the program and its arguments.
         cwd: its working directory; relative to the project's.
         env: the values of its environment.
+        search_paths: those of them that list folders, such as the value of ``PYTHONPATH``.
         data: files and folders whose content may change.
     """
     every = (*words, *env)
@@ -123,7 +129,8 @@ def covered(
         for index, (word, each) in enumerate(zip(every[1:], named, strict=True), 1)
         for path in islice(search.unknown(word, each, free), 1)
     )
-    return Covered(tuple(read), unsplit, tuple(unknown), search.has_more, refused)
+    absent = tuple(dict.fromkeys(search.absent(every, search_paths, free)))
+    return Covered(tuple(read), unsplit, tuple(unknown), search.has_more, refused, absent)
 
 
 def files_below(folder: Path, most: int = MOST_ENTRIES) -> Iterator[Path]:
@@ -218,6 +225,49 @@ class _NameSearch:
             path = Path(place)
             if self._is_ours(path):
                 yield Named(word, name, path, "")
+
+    def absent(
+        self, words: Sequence[str], search_paths: Sequence[str], free: set[Path]
+    ) -> Iterator[tuple[str, str]]:
+        """The files that words would name if they were there, each as its folder and a glob for its name.
+
+        A program starts such a file as soon as somebody makes it: a package beside a module of its name, a package's
+        ``__init__``, a folder of ``PYTHONPATH``, the file after ``--load=``.
+
+        Args:
+            words: the program, its arguments, and the values of its environment.
+            search_paths: the values that list folders.
+            free: files that may change, also if they do not exist yet.
+        """
+        modules = {word for before, word in pairwise(words) if re.fullmatch("-[A-Za-z]*m", before)}
+        certain = modules.union(*(each.split(os.pathsep) for each in search_paths))
+        for name in dict.fromkeys(chain(certain, *map(self._names, words[1:]))):
+            for base in self._bases[:2]:
+                found = self._absent(base, name, is_certain=name in certain)
+                yield from (each for each in found if not _is_in(Path(*each), free))
+
+    def _absent(self, base: str, name: str, *, is_certain: bool) -> Iterator[tuple[str, str]]:
+        """As ``absent``, for one name.
+
+        Args:
+            is_certain: the name is a module's or a folder's, also if it has no slash and no suffix.
+        """
+        place = _place(base, name)
+        folder, last = os.path.split(place)
+        if name.startswith("-") or not last or not self._is_ours(Path(place)):
+            return
+        has_namesakes = _key(last) in self._listing(folder)
+        if not self._mode(place) and (is_certain or has_namesakes or "/" in name or _FILE_NAME.search(name)):
+            yield folder, escape(last)
+            if is_certain or has_namesakes:
+                yield folder, f"{escape(last)}.*"
+        packages = name.split(".")[:-1] if is_certain or has_namesakes else []
+        if all(map(str.isidentifier, packages)):
+            for depth in range(1, len(packages) + 1):
+                above, package = os.path.split(os.path.join(base, *packages[:depth]))  # noqa: PTH118
+                yield above, package
+                yield from ((above, f"{package}{suffix}") for suffix in _MODULE_SUFFIXES)
+                yield from ((f"{above}/{package}", f"__init__{suffix}") for suffix in _MODULE_SUFFIXES)
 
     def unknown(self, word: str, named: Sequence[Named], free: set[Path]) -> Iterator[str]:
         """The paths in a word that name nothing, although a folder on the way or the end of the path does.

@@ -48,6 +48,7 @@ class Part:
         digest: ``sha256:`` and the digest of everything that decides what is executed.
         lines: the executed content, as (label, value) for a person; secrets are masked as ``PartMask`` says.
         files: the files whose content is in the digest; a folder means all files below it, also new ones.
+        absent: files that would be in the digest if they were there, each as its folder and a glob for its name.
         where: its place in the config, as ``file:line:column``.
         own: it is in the user's own Home or comes with an installed distribution.
     """
@@ -59,6 +60,7 @@ class Part:
     files: tuple[Path, ...] = ()
     where: str = ""
     own: bool = False
+    absent: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         return f"{_NOUNS[self.kind]} {self.name!r}"
@@ -206,6 +208,7 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         tuple(lines),
         found.paths,
         where,
+        absent=found.absent,
     )
 
 
@@ -218,7 +221,8 @@ def _covered(command: Command, project: Project) -> Covered:
     project = replace(project, path=command.env.get("PATH", project.path))
     # A value may name files as an argument does: ``--require ./hook.js``, ``a.jar:b.jar``.
     env = [value for _, value in sorted(command.env.items())]
-    return covered(command.words, project, cwd=command.cwd, env=env, data=command.data)
+    paths = [value for name, value in sorted(command.env.items()) if name.upper().endswith("PATH")]
+    return covered(command.words, project, cwd=command.cwd, env=env, search_paths=paths, data=command.data)
 
 
 def _file_lines(found: Covered, directory: Path) -> Iterator[tuple[str, str]]:
@@ -254,7 +258,7 @@ def option_part(
     digest = part_digest(
         "option", name=name, value=value, files=[[each.name, each.content] for each in found.named]
     )
-    return Part("option", path, digest, tuple(lines), found.paths, where)
+    return Part("option", path, digest, tuple(lines), found.paths, where, absent=found.absent)
 
 
 def remote_part(remote: Remote, *, mask: PartMask = _OPEN, where: str = "") -> Part:

@@ -57,7 +57,8 @@ class WorkRelative(NamedTuple):
     """The string is a path; the code that uses it resolves it against the working directory.
 
     Args:
-        protected: no tool may change the file, or a file beside it whose name begins with its name (``.db-wal``).
+        protected: Zeus writes the file; no tool may change it, or a file beside it whose name begins with its name
+            (``.db-wal``).
         holds_keys: no tool may read it either.
     """
 

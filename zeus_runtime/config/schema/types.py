@@ -326,7 +326,8 @@ def _described(schema: dict[str, Any], markers: tuple[Any, ...]) -> dict[str, An
         elif isinstance(entry, WorkRelative) and "string" in _types(schema):
             limits[WORK_RELATIVE] = True
             if entry.protected or entry.holds_keys:
-                limits[PROTECTED] = "read" if entry.holds_keys else "write"
+                both = entry.protected and entry.holds_keys
+                limits[PROTECTED] = "both" if both else "read" if entry.holds_keys else "write"
         elif isinstance(entry, Executes) and ("string" in _types(schema) or "enum" in schema):
             limits[EXECUTES] = "servers" if entry.servers else "value"
         elif isinstance(entry, Destination):

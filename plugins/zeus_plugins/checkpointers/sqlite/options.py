@@ -11,6 +11,6 @@ from zeus_runtime.plugin import Doc, WorkRelative, dataclass
 class Options:
     path: Annotated[
         str | None,
-        WorkRelative(holds_keys=True),
+        WorkRelative(protected=True, holds_keys=True),
         Doc("Database file, relative to the working directory; null: the threads' SQLite database."),
     ] = None

@@ -11,7 +11,7 @@ from zeus_runtime.plugin import Doc, MinLength, WorkRelative, dataclass
 class Options:
     path: Annotated[
         str | None,
-        WorkRelative(holds_keys=True),
+        WorkRelative(protected=True, holds_keys=True),
         MinLength(1),
         Doc(
             "Folder, relative to the working directory; null: next to the SQLite database, with its name and -chroma."
