@@ -319,6 +319,24 @@ async def test_a_slice_is_given_the_files_that_the_call_names(folder: Path) -> N
     assert "takes no handles" in told[2]
 
 
+async def test_a_slice_is_given_no_file_that_its_own_rules_deny(folder: Path) -> None:
+    for name in ("secret/a.md", "open.md"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(f"text of {name}")
+    (folder / "link.md").symlink_to("secret/a.md")
+    agents = "{helper: {description: Helps., context: slice, overrides: {workspace: {access: {'secret/**': deny}}}}}"
+    given = [
+        calling(call("task", "t1", description="d", prompt="work", agent="helper", handles=[path]))
+        for path in ("/secret/a.md", "/link.md", "/open.md")
+    ]
+    model = cast(go=[*given, "End."], work=["done"])
+    async with agent(folder, model, agents=agents) as living:
+        events = await play(living, "go")
+    told = [event.content for event in events if isinstance(event, ToolCallResult)]
+    assert ["may not be given to helper" in each for each in told] == [True, True, False]
+    assert not any("text of secret" in str(request.messages) for request in model.requests)
+
+
 @pytest.mark.parametrize(
     "rule", ["task", "{task: {agent: helper}}", "ta*", "{record: {text: 'a*'}}", "'rec*'"]
 )

@@ -228,6 +228,38 @@ async def test_what_the_user_names_with_at_or_attaches_is_judged_too(folder: Pat
 
 
 @pytest.mark.parametrize(
+    ("workspace", "path"),
+    [
+        ("{root: ./data}", "/private/a.txt"),
+        ("{root: ., routes: {/x/: ./data}}", "/x/private/a.txt"),
+        ("{root: ., routes: {/z/: ./data/private}}", "/z/a.txt"),
+    ],
+)
+async def test_a_sub_agent_that_works_behind_a_link_is_judged_by_the_links_name(
+    folder: Path, workspace: str, path: str
+) -> None:
+    """Its root was resolved, so rules with a slash of the agent above did not apply."""
+    put(folder.parent, "ext/private/a.txt", "ext/open.txt")
+    (folder / "data").symlink_to("../ext")
+    asked = [("read_file", {"path": path}), ("write_file", {"path": f"{path}.new", "content": "x"})]
+    asked += [("grep", {"pattern": "."}), ("glob", {"pattern": "**"}), ("ls", {"path": "/"})]
+    model = roles(go=[sends("look around"), "done"], look=looking(*asked))
+    config = write_agent(
+        folder,
+        f"agents: {{helper: {{description: Helps., overrides: {{workspace: {workspace}}}}}}}\n"
+        "workspace: {access: {'data/private/**': deny}}\n",
+        tools="[probe, filesystem, subagents]",
+    )
+    async with Agent.from_config(config, directory=folder, model=model) as agent:
+        events = await events_of(agent.stream("go"))
+    wires = [each.event if isinstance(each, SubAgentEvent) else each.to_wire() for each in events]
+    found = [str(each["content"]) for each in wires if each["type"] == "tool_call_result"]
+    assert ["`data/private/**: deny`" in each for each in found[:2]] == [True, True]
+    assert not any("a.txt" in each for each in found[2:5])
+    assert not (folder.parent / "ext/private/a.txt.new").exists()
+
+
+@pytest.mark.parametrize(
     ("path", "reason"),
     [
         ("secrets/out.txt", r"`secrets/\*\*: deny`"),

@@ -170,6 +170,26 @@ async def test_the_resource_of_an_unknown_session_is_an_error_with_its_reason(
     assert "Traceback" not in caplog.text
 
 
+async def test_sessions_of_other_agents_are_not_served(tmp_path: Path) -> None:
+    """They may hold what this agent's rules deny."""
+    async with agent(tmp_path, script("hidden")) as other:
+        session = (await other.run("go")).session
+    config = tmp_path / "zeus.yaml"
+    config.write_text(config.read_text().replace("name: test", "name: strict"))
+    model = script("no")
+    async with (
+        Agent.from_config(config, directory=tmp_path, model=model) as strict,
+        Client(server_of(strict)) as client,
+    ):
+        listed = await client.read_resource("zeus://sessions")
+        assert json.loads(listed.contents[0].text) == []  # type: ignore[union-attr]
+        with pytest.raises(MCPError, match="there is no session"):
+            await client.read_resource(f"zeus://sessions/{session}")
+        answer = await client.call_tool("run", {"prompt": "go", "session": session})
+    assert answer.is_error
+    assert not model.requests
+
+
 async def test_an_empty_prompt_is_refused_and_withdraws_nothing_and_an_empty_session_is_a_new_one(
     tmp_path: Path,
 ) -> None:

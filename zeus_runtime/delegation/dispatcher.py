@@ -125,7 +125,7 @@ class Dispatcher:
         # Without a state the session has not run yet; any other session is resumed, without a prompt.
         if not state:
             try:
-                prompt, left = with_handles(task, self.plan, planned.spec.budget_tokens)
+                prompt, left = with_handles(task, self.plan, planned)
             except WorkspaceError as error:
                 return ToolResult(f"A handle cannot be read: {error}", is_error=True)
             await self._given(planned.spec, task, thread, left)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from zeus_runtime.escaping import printable
+from zeus_runtime.tools import WorkspaceError
+
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from zeus_runtime.context import View
     from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.subagents import PlannedAgent
     from zeus_runtime.run.delegated_task import DelegatedTask
 
 
@@ -16,15 +20,23 @@ _LARGEST_HANDLE: Final = 4_000_000
 """Bytes of one handle's file."""
 
 
-def with_handles(task: DelegatedTask, plan: Plan, budget_tokens: int | None) -> tuple[str, int | None]:
+def with_handles(task: DelegatedTask, plan: Plan, planned: PlannedAgent) -> tuple[str, int | None]:
     """The prompt with the text of each handle that fits the budget, and the tokens that are left of the budget.
+
+    Args:
+        plan: of the agent that gives the task.
+        planned: the agent that gets it; its own rules may deny a handle, too.
 
     Raises:
         WorkspaceError: a handle cannot be read.
     """
-    parts, left = [task.prompt], budget_tokens
+    workspace, own = plan.context.workspace, planned.plan.context.workspace
+    parts, left = [task.prompt], planned.spec.budget_tokens
     for handle in task.handles:
-        data = plan.context.workspace.read(handle, max_bytes=_LARGEST_HANDLE)
+        data = workspace.read(handle, max_bytes=_LARGEST_HANDLE)
+        why = own.refusal_of(workspace.place(handle))
+        if why is not None:
+            raise WorkspaceError(f"{printable(handle)} may not be given to {planned.name}: {why}")
         try:
             text = data.decode()
         except UnicodeDecodeError:

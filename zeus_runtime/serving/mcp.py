@@ -14,7 +14,7 @@ from pydantic import Field
 
 from zeus_runtime import __version__
 from zeus_runtime.agent.agent import Agent
-from zeus_runtime.errors import ZeusError
+from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import Event, RunCompleted, RunFailed, ToolCallStarted, ToolProgress
 from zeus_runtime.tools.question import question_lines
 
@@ -38,7 +38,8 @@ def server_of(agent: Agent) -> MCPServer[Any]:
         ] = None,
     ) -> CallToolResult:
         try:
-            # Models fill in every parameter they know.
+            if session:  # models fill in every parameter they know
+                await _require_own(agent, session)
             ending = await _run(agent, prompt, session or None, ctx)
         except ZeusError as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
@@ -54,7 +55,7 @@ def server_of(agent: Agent) -> MCPServer[Any]:
         SESSIONS, name="sessions", description="The agent's sessions, last used first.", mime_type=_JSON
     )
     async def sessions() -> str:
-        return _json([asdict(each) for each in await agent.sessions()])
+        return _json([asdict(each) for each in await agent.sessions(every_agent=False)])
 
     @app.resource(
         f"{SESSIONS}/{{session}}", name="session", description="One session's messages.", mime_type=_JSON
@@ -65,6 +66,7 @@ def server_of(agent: Agent) -> MCPServer[Any]:
         from zeus_runtime.models.messages import to_payload
 
         try:
+            await _require_own(agent, session)
             return _json([to_payload(message) for message in await agent.history(session)])
         except ZeusError as error:
             raise ResourceNotFoundError(str(error)) from None
@@ -73,6 +75,17 @@ def server_of(agent: Agent) -> MCPServer[Any]:
 
 
 _JSON = "application/json"
+
+
+async def _require_own(agent: Agent, session: str) -> None:
+    """Ensure that a session is the agent's: others in the database may hold what its rules deny.
+
+    Raises:
+        UsageError: it is not, or does not exist.
+    """
+    if all(each.session != session for each in await agent.sessions(every_agent=False)):
+        name = agent.plan.config.name
+        raise UsageError(f"there is no session {session!r} of the agent {name!r}")
 
 
 async def _run(agent: Agent, prompt: str, session: str | None, ctx: Context[Any, Any]) -> Event:

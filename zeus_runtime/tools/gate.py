@@ -155,8 +155,10 @@ class Gate:
         """
         tool = _CALL.get().tool
         base = folder.rstrip("/")
+        written = self.mounts.written(parts)
         gates = [
-            (gate, gate._names(parts, folder, foreign=number > 0)) for number, gate in enumerate(self._all)
+            (gate, (*gate._names(parts, folder, foreign=number > 0), *gate._named_as(written, number > 0)))
+            for number, gate in enumerate(self._all)
         ]
         mounted = {real for gate, _ in gates for real in gate.mounts.reals()}
         found = set()
@@ -192,15 +194,28 @@ class Gate:
             return names or (Name(parts, foreign=True),)
         return (Name(parts), *names)
 
+    def _named_as(self, written: str, is_sub_agents: bool) -> Iterator[Name]:
+        """Yield the names of a file of a sub-agent whose root or route is written as a path through a link here."""
+        return self.mounts.names_of_written(written) if is_sub_agents else iter(())
+
     def _ruling(
-        self, parts: Parts | None, host: str, kind: Kind, tool: str | None, *, foreign: bool = False
+        self,
+        parts: Parts | None,
+        host: str,
+        kind: Kind,
+        tool: str | None,
+        *,
+        foreign: bool = False,
+        written: str = "",
     ) -> Ruling | None:
-        names = self._names(parts, host, foreign=foreign)
+        names = (*self._names(parts, host, foreign=foreign), *self._named_as(written, bool(written)))
         below_git = _below_git(host) if kind == "write" else None
         own = self._judged(Reached(names, host, below_git), kind, tool)
         if self.above is None:
             return own
-        return strictest((own, self.above._ruling(parts, host, kind, tool, foreign=True)))
+        if parts is not None and not foreign:
+            written = self.mounts.written(parts)
+        return strictest((own, self.above._ruling(parts, host, kind, tool, foreign=True, written=written)))
 
     def _judged(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
         return strictest((self.policy.ruling(reached, kind, tool), self._not_own(reached, tool)))

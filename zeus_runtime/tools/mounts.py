@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -60,6 +60,18 @@ class Mounts:
             )
             for prefix, base, below in inside
         )
+
+    def written(self, parts: Parts) -> str:
+        """Where a path lies on this machine as the config writes its mount: the mount's own links are not followed."""
+        prefix, host = self.of(parts)
+        return os.path.normpath("/".join((str(host), *parts[len(prefix) :])))
+
+    def names_of_written(self, path: str) -> Iterator[Name]:
+        """The virtual paths of a path that ``written`` gives, here or in a sub-agent's workspace."""
+        for prefix, at in (((), self.root), *self.folders.items()):
+            below = _below(os.path.normpath(at), path)
+            if below is not None:
+                yield Name((*prefix, *below))
 
     def tails_of(self, host: str) -> list[Parts]:
         """A real path from the name of each mount's folder on that contains it."""

@@ -263,6 +263,14 @@ class WorkspaceFiles:
         prefix, base, found = self._followed(path)
         return join((*prefix, *Path(found).relative_to(base).parts))
 
+    def place(self, path: str) -> Path:
+        """Return the real path of ``path`` on this machine.
+
+        Raises:
+            WorkspaceError: it leads out of the workspace.
+        """
+        return Path(self._followed(path)[2])
+
     def identity(self, path: str) -> str:
         """Return the SHA-256 of the real place of ``path`` on this machine; ``real`` ignores that a mount is a link."""
         return hashlib.sha256(os.fsencode(self._followed(path)[2])).hexdigest()
