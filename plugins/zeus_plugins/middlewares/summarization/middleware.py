@@ -104,7 +104,8 @@ class Summarization(Middleware):
         if prices is not None and self._sent is None:
             summary = self._limit(budget) // 2
             kept = budget.tokens_of(self._keep) if self._keep.messages is None else 0
-            self._sent = SentAgain(prices, stays_tokens=kept + summary, summary_tokens=summary)
+            said = min(self._options.user_message_tokens, self._limit(budget) // 4)
+            self._sent = SentAgain(prices, stays_tokens=kept + summary + said, summary_tokens=summary)
         return self._sent
 
     def _latest(self, budget: Budget) -> int:

@@ -45,7 +45,7 @@ class SentAgain:
 
     Args:
         prices: of the model.
-        stays_tokens: the tokens of a view after a summary: the kept messages and the summary.
+        stays_tokens: the tokens of a view after a summary: the kept messages, the summary, the user's words.
         summary_tokens: the expected length of a summary.
     """
 
