@@ -6,6 +6,7 @@ import os
 import site
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from glob import escape
 from itertools import islice
 from pathlib import Path
@@ -46,6 +47,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
 
     Files that do not exist yet and would be read the next time are protected too.
     """
+    _real_folder.cache_clear()  # links change between two plans
     _add_configs(deciding, checked.document)
     _add_named(deciding, checked)
     _add_homes(deciding, checked)
@@ -280,10 +282,14 @@ def _spellings(file: Path) -> list[Path]:
     """A path as written, with the links of its folder resolved, and with all links resolved."""
     written = expanded(file).absolute()
     plain = Path(os.path.normpath(written))
-    # After a link, `..` leads elsewhere than the text of the path says. A circle of links is not an error here.
-    real = [
-        real_path(plain.parent) + f"/{plain.name}",
-        real_path(plain),
-        real_path(written),
-    ]
-    return list(dict.fromkeys([plain, *map(Path, real)]))
+    # Each file's folder is resolved once for many files. A circle of links is not an error here.
+    near = f"{_real_folder(str(plain.parent))}/{plain.name}"
+    found = [str(plain), near, real_path(near) if os.path.islink(near) else near]  # noqa: PTH114 - quicker
+    if written != plain:
+        found.append(real_path(written))  # after a link, `..` leads elsewhere than the text of the path says
+    return list(map(Path, dict.fromkeys(found)))
+
+
+@lru_cache(maxsize=256)
+def _real_folder(folder: str) -> str:
+    return real_path(folder).rstrip("/")
