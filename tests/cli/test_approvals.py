@@ -158,6 +158,8 @@ def test_a_terminal_is_asked_and_answers_by_keys(project: Project) -> None:
         assert "because: shout is not on your allowlist" in question
         terminal.press("?\r")
         assert "decide later" in terminal.until("approve shout? [y, a, c, n, v, l or ?] ")
+        terminal.press("a file of that name is there already, choose another\r")
+        assert "decide later" in terminal.until("approve shout? [y, a, c, n, v, l or ?] ")
         terminal.press('c {"txt": 1}\r')
         assert "did you mean text?" in terminal.until("approve shout? [y, a, c, n, v, l or ?] ")
         terminal.press("c\r")

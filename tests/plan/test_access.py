@@ -544,7 +544,16 @@ def test_a_link_to_a_whole_disk_does_not_hold_up_the_start(folder: Path) -> None
 
 
 def test_no_tool_changes_what_a_servers_words_name(folder: Path) -> None:
-    put(folder, "tools/__main__.py", "far/run.sh", "pkg/srv.py", "lib/server.js", "notes/a.db", "free/x")
+    put(
+        folder,
+        "tools/__main__.py",
+        "far/run.sh",
+        "pkg/srv.py",
+        "lib/server.js",
+        "notes/a.db",
+        "free/x",
+        "lone/__main__.py",
+    )
     files = files_of(
         folder,
         "mcpServers:\n"
@@ -552,10 +561,16 @@ def test_no_tool_changes_what_a_servers_words_name(folder: Path) -> None:
         "  b: {command: sh, args: [-c, 'cd far && ./run.sh']}\n"
         "  c: {command: python3, args: [-Im, pkg.srv, notes], data: [notes]}\n"
         "  d: {command: node, args: [lib/server, --load=plug.py, --out, report], env: {NODE_PATH: 'src:more'}}\n"
+        "  f: {command: env, args: [PYTHONPATH=own, python3, -mfree.srv]}\n"
+        "  g: {command: python3, args: [-m, lone]}\n"
         "  e: {command: python3, args: [-Wx, -m, later, --notes, new.db], data: [new.db]}\n",
         tools="[probe, mcp, filesystem]",
     )
     absent = (
+        "own/sitecustomize.py",
+        "free/__init__.py",
+        "free.py",
+        "lone.py",
         "pkg/__init__.py",
         "pkg.py",
         "pkg.so",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.trust.masking import PartMask
+from zeus_runtime.trust.parts import Command, Project, command_part
 
 OWN = "sk-own-0123456789abcdef"
 TOKEN = "ghp_0123456789abcdef"
@@ -91,3 +93,26 @@ def test_a_secret_of_a_config_is_shown_in_the_place_of_a_host_or_a_package(secre
     )
     if "=" not in text and "://" not in text:
         assert mask.word(text) == mask.entry("NODE_OPTIONS", text) == text
+
+
+def test_a_program_is_shown_though_its_variable_is_named_like_a_secret(tmp_path: Path) -> None:
+    program = tmp_path / "evilhelper"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    mask = PartMask.of({"PATH": str(tmp_path)}, Redactor())
+    assert mask.entry("VAULT_TOKEN_HELPER", "evilhelper") == "evilhelper"
+    assert mask.word("--password-command=evilhelper") == "--password-command=evilhelper"
+    assert mask.entry("VAULT_TOKEN_HELPER", "otherhelper") == "**********"
+    own = PartMask.of({"PATH": str(tmp_path), "MY_TOKEN": "evilhelper"}, Redactor())
+    assert own.entry("VAULT_TOKEN_HELPER", "evilhelper") == "<secret:MY_TOKEN>"
+    given = Command("s", ("run",), {"PATH": str(tmp_path), "VAULT_TOKEN_HELPER": "evilhelper"})
+    part = command_part(given, Project(tmp_path, (tmp_path,)), mask=PartMask())
+    assert ("env", "VAULT_TOKEN_HELPER=evilhelper") in part.lines
+
+
+@pytest.mark.parametrize(
+    "host", ["q7x9k2m4w8z1.oast.fun", "q7x9k2m4w8z1v5t3.io/api/v1", "a1b2c3d4e5.io:8080"]
+)
+def test_a_host_is_shown_though_it_looks_random_and_its_name_says_secret(host: str) -> None:
+    assert MASK.word(f"--token-url={host}") == f"--token-url={host}"
+    assert MASK.entry("TOKEN_HOST", host) == host

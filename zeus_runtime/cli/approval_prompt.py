@@ -229,7 +229,7 @@ def read_answer(line: str, pending: PendingApproval) -> Decision | Instead | Non
             decision = Decision("approve", instruction=text)
             problem = pending.problem_with(decision)
             return decision if problem is None else Instead(f"{problem}\nType c to give them.")
-        case "a" | "always" if pending.may_remember:
+        case "a" | "always" if pending.may_remember and not text:
             return Decision("approve", always=True)
         case "n" | "no":
             return Decision("reject", reason=text)
@@ -238,7 +238,7 @@ def read_answer(line: str, pending: PendingApproval) -> Decision | Instead | Non
             return (
                 Instead(arguments) if isinstance(arguments, str) else Decision("approve", arguments=arguments)
             )
-        case "l" | "later":
+        case "l" | "later" if not text:
             return None
         case _:
             if pending.is_question:

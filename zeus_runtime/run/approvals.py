@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -392,7 +393,7 @@ class ApprovalBroker:
         kept = {
             name
             for name, value in decision.arguments.items()
-            if name in request.arguments and value == pending.arguments.get(name)
+            if name in request.arguments and _is_same(value, pending.arguments.get(name))
         }
         return {
             choices.get(name, name): request.arguments[name] if name in kept else _chosen(value, choices)
@@ -404,6 +405,11 @@ def masked_pending(pending: PendingApproval, known: Callable[[Any], Any]) -> Pen
     """A stored request with the secrets masked that are known now, some of which may be newer than the request."""
     arguments, reason, schema = known([pending.arguments, pending.reason, pending.schema])
     return replace(pending, arguments=arguments, reason=reason, schema=schema)
+
+
+def _is_same(one: JSON, other: JSON) -> bool:
+    """Whether two values are the same JSON; for Python 1 equals true and 1.0."""
+    return json.dumps(one, sort_keys=True, default=str) == json.dumps(other, sort_keys=True, default=str)
 
 
 def _chosen(value: JSON, choices: Mapping[str, str]) -> JSON:

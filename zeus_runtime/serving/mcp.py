@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -15,6 +16,7 @@ from pydantic import Field
 from zeus_runtime import __version__
 from zeus_runtime.agent.agent import Agent
 from zeus_runtime.errors import UsageError, ZeusError
+from zeus_runtime.escaping import printable
 from zeus_runtime.events import Event, RunCompleted, RunFailed, ToolCallStarted, ToolProgress
 from zeus_runtime.tools.question import question_lines
 
@@ -97,7 +99,8 @@ async def _run(agent: Agent, prompt: str, session: str | None, ctx: Context[Any,
             if isinstance(event, ToolCallStarted | ToolProgress):
                 told += 1
                 message = getattr(event, "message", "")
-                await ctx.report_progress(told, None, event.tool_name + (f": {message}" if message else ""))
+                shown = printable(event.tool_name + (f": {message}" if message else ""))
+                await ctx.report_progress(told, None, shown)
     assert ending is not None
     return ending
 
@@ -133,7 +136,7 @@ class _Client:
         lines = question_lines(pending, rest=f"`zeus approvals show {pending.id}` shows all")
         question = "\n".join(line.text for line in lines)
         try:
-            answer = await self._ctx.session.elicit_form(question, dict(form), self._ctx.request_id)
+            answer = await self._ctx.session.elicit_form(question, _visible(form), self._ctx.request_id)
         except MCPError:  # the connection has no way back to the client
             return None
         if answer.action == "cancel":  # dismissed: no decision was made
@@ -145,6 +148,18 @@ class _Client:
         if given and given.get("approve") is True:
             return Decision("approve")
         return Decision("reject", reason=str((given or {}).get("reason", "")))
+
+
+def _visible(form: Any) -> Any:
+    """A form with escapes for what cannot be seen in its texts; values stay as they are."""
+    if isinstance(form, Mapping):
+        return {
+            key: printable(value)
+            if key in ("title", "description") and isinstance(value, str)
+            else _visible(value)
+            for key, value in form.items()
+        }
+    return [_visible(each) for each in form] if isinstance(form, list | tuple) else form
 
 
 def _result(ending: Event) -> CallToolResult:

@@ -239,8 +239,11 @@ class _NameSearch:
             search_paths: the values that list folders.
             free: files that may change, also if they do not exist yet.
         """
-        modules = {word for before, word in pairwise(words) if re.fullmatch("-[A-Za-z]*m", before)}
-        certain = modules.union(*(each.split(os.pathsep) for each in search_paths))
+        certain = {each for value in search_paths for each in value.split(os.pathsep)}
+        for text in (words, *map(_shell_words, words)):
+            certain |= {word for before, word in pairwise(text) if re.fullmatch("-[A-Za-z]*m", before)}
+            paths = (word.partition("=")[2] for word in text if re.match(r"\w*PATH=", word))
+            certain.update(each for value in paths for each in value.split(os.pathsep))
         for name in dict.fromkeys(chain(certain, *map(self._names, words[1:]))):
             for base in self._bases[:2]:
                 found = self._absent(base, name, is_certain=name in certain)
@@ -254,20 +257,29 @@ class _NameSearch:
         """
         place = _place(base, name)
         folder, last = os.path.split(place)
-        if name.startswith("-") or not last or not self._is_ours(Path(place)):
+        if name.startswith("-") or (not last and not is_certain) or not self._is_ours(Path(place)):
             return
         has_namesakes = _key(last) in self._listing(folder)
         if not self._mode(place) and (is_certain or has_namesakes or "/" in name or _FILE_NAME.search(name)):
             yield folder, escape(last)
             if is_certain or has_namesakes:
                 yield folder, f"{escape(last)}.*"
-        packages = name.split(".")[:-1] if is_certain or has_namesakes else []
-        if all(map(str.isidentifier, packages)):
-            for depth in range(1, len(packages) + 1):
-                above, package = os.path.split(os.path.join(base, *packages[:depth]))  # noqa: PTH118
+        if "/" in name and stat.S_ISDIR(self._mode(place)):
+            yield folder, f"{escape(last)}.*"  # node prefers `server.js` to the folder
+        if name in ("", ".") and is_certain:
+            yield from ((base, each) for each in ("sitecustomize*", "usercustomize*"))
+        parts = last.lstrip(".").split(".")
+        is_module = all(map(str.isidentifier, parts)) and (
+            is_certain or _key(parts[0]) in self._listing(folder)
+        )
+        # Python prefers `tools.py` to a folder `tools` that has no `__init__`.
+        depths = range(1, len(parts) + stat.S_ISDIR(self._mode(place))) if is_module else ()
+        for depth in depths:
+            above, package = os.path.split(os.path.join(folder, *parts[:depth]))  # noqa: PTH118
+            if not stat.S_ISDIR(self._mode(f"{above}/{package}")):
                 yield above, package
-                yield from ((above, f"{package}{suffix}") for suffix in _MODULE_SUFFIXES)
-                yield from ((f"{above}/{package}", f"__init__{suffix}") for suffix in _MODULE_SUFFIXES)
+            yield from ((above, f"{package}{suffix}") for suffix in _MODULE_SUFFIXES)
+            yield from ((f"{above}/{package}", f"__init__{suffix}") for suffix in _MODULE_SUFFIXES)
 
     def unknown(self, word: str, named: Sequence[Named], free: set[Path]) -> Iterator[str]:
         """The paths in a word that name nothing, although a folder on the way or the end of the path does.

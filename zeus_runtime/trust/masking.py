@@ -39,6 +39,8 @@ _WORD: Final = r"\w.~+=-"
 _ADDRESS: Final = r"\w.~!$'()*+,;=%-"
 _NAMED: Final = re.compile(r"((?:--?(?=[A-Za-z])|(?=[A-Za-z_]\w*=))([\w-]+)=)([^=].*)", re.ASCII)
 _OPAQUE: Final = re.compile(r"[\w~+=-]+", re.ASCII)
+_HOST_LIKE: Final = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?:[:/].*)?", re.ASCII)
+"""Data could go there, however random a part of it looks."""
 _TOKEN: Final = re.compile(r"(?![/.~])[\w.~+/=-]+", re.ASCII)
 
 
@@ -49,10 +51,12 @@ class PartMask:
     Args:
         own: the secrets of the process, which no config chooses.
         known: all secrets, also those that the config brings.
+        path: ``PATH``, where programs are looked up.
     """
 
     own: Redactor = field(default_factory=Redactor)
     known: Redactor = field(default_factory=Redactor)
+    path: str = ""
 
     @classmethod
     def of(cls, environ: Mapping[str, str], known: Redactor) -> PartMask:
@@ -62,22 +66,32 @@ class PartMask:
         contain anything.
         """
         own = {name: value for name, value in environ.items() if holds_secret(name, value.strip())}
-        return cls(secrets_of_environment(own), known)
+        return cls(secrets_of_environment(own), known, environ.get("PATH", ""))
 
     def word(self, text: str) -> str:
         """A program's argument. A value after ``--api-key=`` or ``API_KEY=`` names no program, package or host."""
         named = _NAMED.fullmatch(text)
-        if named and _is_token(named[2], named[3]):
+        if named and self._hides(named[2], named[3]):
             return named[1] + self._whole(named[3])
         return self._shown(text, _WORD)
 
     def entry(self, name: str, value: str) -> str:
         """The value of a program's variable."""
-        return self._whole(value) if _is_token(name, value) else self._shown(value, _WORD)
+        return self._whole(value) if self._hides(name, value) else self._shown(value, _WORD)
 
     def address(self, text: str) -> str:
         """The place that data is sent to."""
         return self._shown(text, _ADDRESS)
+
+    def _hides(self, name: str, value: str) -> bool:
+        """Whether a named value is masked. ``--password-command=helper`` is not, if there is such a program."""
+        if not _is_token(name, value):
+            return False
+        if looks_random(value) or value in self.own.names:
+            return True
+        from shutil import which
+
+        return which(value, path=self.path) is None
 
     def _shown(self, text: str, chars: str) -> str:
         if text in self.own.names:
@@ -106,6 +120,6 @@ class PartMask:
 
 def _is_token(name: str, value: str) -> bool:
     """Whether a named value is a secret and nothing else: no path, no address, no setting such as ``core.pager``."""
-    if not holds_secret(name, value):
+    if not holds_secret(name, value) or _HOST_LIKE.fullmatch(value):
         return False
     return bool(_OPAQUE.fullmatch(value) or (_TOKEN.fullmatch(value) and looks_random(value)))

@@ -171,6 +171,8 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         mask: masks secrets in the lines; the digest is made from the values themselves.
     """
     found = _covered(command, project)
+    if "PATH" in command.env:
+        mask = replace(mask, path=f"{command.env['PATH']}{os.pathsep}{mask.path}")
     program, *arguments = command.words
     cwd = project.directory / command.cwd
     lines = [

@@ -210,6 +210,38 @@ async def test_several_calls_are_asked_separately_and_what_is_left_open_stays_op
         assert await living.pending_approvals() == []
 
 
+@pytest.mark.parametrize(
+    ("given", "changed"), [(1, True), (0, False), (1, 1.0), ([1], [True]), ({"a": 1}, {"a": 1.0})]
+)
+async def test_a_change_that_python_takes_for_the_same_runs_too(
+    tmp_path: Path, given: Any, changed: Any
+) -> None:
+    """For Python 1 equals true, so the original ran."""
+    plugin = """
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import Tool
+
+async def note(value):
+    return repr(value)
+
+def create(options, context):
+    return [Tool("note", "Notes.", {"type": "object", "properties": {"value": {}}}, note, access="write")]
+
+@hookimpl
+def register_tools():
+    return [Component("probe", create=create)]
+"""
+    config = write_agent(tmp_path, "middlewares: [{approve: {mode: ask}}]\n", plugin=plugin)
+    model = script(calling(call("note", "c", value=given)), "done")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        ending = (await events_of(agent.stream("go")))[-1]
+        (waiting,) = await agent.pending_approvals()
+        await agent.decide(ending.session, {waiting.id: Decision("approve", arguments={"value": changed})})  # type: ignore[union-attr]
+        events = await events_of(agent.resume(ending.session))  # type: ignore[union-attr]
+    (result,) = [each.content for each in events if isinstance(each, ToolCallResult)]
+    assert result.endswith(repr(changed))
+
+
 async def test_changed_arguments_run_instead_and_the_model_is_told(folder: Path) -> None:
     model = recording("a")
     async with agent(folder, model) as living:

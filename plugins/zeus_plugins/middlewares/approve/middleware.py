@@ -62,7 +62,8 @@ class Approve(Middleware):
             return await call_next(replace(call, arguments=arguments))
         if decision.answer == "reject":
             return ToolResult(rejection(tool.name, decision, self._options.timeout_seconds), is_error=True)
-        changed = decision.arguments is not None and dict(decision.arguments) != arguments
+        # As JSON, because for Python 1 equals true and 1.0.
+        changed = decision.arguments is not None and _as_json(decision.arguments) != _as_json(arguments)
         runs = decision.arguments if changed and decision.arguments is not None else arguments
         if changed and (again := self._policy.ruled(tool, runs)) is not None and again.action == "deny":
             refused = f"{tool.name} is not allowed with these arguments ({again.reason}). It was not run."
@@ -136,6 +137,10 @@ def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
     """
     host = path if path.startswith(("/", "~")) else f"{workspace.root}/{path}"
     return [{workspace.normalize(path)}, {workspace.real(path)}, *_on_host(workspace, host)]
+
+
+def _as_json(arguments: Mapping[str, Any]) -> str:
+    return json.dumps(dict(arguments), sort_keys=True, default=str)
 
 
 def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:
