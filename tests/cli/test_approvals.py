@@ -569,6 +569,36 @@ def test_without_a_terminal_the_user_is_told_every_way_to_decide(zeus: Zeus, pro
         assert way in result.err
 
 
+@pytest.mark.parametrize("level", [1, 2])
+@pytest.mark.parametrize("top", ["", "binary"])
+def test_the_diff_of_a_sub_agents_call_is_of_its_own_file(
+    zeus: Zeus, project: Project, level: int, top: str
+) -> None:
+    """The agent was not found by its name, so the diff was missing, or that of the file of the agent above."""
+    task = {"call": "task", "args": {"agent": "w", "prompt": "go", "description": "d"}}
+    write = {"call": "write_file", "args": {"path": "f.txt", "content": "new\n"}}
+    allow = "middlewares: [{approve: {mode: allowlist, allow: [task]}}]\n"
+    worker = "workspace: {root: own}\nmiddlewares: [{approve: {mode: ask}}]\n"
+    project.agent(write, "done", name="worker.yaml", more=worker)
+    entry = "agents: {w: {description: Works., config: worker.yaml}}\n"
+    if level == 2:
+        project.agent(task, "done", name="boss.yaml", more=allow + entry)
+        entry = "agents: {w: {description: Leads., config: boss.yaml}}\n"
+    project.agent(task, "done", more=allow + entry)
+    for name, tools in (("worker", "filesystem"), ("boss", "subagents"), ("zeus", "subagents, filesystem")):
+        file = project.folder / f"{name}.yaml"
+        if file.exists():
+            file.write_text(file.read_text().replace("[voices]", f"[{tools}]"))
+    project.write("own/f.txt", "precious\n")
+    if top:
+        (project.folder / "f.txt").write_bytes(b"\x89PNG\0")
+    assert zeus("run", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    shown = zeus("approvals", "show", pending["id"]).out
+    assert "  /f.txt: 1 removed, 1 added" in shown
+    assert "- precious" in shown
+
+
 def test_a_waiting_call_is_shown_in_full_with_the_diff_it_would_make_now(
     zeus: Zeus, project: Project
 ) -> None:

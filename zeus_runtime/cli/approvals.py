@@ -15,11 +15,10 @@ from zeus_runtime.cli.sessions.options import config_option
 from zeus_runtime.cli.streams import answer, complain, terminal_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping, Sequence
 
     from zeus_runtime.cli.process import Process
     from zeus_runtime.config.secrets.masking import Redactor
-    from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.tools.approval import PendingApproval
@@ -92,8 +91,7 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
         found = next((each for each in await open_approvals(log) if each.id == name), None)
         if found is None or found.is_question:
             return found
-        agent = (await log.info(await log.find(found.session))).agent
-        shown = await _previewed(checked, agent, found)
+        shown = await _previewed(checked, await _entries(log, found.session), found)
         await note_shown(log, shown)
         return shown
 
@@ -110,8 +108,24 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
         answer(line.text, style=line.style)
 
 
-async def _previewed(checked: Checked, agent: str, pending: PendingApproval) -> PendingApproval:
-    """The call with the change that it would make now, from the tool of the agent that waits."""
+async def _entries(log: ThreadLog, session: str) -> list[str]:
+    """The names under ``agents``, outermost first, that lead to the agent of a sub-agent's session."""
+    from zeus_runtime.store.session_tree import parent_of
+
+    names: list[str] = []
+    thread = await log.find(session)
+    while (parent := await parent_of(log, thread)) is not None:
+        names.insert(0, (await log.info(thread)).agent.rpartition("/")[2])
+        thread = await log.find(parent)
+    return names
+
+
+async def _previewed(checked: Checked, entries: Sequence[str], pending: PendingApproval) -> PendingApproval:
+    """The call with the change that it would make now, from the tool of the agent that waits.
+
+    Args:
+        entries: the names under ``agents`` that lead to the agent.
+    """
     from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.plan.redaction import masked_for
     from zeus_runtime.tools.preview import Preview, masked, preview_of, redacted
@@ -119,7 +133,10 @@ async def _previewed(checked: Checked, agent: str, pending: PendingApproval) -> 
     plan = make_plan(checked)
     # The secrets of the run, or the digest would be another one than the run's.
     redactor = checked.secrets
-    plan = next((each for each_name, each in _plans(plan) if each_name == agent), plan)
+    for entry in entries:
+        if entry not in plan.agents:
+            return replace(pending, preview=Preview(problem=f"this config has no agent {entry!r} there"))
+        plan = plan.agents[entry].plan
     tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
     arguments = _written(pending, redactor)
     preview = None if tool is None else await preview_of(tool, arguments, masked_for(plan, redactor))
@@ -146,12 +163,6 @@ def _is_of(pending: PendingApproval, arguments: Mapping[str, JSON]) -> bool:
 
     meant = ApprovalRequest(pending.tool, arguments, pending.place, schema=pending.schema)
     return meant.digest == pending.digest
-
-
-def _plans(plan: Plan) -> Iterator[tuple[str, Plan]]:
-    for name, each in plan.agents.items():
-        yield name, each.plan
-        yield from _plans(each.plan)
 
 
 @command.command("list")
