@@ -396,7 +396,7 @@ def test_what_does_not_fit_is_left_for_validation_to_explain(sent: Any) -> None:
     assert not Draft202012Validator(SCHEMA).is_valid(sent)
 
 
-@pytest.mark.parametrize("text", ["1e400", "-1e999", '{"a": 1e400}', "[1e400]"])
+@pytest.mark.parametrize("text", ["1e400", "-1e999", '{"a": 1e400}', "[1e400]", "[" * 100_000])
 def test_a_number_that_would_run_as_another_value_is_not_read(text: str) -> None:
     """`1e400` became infinity, which was shown, and a server got null."""
     for kind in ("number", "object", "array"):

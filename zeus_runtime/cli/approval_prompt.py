@@ -315,9 +315,19 @@ def asking_for(*, yes: bool, at_terminal: bool = True) -> Asking | None:
     return YesApprovals(terminal) if yes else terminal
 
 
+_MOST_PIECES: Final = 200
+_NEXT_PIECE_MILLISECONDS: Final = 50
+
+
 def forget_typed() -> None:
-    """A key that was pressed for something else must not approve."""
+    """A key that was pressed for something else must not approve. The terminal passes on a long paste in pieces."""
     with suppress(ImportError, OSError):
+        import select
         import termios
 
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        waiting = select.poll()
+        waiting.register(sys.stdin.fileno(), select.POLLIN)
+        for _ in range(_MOST_PIECES):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+            if not waiting.poll(_NEXT_PIECE_MILLISECONDS):
+                return

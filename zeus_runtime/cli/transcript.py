@@ -31,7 +31,11 @@ def transcript(messages: Sequence[BaseMessage], notes: Sequence[str] = ()) -> st
 
 def tail(messages: Sequence[BaseMessage], most: int = 6, width: int = 100) -> str:
     """The end of a conversation, a line for each of the last ``most`` things that were said."""
-    said = [message for message in messages if message.type in ("human", "ai") and text_of(message).strip()]
+    said = [
+        message
+        for message in messages
+        if message.type in ("human", "ai") and text_of(message).strip(" \t\r\n")
+    ]
     left = f"({len(messages)} messages; the last {min(most, len(said))} said)"
     lines = [f"{_WHO[message.type]}: {shortened(text_of(message), width)}" for message in said[-most:]]
     return "\n".join([left, *lines])
@@ -48,7 +52,7 @@ def _lines(message: BaseMessage, note: str) -> Iterator[str]:
     name = f" {tool_label(message.name)}" if message.type == "tool" else ""
     failed = " (error)" if getattr(message, "status", "") == "error" else ""
     yield f"── {_WHO.get(message.type, message.type)}{name}{failed}{note}"
-    if text := text_of(message).strip():
+    if text := text_of(message).strip(" \t\r\n"):
         # Indented, so that no text can pass for a heading or a call.
         yield from (f"  {line}" for line in text.split("\n"))
     yield from (picture.label for picture in pictures_of(message))

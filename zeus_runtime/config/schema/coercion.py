@@ -70,7 +70,7 @@ def _read(text: str, allowed: frozenset[str], written: str) -> Any:
         return None
     try:
         value = loads(text, parse_constant=lambda name: written, parse_float=_finite)
-    except ValueError:
+    except (ValueError, RecursionError):
         return written
     if isinstance(value, float) and value.is_integer() and "number" not in allowed and "integer" in allowed:
         return int(value)
