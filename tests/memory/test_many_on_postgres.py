@@ -107,7 +107,7 @@ def opened(url: str, folder: Path, options: Options | None = None) -> MemoryServ
 def widest(memory: MemoryService) -> Any:
     """The largest copy of a place that the memory's store has."""
     operations: Any = memory._shared._operations
-    return max((copy.shelf for copy in operations._vectors._copies._copies.values()), key=len)
+    return max((copy.place_vectors for copy in operations._vectors._copies._copies.values()), key=len)
 
 
 def by_brute_force(items: Sequence[MemoryItem], caller: Caller, query: str, k: int) -> list[float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -149,6 +148,8 @@ class KnowledgeService:
         Raises:
             UsageError: there is no such base.
         """
+        import asyncio
+
         from zeus_runtime.knowledge import records
 
         base, database = await self._needed(name), await self._open()

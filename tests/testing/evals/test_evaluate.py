@@ -198,8 +198,13 @@ async def test_a_policy_that_forgets_the_goal_is_caught(tmp_path: Path) -> None:
 
 
 async def test_a_summariser_that_is_not_shown_the_goal_is_caught(tmp_path: Path) -> None:
-    lines = "[summarization: {trim_tokens_to_summarize: 100}]"
+    lines = "[summarization: {trim_tokens_to_summarize: 100, user_message_tokens: 0}]"
     assert "goal-lost" in kinds(await goal(subject(tmp_path, lines), tmp_path / "run", 0))
+
+
+async def test_the_users_repeated_words_keep_a_goal_that_the_summariser_is_not_shown(tmp_path: Path) -> None:
+    lines = "[summarization: {trim_tokens_to_summarize: 100}]"
+    assert "goal-lost" not in kinds(await goal(subject(tmp_path, lines), tmp_path / "run", 0))
 
 
 async def test_a_policy_that_hides_a_result_without_a_path_is_caught(tmp_path: Path) -> None:
