@@ -174,7 +174,7 @@ def _written(message: Message) -> list[str]:
 
 def _quoted(text: str) -> str:
     """``text`` as a quotation, which no comment, fence or heading in it can leave."""
-    return "\n".join(f"> {line}".rstrip() for line in re.split(r"\r\n|\r|\n", text))
+    return "\n".join(f"> {line}".rstrip(" ") for line in re.split(r"\r\n|\r|\n", text))
 
 
 def _fenced(text: str, language: str = "") -> str:
