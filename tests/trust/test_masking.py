@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,6 +17,8 @@ from zeus_runtime.trust.parts import Command, Project, command_part
 
 OWN = "sk-own-0123456789abcdef"
 TOKEN = "ghp_0123456789abcdef"
+BEGIN, END = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
+LINE = "MIIEvgIBADANBgkqhkiG9w0BAQEFAASCBKgwggSkAgEAAoIBAQC7VJTUt9Us8cKj"
 MASK = PartMask.of(
     {"OPENAI_API_KEY": OWN, "CI_COMMIT": "see https://x:evilpackage1@host"},
     Redactor().adding({TOKEN: "GH_TOKEN", "short": "PIN"}),
@@ -63,10 +67,87 @@ def test_an_argument(text: str, shown: str) -> None:
         ("A_KEY", "curl${IFS}evil|sh", "curl${IFS}evil|sh"),
         ("DATABASE", "postgresql://me:hunter2@db,db2:5/x", "postgresql://me:**********@db,db2:5/x"),
         ("NODE_OPTIONS", OWN, "<secret:OPENAI_API_KEY>"),
+        ("A_PASSWORD", "P@ssw0rd!2x", "**********"),
+        ("A_PASSWORD", "tr0ub4dor&3", "**********"),
+        ("A_PASSWORD", "pa$$word%21 of mine", "**********"),
+        ("BOT_TOKEN", "123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw", "**********"),
+        ("A_TOKEN", "/9j4AAQSkZJRgABAQ+x=", "**********"),
+        ("A_TOKEN", "x ~/bin123456/run", "x ~/bin123456/run"),
+        ("A_TOKEN", "a|/etc/x12345678", "a|/etc/x12345678"),
+        ("A_TOKEN", "me@t.co", "me@t.co"),
+        ("A_TOKEN", "q7x9k2m4w8z1.example/a:1", "q7x9k2m4w8z1.example/a:1"),
+        ("A_TOKEN", "me@10.0.0.5", "me@10.0.0.5"),
+        ("A_TOKEN", "[fe80::1]:80", "[fe80::1]:80"),
+        ("A_TOKEN", "`x`", "`x`"),
+        ("A_TOKEN", "$CI_COMMIT x", "$CI_COMMIT x"),
+        ("A_TOKEN", "$(x)", "$(x)"),
+        ("A_KEY", f"{BEGIN}\n{LINE}\n/{LINE[1:]}\nab/cd==\n{END}\n", "**********"),
+        ("A_KEY", f"{BEGIN}\\n{LINE}\\nab/cd==\\n{END}\\n", "**********"),
+        ("A_KEY", f"{BEGIN}\n{LINE}\n/etc/passwd\n{END}", f"{BEGIN}\n{LINE}\n/etc/passwd\n{END}"),
+        ("A_KEY", f"{BEGIN}\n/tmp/evil\n{LINE}\n{END}", f"{BEGIN}\n/tmp/evil\n{LINE}\n{END}"),
     ],
 )
 def test_a_variable(name: str, value: str, shown: str) -> None:
     assert MASK.entry(name, value) == shown
+
+
+def test_members_of_json_are_masked_by_their_own_names() -> None:
+    account = {"token_uri": "https://oauth2.example/t", "private_key": f"{BEGIN}\n{LINE}\nab/cd==\n{END}\n"}
+    shown = MASK.entry(
+        "GOOGLE_CREDENTIALS", json.dumps({**account, "keys": ["é-hunter2", {"id": "hunter2"}]})
+    )
+    assert json.loads(shown) == {
+        "token_uri": "https://oauth2.example/t",
+        "private_key": "**********",
+        "keys": ["é-hunter2", {"id": "hunter2"}],
+    }
+    assert MASK.entry("OTHER", '{"api_key": "hunter2!é"}') == '{"api_key": "**********"}'
+    assert MASK.entry("OTHER", '{"api_key": "hunter2!\\u00e9"}') == '{"api_key": "**********"}'
+    assert MASK.entry("OTHER", '{"command": "hunter2"}') == '{"command": "hunter2"}'
+    assert MASK.entry("OTHER", "{" + "[" * 10_000) == "{" + "[" * 10_000
+
+
+def test_the_argument_after_a_secret_flag_is_its_value() -> None:
+    arguments = [
+        "--api-key",
+        "P@ss!2",
+        "x",
+        "--token",
+        "--verbose",
+        "--token",
+        "./run",
+        "-H",
+        "Authorization:ab 1",
+    ]
+    masked = [
+        "--api-key",
+        "**********",
+        "x",
+        "--token",
+        "--verbose",
+        "--token",
+        "./run",
+        "-H",
+        "Authorization:**********",
+    ]
+    assert list(MASK.words(arguments)) == masked
+    assert list(MASK.words(["secret:latest", "--header=X-Api-Key: a b", "X-Api-Key: a"])) == [
+        "secret:latest",
+        "--header=X-Api-Key: **********",
+        "X-Api-Key: **********",
+    ]
+
+
+@given(st.text(alphabet="ab1!@#&:;|= '\"\\", max_size=6), st.text(alphabet="ab1!@#&:;|= '\"\\", max_size=6))
+def test_no_signs_hide_a_program(before: str, after: str) -> None:
+    with TemporaryDirectory() as folder:
+        program = Path(folder, "evilhelper")
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        mask = PartMask.of({"PATH": folder}, Redactor())
+        for name in ("evilhelper", "evil''helper", "e\\vilhelper"):
+            value = f"{before};{name}&{after}"
+            assert mask.entry("A_TOKEN", value) == value
 
 
 @given(st.text(alphabet="ab1./:@?#\\%= [],;&-_~$()", min_size=1, max_size=14))
@@ -116,3 +197,8 @@ def test_a_program_is_shown_though_its_variable_is_named_like_a_secret(tmp_path:
 def test_a_host_is_shown_though_it_looks_random_and_its_name_says_secret(host: str) -> None:
     assert MASK.word(f"--token-url={host}") == f"--token-url={host}"
     assert MASK.entry("TOKEN_HOST", host) == host
+
+
+def test_a_variable_that_the_config_gives_is_replaced_by_a_shell_too() -> None:
+    assert MASK.entry("A_TOKEN", "$RUN 1") == "**********"
+    assert MASK.within({"RUN": "evil"}).entry("A_TOKEN", "$RUN 1") == "$RUN 1"

@@ -6,14 +6,16 @@ the package that a command installs. The secrets of the process are the user's o
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Final
 
 from zeus_runtime.config.secrets.masking import MASK, Redactor, secrets_of_environment
 from zeus_runtime.config.secrets.parts import holds_secret, secret_entry
-from zeus_runtime.config.secrets.placeholders import looks_random, placeholder
+from zeus_runtime.config.secrets.placeholders import FRAME, is_key, lines_of_key, looks_random, placeholder
 
 _HOST: Final = r"(?:[\w.-]+|\[[0-9a-f:.]+\])(?::[0-9]+)?"
 
@@ -37,11 +39,25 @@ def _url(chars: str) -> re.Pattern[str]:
 _WORD: Final = r"\w.~+=-"
 """A shell runs ``$(...)`` in a word, and git decodes ``%40`` before it looks for the host."""
 _ADDRESS: Final = r"\w.~!$'()*+,;=%-"
-_NAMED: Final = re.compile(r"((?:--?(?=[A-Za-z])|(?=[A-Za-z_]\w*=))([\w-]+)=)([^=].*)", re.ASCII)
-_OPAQUE: Final = re.compile(r"[\w~+=-]+", re.ASCII)
-_HOST_LIKE: Final = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?:[:/].*)?", re.ASCII)
-"""Data could go there, however random a part of it looks."""
-_TOKEN: Final = re.compile(r"(?![/.~])[\w.~+/=-]+", re.ASCII)
+_NAMED: Final = re.compile(r"((?:--?(?=[A-Za-z])|(?=[A-Za-z_]\w*=))([\w-]+)=)([^=].*)", re.ASCII | re.DOTALL)
+_HEADER: Final = re.compile(r"(([A-Za-z][\w-]*):\s*)(.+)", re.ASCII | re.DOTALL)
+_FIELD: Final = re.compile(r"(([A-Za-z][\w-]*):\s+)(.+)", re.ASCII | re.DOTALL)
+"""Without a flag before it, ``secret:latest`` is an image."""
+_FLAG: Final = re.compile(r"--?([A-Za-z][\w-]*)", re.ASCII)
+_HEADER_FLAGS: Final = frozenset({"H", "header", "headers"})
+
+_PIECE: Final = re.compile(r"[\w.~+/-]+", re.ASCII)
+"""Shells, URLs and settings divide a value at all other characters."""
+_QUOTES: Final = re.compile(r"[\"'\\]")
+"""A shell drops them: ``c""url`` is ``curl``."""
+_DOTTED: Final = re.compile(r"(?:[\w-]+\.)+[A-Za-z]{2,}|(?:[0-9]+\.){1,3}[0-9]+", re.ASCII)
+"""A host, or a setting such as ``core.pager``."""
+_IPV6: Final = re.compile(r"[0-9a-f]*:[0-9a-f]*:", re.ASCII | re.IGNORECASE)
+_EXPANDED: Final = re.compile(r"`|\$[({]|\$(\w+)", re.ASCII)
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]+=*", re.ASCII)
+_LEAST_BASE64: Final = 32
+_LEAST_PROGRAM: Final = 2
+"""Characters of a program's name; a single letter with signs around it is part of a password."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +68,13 @@ class PartMask:
         own: the secrets of the process, which no config chooses.
         known: all secrets, also those that the config brings.
         path: ``PATH``, where programs are looked up.
+        variables: the names that a shell replaces.
     """
 
     own: Redactor = field(default_factory=Redactor)
     known: Redactor = field(default_factory=Redactor)
     path: str = ""
+    variables: Set[str] = frozenset()
 
     @classmethod
     def of(cls, environ: Mapping[str, str], known: Redactor) -> PartMask:
@@ -66,32 +84,90 @@ class PartMask:
         contain anything.
         """
         own = {name: value for name, value in environ.items() if holds_secret(name, value.strip())}
-        return cls(secrets_of_environment(own), known, environ.get("PATH", ""))
+        return cls(secrets_of_environment(own), known, environ.get("PATH", ""), environ.keys())
+
+    def within(self, env: Mapping[str, str]) -> PartMask:
+        """The mask for a process that gets these variables too."""
+        path = f"{env['PATH']}{os.pathsep}{self.path}" if "PATH" in env else self.path
+        return replace(self, path=path, variables=self.variables | env.keys())
+
+    def words(self, arguments: Sequence[str]) -> Iterator[str]:
+        """A program's arguments. The one after ``--api-key`` is its value, the one after ``-H`` is a header."""
+        for before, text in pairwise(["", *arguments]):
+            flag = _FLAG.fullmatch(before)
+            name = flag[1] if flag and not _FLAG.fullmatch(text) else ""
+            yield self._whole(text) if name and self._hides(name, text) else self._word(text, name)
 
     def word(self, text: str) -> str:
         """A program's argument. A value after ``--api-key=`` or ``API_KEY=`` names no program, package or host."""
-        named = _NAMED.fullmatch(text)
-        if named and self._hides(named[2], named[3]):
-            return named[1] + self._whole(named[3])
+        return self._word(text, "")
+
+    def _word(self, text: str, flag: str) -> str:
+        if found := _NAMED.fullmatch(text):
+            if found[2] in _HEADER_FLAGS:
+                return found[1] + self._word(found[3], found[2])
+            if self._hides(found[2], found[3]):
+                return found[1] + self._whole(found[3])
+        elif (found := (_HEADER if flag in _HEADER_FLAGS else _FIELD).fullmatch(text)) and self._hides(
+            found[2], found[3]
+        ):
+            return found[1] + self._whole(found[3])
         return self._shown(text, _WORD)
 
     def entry(self, name: str, value: str) -> str:
         """The value of a program's variable."""
-        return self._whole(value) if self._hides(name, value) else self._shown(value, _WORD)
+        if self._hides(name, value):
+            return self._whole(value)
+        return self._json(value) if value.lstrip()[:1] in ("{", "[") else self._shown(value, _WORD)
 
     def address(self, text: str) -> str:
         """The place that data is sent to."""
         return self._shown(text, _ADDRESS)
 
     def _hides(self, name: str, value: str) -> bool:
-        """Whether a named value is masked. ``--password-command=helper`` is not, if there is such a program."""
-        if not _is_token(name, value):
+        """Whether a named value is a secret that no program could take for something to run or for a place.
+
+        ``--password-command=helper`` is shown if there is such a program, and so is each value with a host, a path or
+        something that a shell replaces.
+        """
+        if not holds_secret(name, value):
             return False
-        if looks_random(value) or value in self.own.names:
+        return value in self.own.names or not self._may_decide(value)
+
+    def _may_decide(self, value: str) -> bool:
+        if is_key(value) and _is_whole_key(value):
+            return False
+        if any(not each[1] or each[1] in self.variables for each in _EXPANDED.finditer(value)):
             return True
+        if _IPV6.search(value):
+            return True
+        pieces = {*_PIECE.findall(value), *_PIECE.findall(_QUOTES.sub("", value))}
+        return any(map(self._names_something, pieces))
+
+    def _names_something(self, piece: str) -> bool:
+        """Whether a piece of a value is a path, a host, a setting or a program."""
+        if "/" in piece:
+            return not looks_random(piece) or _is_begun_path(piece)
+        if looks_random(piece) or len(piece) < _LEAST_PROGRAM:
+            return _DOTTED.fullmatch(piece) is not None
         from shutil import which
 
-        return which(value, path=self.path) is None
+        return _DOTTED.fullmatch(piece) is not None or which(piece, path=self.path) is not None
+
+    def _json(self, value: str) -> str:
+        """A JSON text with the secrets of its members masked, each judged by its own key."""
+        import json
+
+        shown = self._shown(value, _WORD)
+        try:
+            members = list(_members(json.loads(value)))
+        except (ValueError, RecursionError):
+            return shown
+        for name, text in members:
+            if text and self._hides(name, text):
+                for written in (json.dumps(text), json.dumps(text, ensure_ascii=False)):
+                    shown = shown.replace(written, json.dumps(self._whole(text)))
+        return shown
 
     def _shown(self, text: str, chars: str) -> str:
         if text in self.own.names:
@@ -118,8 +194,35 @@ class PartMask:
         return placeholder(name) if name else MASK
 
 
-def _is_token(name: str, value: str) -> bool:
-    """Whether a named value is a secret and nothing else: no path, no address, no setting such as ``core.pager``."""
-    if not holds_secret(name, value) or _HOST_LIKE.fullmatch(value):
-        return False
-    return bool(_OPAQUE.fullmatch(value) or (_TOKEN.fullmatch(value) and looks_random(value)))
+def _is_begun_path(piece: str) -> bool:
+    """Whether a piece that looks random begins as a path or as an address does; so does one in 64 base64 texts."""
+    first = piece.split("/")[int(piece.startswith("/"))]
+    if piece.startswith("/"):
+        return os.path.lexists(f"/{first}")
+    return first in {"", "~", ".", ".."} or _DOTTED.fullmatch(first) is not None
+
+
+def _is_whole_key(value: str) -> bool:
+    """Whether a value is a private key and names no file in one of its lines, which may begin with a slash."""
+    body = [
+        each.strip() for each in lines_of_key(value) if each.strip() and not each.strip().startswith(FRAME)
+    ]
+    return (
+        bool(body)
+        and all(map(_BASE64.fullmatch, body))
+        and all(len(each) >= _LEAST_BASE64 for each in body[:-1])
+        and looks_random("".join(body))
+        and not any(map(os.path.lexists, body))
+    )
+
+
+def _members(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """The texts of a JSON value, each with the key that it is found under."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _members(item, str(key))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _members(item, name)
+    elif isinstance(value, str):
+        yield name, value

@@ -171,13 +171,12 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         mask: masks secrets in the lines; the digest is made from the values themselves.
     """
     found = _covered(command, project)
-    if "PATH" in command.env:
-        mask = replace(mask, path=f"{command.env['PATH']}{os.pathsep}{mask.path}")
+    mask = mask.within(command.env)
     program, *arguments = command.words
     cwd = project.directory / command.cwd
     lines = [
         ("command", one_line(program)),
-        *(("argument", one_line(mask.word(each))) for each in arguments),
+        *(("argument", one_line(each)) for each in mask.words(arguments)),
         *(
             ("env", one_line(f"{name}={mask.entry(name, value)}"))
             for name, value in sorted(command.env.items())
