@@ -439,6 +439,26 @@ def test_a_known_secret_is_not_written_into_a_profile(
     assert "en" not in zeus("memory", "profile", "show").out.split()
 
 
+@pytest.mark.parametrize(
+    "secret", ["blue horse  seven battery", "blue\u200bhorse\t\tseven", "ｂlue-horse  seven"]
+)
+def test_a_known_secret_is_not_kept_though_a_memory_is_stored_with_single_blanks(
+    remembering: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    monkeypatch.setenv("SERVICE_PASSWORD", secret)
+    plain = " ".join(secret.split())
+    kept = {"content": f"The service wants {secret} each time", "memory_type": "fact", "scope": "user"}
+    (remembering.folder / "in.jsonl").write_text(json.dumps(kept))
+    added = zeus("memory", "add", f"The service wants {secret} each time")
+    subject = zeus("memory", "add", "The service runs on Sundays", "--subject", secret)
+    imported = zeus("memory", "import", "in.jsonl")
+    for done in (added, subject, imported):
+        assert "looks like a secret" in done.out + done.err
+        assert secret not in done.out + done.err
+        assert plain not in done.out + done.err
+    assert listed(zeus) == []
+
+
 EDIT = ["memory", "profile", "edit"]
 
 

@@ -170,6 +170,28 @@ async def test_the_resource_of_an_unknown_session_is_an_error_with_its_reason(
     assert "Traceback" not in caplog.text
 
 
+async def test_no_answer_or_error_repeats_a_secret(tmp_path: Path) -> None:
+    secret = "Zq7Xw9Lm3Pf5Rt8Vb2Nc"
+    (tmp_path / ".env").write_text(f"API_KEY={secret}\n")
+    async with agent(tmp_path, script(f"it is {secret}")) as running, Client(server_of(running)) as client:
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("run", {"prompt": f"say {secret}"}),
+            ("run", {"prompt": "x", "session": secret}),
+            ("run", {"prompt": {"a": secret}}),
+            ("run", {secret: 1}),
+            (secret, {}),
+        ]
+        answers = [await client.call_tool(name, given) for name, given in calls]
+        for each in answers:
+            assert secret not in each.model_dump_json()
+        with pytest.raises(MCPError) as caught:
+            await client.read_resource(f"zeus://sessions/{secret}")
+    assert secret not in f"{caught.value.message} {caught.value.data}"
+    assert "<secret:API_KEY>" in caught.value.message
+    assert facts(answers[0])["answer"] == "it is <secret:API_KEY>"
+    assert [each.is_error for each in answers] == [False, True, True, True, True]
+
+
 async def test_sessions_of_other_agents_are_not_served(tmp_path: Path) -> None:
     """They may hold what this agent's rules deny."""
     async with agent(tmp_path, script("hidden")) as other:

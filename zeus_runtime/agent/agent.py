@@ -395,6 +395,10 @@ class Agent:
         model = connections.model_of(self._plan)
         return run_resources(self._plan, model, new_session_id(), opened=opened).toolbox.tools
 
+    def masked(self, value: Any) -> Any:
+        """A text or JSON value with the secrets masked that the config and its tools brought so far."""
+        return self._runner.redactor.json(value)
+
     async def _masked(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         with self._masked_errors():
             async with aclosing(events) as source:

@@ -8,10 +8,11 @@ from contextlib import aclosing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, TextContent
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from zeus_runtime import __version__
 from zeus_runtime.agent.agent import Agent
@@ -30,7 +31,21 @@ def server_of(agent: Agent) -> MCPServer[Any]:
     """The server of ``agent``, which its caller closes."""
     config = agent.plan.config
     about = config.description or f"The agent {config.name!r}."
-    app: MCPServer[Any] = MCPServer(config.name, version=__version__, instructions=about, log_level="ERROR")
+
+    async def masked(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Mask answers here, for also an error that the SDK makes repeats the client's own words."""
+        try:
+            found = await call_next(ctx)
+        except MCPError as error:
+            raise MCPError(error.code, agent.masked(error.message), agent.masked(error.data)) from None
+        if isinstance(found, BaseModel):
+            found = found.model_dump(by_alias=True, mode="json", exclude_none=True)
+        result: dict[str, Any] | None = None if found is None else agent.masked(found)
+        return result
+
+    app: MCPServer[Any] = MCPServer(
+        config.name, version=__version__, instructions=about, log_level="ERROR", middleware=[masked]
+    )
 
     async def run(
         prompt: Annotated[str, Field(description="What the agent is to do or answer.")],

@@ -312,13 +312,13 @@ class Redactor:
         return min(ends)
 
     def _open_folded(self, text: str) -> int:
-        search, quotes = self._searches.folded, self._searches.quotes
-        meant = folded(text, quotes=quotes)
+        search, kept = self._searches.folded, self._searches.kept
+        meant = folded(text, **kept)
         escape = unfinished(meant)
         at = min(escape, _open_start(meant, search), _open_start(meant[:escape], search))
         if at == len(meant):
             return len(text)
-        return at if meant == text else folded_with_places(text, quotes=quotes).starts[at]
+        return at if meant == text else folded_with_places(text, **kept).starts[at]
 
     def _found(self, text: str) -> Iterator[list[_Place]]:
         """The places of known secrets, and their replacements; secrets that overlap are one group."""
@@ -346,10 +346,10 @@ class Redactor:
             return
         # In a text without escapes, the folded text holds everything that the text holds.
         yield from self._scanned(text, searches.plain if has_escapes(text) else searches.unfolded)
-        meant = folded(text, quotes=searches.quotes)
+        meant = folded(text, **searches.kept)
         found: Folded | None = None
         for start, end, shown in self._scanned(meant, searches.folded):
-            found = found or folded_with_places(text, quotes=searches.quotes)
+            found = found or folded_with_places(text, **searches.kept)
             yield _Place(found.starts[start], found.ends[end - 1], shown)
 
     def _scanned(self, text: str, search: _Search) -> Iterator[_Place]:
@@ -419,20 +419,24 @@ class Redactor:
             if is_searched(secret):
                 for text, shown in written_forms(secret, name):
                     plain.setdefault(text, shown)
+        kept = {
+            "quotes": any("'" in folded(text) for text in plain),
+            "blanks": any(" " in text or "\t" in text for text in plain),
+        }
         for text, shown in plain.items():
-            if is_searched(key := folded(text)):
+            if is_searched(key := folded(text, **kept)):
                 meant.setdefault(key, shown)
         unfolded = {
             text: shown
             for text, shown in plain.items()
-            if folded(text) not in meant or re.match(r"\s|[0-9]+\t", text)
+            if folded(text, **kept) not in meant or re.match(r"\s|[0-9]+\t", text) or text[-1] in " \t"
         }
         return _Searches(
             _Search(plain),
             _Search(unfolded),
             _Search(meant),
             frozenset(plain.values()),
-            any("'" in text for text in meant),
+            kept,
             min(map(len, (*plain, *meant)), default=0),
         )
 
@@ -475,7 +479,7 @@ class _Searches(NamedTuple):
         unfolded: those of them that a folded text may have lost.
         folded: in a folded text.
         shown: the placeholders of all.
-        quotes: a secret has one.
+        kept: whether a secret has quotes or blanks, so that ``folded`` must look at them.
         least: the characters of the shortest; a text is not longer when it is folded.
     """
 
@@ -483,7 +487,7 @@ class _Searches(NamedTuple):
     unfolded: _Search
     folded: _Search
     shown: frozenset[str]
-    quotes: bool
+    kept: Mapping[str, bool]
     least: int
 
 

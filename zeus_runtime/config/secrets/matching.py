@@ -30,14 +30,14 @@ _RUN: Final = r"\\{1,16}"
 _PER: Final = "%(?:25){0,8}"
 _CODES: Final = (
     _Stage(
-        ("\\u", "\\x", "\\U"),
+        ("\\u", "\\x", "\\U", "\\0", "\\1", "\\2", "\\3"),
         rf"{_RUN}(?:u[dD][89abAB]HH{_RUN}u[dD][c-fC-F]HH|uHHHH|u\{{H{{1,6}}\}}|UH{{8}}|x[0-7]H"
-        rf"|x[89a-fA-F]H(?:{_RUN}x[89a-fA-F]H)*)",
+        rf"|x[89a-fA-F]H(?:{_RUN}x[89a-fA-F]H)*|[01][0-7][0-7]|[23][0-7][0-7](?:{_RUN}[23][0-7][0-7])*)",
     ),
     _Stage(("%",), rf"{_PER}(?:[0-7]H|[89a-fA-F]H(?:{_PER}[89a-fA-F]H)*)"),
     _Stage(("&",), "&(?:amp;){0,8}(?:#[0-9]{1,9}|#[xX]H{1,8}|[A-Za-z][A-Za-z0-9]{1,31});"),
 )
-"""JSON, JavaScript and Python; URLs; HTML and XML."""
+"""JSON, JavaScript, Python and, in octal digits, C, shells and git; URLs; HTML and XML."""
 _BACKSLASHES: Final = (
     _Stage(("\\n",), rf"{_RUN}n", "\n"),
     _Stage(("\\t",), rf"{_RUN}t", "\t"),
@@ -45,6 +45,9 @@ _BACKSLASHES: Final = (
 )
 _FILLERS: Final = (
     _Stage(("\\\n", "\\\r\n"), rf"{_RUN}(?=\r?\n)", ""),
+    _Stage(
+        (" \n", " \r\n"), r"(?<![ \t]) +(?=\r?\n)", ""
+    ),  # the tab after a number belongs to the wrap before it
     _Stage(("\r",), r"\r", ""),
     _Stage(("\n",), r"\n[ \t]*(?:[0-9]+\t)?", ""),
     _Stage(("\x1b",), r"\x1b\[[0-9;]*[A-Za-z]", ""),
@@ -55,18 +58,22 @@ _FILLERS: Final = (
         "",
     ),
 )
-"""Wraps, with a backslash before them and the number that ``read_file`` shows behind; colours; the zeros of UTF-16;
-invisible characters."""
+"""Wraps, with a backslash or blanks before them and the number that ``read_file`` shows behind; colours; the zeros of
+UTF-16; invisible characters."""
 _QUOTES: Final = _Stage(("'", '"'), "['\"]+", "'")
+_BLANKS: Final = _Stage(("  ", "\t"), "[ \t]{2,}|\t", " ")
 _UNFINISHED: Final = (
     rf"(?:{_RUN}(?:u(?:H{{0,3}}|\{{H{{0,6}})|UH{{0,7}}|xH?)?"
     rf"|{_RUN}u[dD][89abAB]HH(?:{_RUN}(?:uH{{0,3}})?)?"
     rf"|{_RUN}x[c-fC-F]H(?:{_RUN}x[89abAB]H){{0,3}}(?:{_RUN}(?:xH?)?)?"
+    rf"|{_RUN}[0-3][0-7]?|{_RUN}3[0-7][0-7](?:{_RUN}2[0-7][0-7]){{0,3}}(?:{_RUN}(?:2[0-7]?)?)?"
     rf"|{_PER}H?|{_PER}[c-fC-F]H(?:{_PER}[89abAB]H){{0,3}}(?:{_PER}H?)?"
     r"|&[#A-Za-z0-9;]{0,40})\Z"
 )
 """An escape, or half of a character, at the end of a text, which more text may complete."""
-_UNFINISHED_WRAP: Final = rf"(?:(?:\r?\n|{_RUN}n)[ \t]*[0-9]*|\r|\x1b\[?[0-9;]*)\Z"
+_UNFINISHED_WRAP: Final = (
+    rf"(?:(?<![ \t]) +\r?|(?:(?<![ \t]) +)?(?:\r?\n|{_RUN}n)[ \t]*[0-9]*|\r|\x1b\[?[0-9;]*)\Z"
+)
 
 
 class Folded(NamedTuple):
@@ -77,7 +84,7 @@ class Folded(NamedTuple):
     ends: list[int]
 
 
-def folded(text: str, *, quotes: bool = True) -> str:
+def folded(text: str, *, quotes: bool = True, blanks: bool = True) -> str:
     """``text`` with its escapes decoded and without what only wraps or colours it.
 
     A secret and a text that holds it are folded by the same rules, so the rules may lose what a backslash means.
@@ -85,23 +92,26 @@ def folded(text: str, *, quotes: bool = True) -> str:
     Args:
         quotes: a run of quotes becomes one, as a shell and SQL write one within others; needless without a quote in a
             secret.
+        blanks: a run of them becomes one, as HTML and tables show it; needless without a blank in a secret.
     """
     for stage in _FILLERS:  # first, as an escape may be wrapped too
         text = _in_stage(text, stage)
     if not has_escapes(text):
-        return _in_stage(text, _QUOTES) if quotes else text
+        for stage in _loose_stages(quotes=quotes, blanks=blanks):
+            text = _in_stage(text, stage)
+        return text
     for _ in range(_PASSES):
         before = text
         for stage in _CODES:
             text = _in_stage(text, stage)
         if text == before:
             break
-    for stage in _plain_stages(quotes=quotes):
+    for stage in _plain_stages(quotes=quotes, blanks=blanks):
         text = _in_stage(text, stage)
     return text
 
 
-def folded_with_places(text: str, *, quotes: bool = True) -> Folded:
+def folded_with_places(text: str, *, quotes: bool = True, blanks: bool = True) -> Folded:
     """``folded``, with the place of each character; slower, for a text that holds a secret."""
     found = Folded(text, list(range(len(text))), list(range(1, len(text) + 1)))
     for stage in _FILLERS:
@@ -112,7 +122,7 @@ def folded_with_places(text: str, *, quotes: bool = True) -> Folded:
             found = _placed(found, stage)
         if found.text == before:
             break
-    for stage in _plain_stages(quotes=quotes):
+    for stage in _plain_stages(quotes=quotes, blanks=blanks):
         found = _placed(found, stage)
     return found
 
@@ -139,7 +149,7 @@ def unfinished_wrap(text: str) -> int:
 
 def skeleton(text: str) -> str:
     """How ``text`` is written, without the characters that it means."""
-    token = "|".join(stage.pattern for stage in (*_CODES, *_plain_stages(quotes=True)))
+    token = "|".join(stage.pattern for stage in (*_CODES, *_plain_stages(quotes=True, blanks=True)))
     parts: list[str] = []
     done = 0
     for match in _compiled(token).finditer(text):
@@ -150,8 +160,12 @@ def skeleton(text: str) -> str:
     return "".join([*parts, "." * (len(text) - done)])
 
 
-def _plain_stages(*, quotes: bool) -> tuple[_Stage, ...]:
-    return (*_BACKSLASHES, *_FILLERS, *([_QUOTES] if quotes else []))
+def _plain_stages(*, quotes: bool, blanks: bool) -> tuple[_Stage, ...]:
+    return (*_BACKSLASHES, *_FILLERS, *_loose_stages(quotes=quotes, blanks=blanks))
+
+
+def _loose_stages(*, quotes: bool, blanks: bool) -> tuple[_Stage, ...]:
+    return (*([_QUOTES] if quotes else []), *([_BLANKS] if blanks else []))
 
 
 def _in_stage(text: str, stage: _Stage) -> str:
@@ -196,6 +210,8 @@ def _decoded(match: re.Match[str]) -> str:
 
         return unescape(re.sub("^&(?:amp;)+(?=.)", "&", token))
     kind = token.lstrip("\\")[0]
+    if kind.isdigit():
+        return _of_bytes("".join(f"{int(each, 8):02x}" for each in re.findall("[0-7]+", token)))
     if kind == "x":
         return _of_bytes(re.sub(r"\\*x", "", token))
     codes = [int(each, 16) for each in re.findall("[0-9a-fA-F]+", token)]

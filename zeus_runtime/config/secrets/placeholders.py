@@ -72,8 +72,9 @@ def looks_random(value: str) -> bool:
 
 
 def written_forms(secret: str, name: str) -> Iterator[tuple[str, str]]:
-    """Each text that is searched for, with its placeholder: the secret, as base64 at any place of longer data, line by
-    line, in other Unicode forms and in full width. Of each, ``folding`` finds every way of escaping and wrapping it.
+    """Each text that is searched for, with its placeholder: the secret, as base64 at any place of longer data (of UTF-8
+    and of UTF-16, as PowerShell writes it), line by line, in other Unicode forms and in full width. Of each,
+    ``matching`` finds every way of escaping and wrapping it.
 
     The frame of a private key says nothing, so it is in no form but base64.
     """
@@ -98,15 +99,16 @@ def _base64(secret: str) -> Iterator[tuple[str, str]]:
     """The characters of base64 that the secret alone decides, wherever it begins within a group of three bytes."""
     from base64 import b64encode
 
-    data = secret.encode("utf-8", "surrogatepass")
-    if len(data) < LEAST_CHARACTERS:
-        return
-    for shift in range(3):
-        first, end = -(-8 * shift // 6), 8 * (shift + len(data)) // 6
-        text = b64encode(bytes(shift) + data).decode()[first:end]
-        suffix = f"-{shift}" if shift else ""
-        yield f"base64{suffix}", text
-        yield f"base64url{suffix}", text.replace("+", "-").replace("/", "_")
+    for encoding, mark in (("utf-8", ""), ("utf-16-le", "-utf16")):
+        data = secret.encode(encoding, "surrogatepass")
+        if len(data) < LEAST_CHARACTERS:
+            continue
+        for shift in range(3):
+            first, end = -(-8 * shift // 6), 8 * (shift + len(data)) // 6
+            text = b64encode(bytes(shift) + data).decode()[first:end]
+            suffix = f"{mark}-{shift}" if shift else mark
+            yield f"base64{suffix}", text
+            yield f"base64url{suffix}", text.replace("+", "-").replace("/", "_")
 
 
 def is_key(secret: str) -> bool:

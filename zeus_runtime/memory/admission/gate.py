@@ -92,7 +92,8 @@ def validate(
         or _short_subject(about)
         or _known(memory_type, scope)
         or _sure(confidence, settings)
-        or _harmless(content, source, about or None, secrets)
+        or _unknown_to(secrets, [content, about])
+        or _harmless(content, source, about or None)
     )
 
 
@@ -157,24 +158,30 @@ def _sure(confidence: float, settings: MemorySettings) -> Rejected | None:
     return None
 
 
-def _harmless(
-    content: str, source: Source, subject: str | None, secrets: Redactor | None
-) -> Passed | Rejected:
+def _unknown_to(secrets: Redactor | None, texts: Sequence[str | None]) -> Rejected | None:
+    if secrets is None or secrets.masked(texts) == list(texts):
+        return None
+    return _sensitive("known_secret")
+
+
+def _sensitive(rule: str) -> Rejected:
+    return Rejected(
+        "sensitive",
+        "The text holds what looks like a secret or a personal number, which is never kept: "
+        "leave it out and save the rest, or go on without saving.",
+        rule=rule,
+    )
+
+
+def _harmless(content: str, source: Source, subject: str | None) -> Passed | Rejected:
     from zeus_runtime.memory.admission.sensitive import injection_rule, secret_rule
 
     secret = secret_rule(content)
     if secret is None and subject is not None:
         # "password" and "hunter2…" are harmless apart; kept beside each other they are not.
         secret = secret_rule(f"{subject}: {content}")
-    if secret is None and secrets is not None and secrets.masked([content, subject]) != [content, subject]:
-        secret = "known_secret"
     if secret is not None:
-        return Rejected(
-            "sensitive",
-            "The text holds what looks like a secret or a personal number, which is never kept: "
-            "leave it out and save the rest, or go on without saving.",
-            rule=secret,
-        )
+        return _sensitive(secret)
     order = injection_rule(content) or (injection_rule(subject) if subject is not None else None)
     trust: Trust = "untrusted" if source in DOCUMENTS else "trusted"
     return Passed(content, "quarantined" if order else trust, order, subject)
