@@ -15,6 +15,14 @@ def expanded(path: str | Path) -> Path:
         return written
 
 
+def plain_path(path: str | Path) -> str:
+    """``path`` without ``.`` and ``..``, as the system reads it: a link before ``..`` leads elsewhere than the text."""
+    place = Path(path)
+    if ".." not in place.parts:
+        return os.path.normpath(place)
+    return real_path(place) if place.name == ".." else str(Path(real_path(place.parent)) / place.name)
+
+
 def real_path(path: str | Path) -> str:
     """``path`` with its links resolved, up to a link that this user may not read, such as ``/proc/1/cwd``.
 

@@ -885,3 +885,111 @@ def test_a_config_is_at_home_in_its_own_folder_wherever_it_is_started(
     (project.folder / "sub").mkdir()
     monkeypatch.chdir(project.folder / "sub")
     assert trusted(zeus, "../zeus.yaml") == []
+
+
+@pytest.mark.parametrize("kind", ["beside", "link"])
+def test_a_server_of_a_config_elsewhere_is_allowed_for_each_working_directory(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A config that one keeps for many projects, in any folder or behind a link in the user's Home."""
+    home = Path(os.environ["HOME"])
+    kept = home / "dotfiles/dev.yaml"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("version: 1\nmodel: gpt-4o\nmcpServers: {small: {command: npx, args: [x]}}\n")
+    word = str(kept)
+    if kind == "link":
+        (home / ".config/zeus/configs").mkdir(parents=True)
+        (home / ".config/zeus/configs/dev.yaml").symlink_to(kept)
+        word = "dev"
+    zeus("trust", word)
+    assert trusted(zeus, word) == [True]
+    other = project.folder.parent / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    assert trusted(zeus, word) == [False]
+
+
+@pytest.mark.parametrize("server_of", ["parent", "child"])
+def test_a_program_in_a_folder_that_another_agent_of_the_config_works_in_is_part_of_the_digest(
+    project: Project, zeus: Zeus, tmp_path_factory: pytest.TempPathFactory, server_of: str
+) -> None:
+    shared = tmp_path_factory.mktemp("shared")
+    (shared / "tool.py").write_text("1")
+    (shared / "names.txt").write_text("")
+    server = f"mcpServers: {{small: {{command: python3, args: ['{shared}/tool.py']}}}}"
+    route = f"workspace: {{routes: {{/shared/: '{shared}'}}}}"
+    above, below = (server, route) if server_of == "parent" else (route, server)
+    head = "version: 1\nmodel: gpt-4o\ntools: [subagents]\n"
+    project.write(
+        "zeus.yaml",
+        f"{head}limits: {{max_subagent_depth: 2}}\n{above}\nagents: {{a: {{description: x, config: sub.yaml}}}}\n",
+    )
+    project.write("sub.yaml", f"{head}agents: {{b: {{description: x, config: deep.yaml}}}}\n")
+    project.write("deep.yaml", f"version: 1\nmodel: gpt-4o\n{below}\n")
+    zeus("trust")
+    assert trusted(zeus) == [True, True]
+    (shared / "names.txt").write_text("other")
+    assert trusted(zeus) == [True, True]
+    (shared / "tool.py").write_text("2")
+    assert sorted(trusted(zeus)) == [False, True]
+
+
+def test_a_route_that_overrides_give_an_agent_counts_too(
+    project: Project, zeus: Zeus, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    shared = tmp_path_factory.mktemp("shared")
+    (shared / "tool.py").write_text("1")
+    project.write(
+        "zeus.yaml",
+        "version: 1\nmodel: gpt-4o\ntools: [subagents]\n"
+        f"mcpServers: {{small: {{command: python3, args: ['{shared}/tool.py']}}}}\n"
+        f"agents: {{a: {{description: x, overrides: {{workspace: {{root: '{shared}'}}}}}}}}\n",
+    )
+    zeus("trust")
+    assert all(trusted(zeus))
+    (shared / "tool.py").write_text("2")
+    assert not all(trusted(zeus))
+
+
+def test_a_link_before_two_dots_leads_a_server_where_the_system_goes(project: Project, zeus: Zeus) -> None:
+    project.write("sub/server.py", "1")
+    project.write("other/server.py", "2")
+    (project.folder / "other/inner").mkdir()
+    config = (
+        "version: 1\nmodel: gpt-4o\nmcpServers: {small: {command: python3, args: [server.py], cwd: CWD}}\n"
+    )
+    project.write("zeus.yaml", config.replace("CWD", "sub"))
+    zeus("trust")
+    assert trusted(zeus) == [True]
+    project.write("zeus.yaml", config.replace("CWD", "sub/../sub/."))
+    assert trusted(zeus) == [True]
+    (project.folder / "sub/link").symlink_to("../other/inner")
+    project.write("zeus.yaml", config.replace("CWD", "sub/link/.."))
+    assert trusted(zeus) == [False]
+    shown = zeus("trust", "--print").err
+    assert "cwd sub/link/.." in " ".join(shown.split())
+    assert "other/server.py: sha256" in shown
+
+
+@pytest.mark.parametrize("place", ["", ".config/zeus/configs"])
+def test_a_project_cannot_give_the_users_own_config_another_base(
+    project: Project, zeus: Zeus, place: str
+) -> None:
+    """`extends: default` means the bundled preset in every repository, also for the agents of the config."""
+    own = Path(os.environ["HOME"]) / place / "own.yaml"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text(
+        "version: 1\nextends: default\nmodel: gpt-4o\ntools: [subagents]\n"
+        "agents: {worker: {description: x, config: default}}\n"
+    )
+    before = zeus("plan", str(own), "--format", "json").json
+    project.write(
+        ".zeus/configs/default.yaml", "version: 1\nmodel: gpt-4o\nname: other\ninstructions: other\n"
+    )
+    assert zeus("plan", str(own), "--format", "json").json == before
+    project.write("zeus.yaml", "version: 1\nextends: default\n")
+    assert zeus("plan", "--format", "json").json != before
+    project.write(".zeus/configs/mine.yaml", "version: 1\n")
+    own.write_text("version: 1\nextends: mine\n")
+    result = zeus("validate", str(own))
+    assert (result.exit_code, "there is no preset 'mine'" in result.out + result.err) == (3, True)

@@ -405,13 +405,31 @@ def test_more_folders_than_are_looked_in_are_said(tmp_path: Path, monkeypatch: p
     assert "note" in dict(part(Form(("x", "a", "b", "c"), ""), tmp_path).lines)
 
 
-def test_a_link_before_two_dots_is_followed_as_the_system_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("form", "place"),
+    [
+        (Form(("python", "sub/link/../server.py"), ""), "far/server.py"),
+        (Form(("node", "sub/link/../server.py"), ""), "sub/server.py"),
+        (Form(("sh", "-c", "cd sub/link/.. && ./server.py"), ""), "sub/server.py"),
+        (Form(("sh", "-c", "cd -P sub/link/.. && ./server.py"), ""), "far/server.py"),
+        (Form(("sh", "-c", "cd sub/link; cd ..; ./server.py"), ""), "sub/server.py"),
+        (Form(("x", "server.py"), "", cwd="sub/link/.."), "far/server.py"),
+        (Form(("x",), "", {"A": "sub/link/../server"}), "far/server.py"),
+        (Form(("x",), "", {"A": "sub/link/../server"}), "sub/server.py"),
+    ],
+)
+def test_a_link_before_two_dots_is_read_as_the_system_and_as_a_shell_does(
+    tmp_path: Path, form: Form, place: str
+) -> None:
     (tmp_path / "far/deep").mkdir(parents=True)
-    (tmp_path / "link").symlink_to("far/deep")
-    file = tmp_path / "far/server.py"
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/link").symlink_to("../far/deep")
+    file = tmp_path / place
+    absent = part(form, tmp_path).absent
+    assert len(form.words) != 2 or (str(file.parent), "server.py") in absent
     file.write_text("one")
-    form = Form(("x", "link/../server.py"), "")
     before = part(form, tmp_path)
+    assert file in before.files
     file.write_text("two")
     assert part(form, tmp_path).digest != before.digest
 

@@ -73,9 +73,19 @@ def project_of(document: Document, config: Config, trust: Trust) -> Project:
     directory = document.directory
     workspace = config.workspace
     places = [".", workspace.root, *workspace.routes.values(), *map(str, document.folders.values())]
-    folders = tuple(dict.fromkeys(directory / each for each in places))
-    place = str(directory.resolve()) if trust.is_own(Path(trust.file)) else ""
+    # A sub-agent may write what this agent's server executes, and the other way round.
+    folders = tuple(dict.fromkeys([*(directory / each for each in places), *trust.work]))
+    place = "" if _is_of_directory(document, trust) else str(directory.resolve())
     return Project(directory, folders, document.environ.get("PATH", ""), place)
+
+
+def _is_of_directory(document: Document, trust: Trust) -> bool:
+    """Whether a config belongs to the working directory; any other may run in a folder that its user does not know."""
+    if document.path is None:
+        return True
+    return not trust.is_own(Path(trust.file)) and Path(trust.file).is_relative_to(
+        document.directory.resolve()
+    )
 
 
 def used_server(name: str, server: McpServer) -> Command | Remote | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zeus_runtime.errors import ZeusError
-from zeus_runtime.plan.subagents import own_document
+from zeus_runtime.plan.agent_documents import own_document
 from zeus_runtime.plan.validated import examine
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 from zeus_runtime.config import ConfigError
 from zeus_runtime.config.yaml.tree import find
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.plan.agent_documents import own_document
 from zeus_runtime.plan.checks.asking_order import asks_user
 from zeus_runtime.plan.checks.conflicts import searches_knowledge
 from zeus_runtime.plan.validated import check_loaded
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Document
-    from zeus_runtime.config.layers.plugin_home import PluginHome
     from zeus_runtime.config.model import Mode, SubAgent
     from zeus_runtime.events import Notice
     from zeus_runtime.plan.plan import Plan
@@ -259,49 +259,6 @@ def _blamed(checked: Checked, name: str, error: ConfigError) -> ConfigError:
         "agents-invalid", f"the config of the agent {name!r} is not valid", ("agents", name)
     )
     return ConfigError([told, *error.diagnostics])
-
-
-def own_document(checked: Checked, name: str, spec: SubAgent) -> Document:
-    """The config of an agent under ``agents`` as it was read, with its ``overrides`` applied."""
-    from zeus_runtime.config.layers.merge import merge, ref_places
-    from zeus_runtime.config.model import Config
-    from zeus_runtime.config.yaml.tree import find
-
-    document = checked.document if spec.config is None else _loaded(checked, spec.config)
-    overrides = find(checked.document.root, ("agents", name, "overrides"))
-    if overrides is None or not spec.overrides:
-        return document
-    return replace(
-        document,
-        root=merge(document.root, overrides, ref_places(Config)),
-        folders={**checked.document.folders, **document.folders},
-    )
-
-
-def _loaded(checked: Checked, config: str) -> Document:
-    from zeus_runtime.config import load
-    from zeus_runtime.config.layers.files import Layers
-    from zeus_runtime.config.layers.merge import ref_places
-    from zeus_runtime.config.model import Config
-    from zeus_runtime.registry import installed_homes
-
-    def plugin_homes(rules: object) -> Sequence[PluginHome]:
-        return installed_homes(rules, checked.given_environ)
-
-    folder = checked.directory if checked.document.path is None else checked.document.path.parent
-    file = folder / config
-    is_file = "/" in config or config.endswith((".yaml", ".yml"))
-    if not is_file and file.exists():
-        is_file = (
-            Layers(checked.directory, checked.homes, ref_places(Config), plugin_homes).preset(config) is None
-        )
-    return load(
-        file if is_file else config,
-        environ=checked.environ,
-        homes=checked.homes,
-        plugin_homes=plugin_homes,
-        directory=checked.directory,
-    )
 
 
 def _file(document: Document) -> Path | None:

@@ -17,6 +17,7 @@ from zeus_runtime.config.secrets.written_secrets import secrets_of_repository
 from zeus_runtime.errors import MissingError, masking_errors
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
+from zeus_runtime.plan.agent_documents import work_folders
 from zeus_runtime.plan.executed_parts import PartSource, executing
 from zeus_runtime.registry import discover, installed_homes, installed_schema, own_homes, search_path
 from zeus_runtime.trust.decision import recorded_trust
@@ -225,19 +226,22 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
         raise _with_plugins(error, document, registry) from None
     config = document.config()
     document = hiding(document, {**_secrets_of_repositories(document, config), **unloaded_secrets(document)})
-    return Checked(
+    checked = Checked(
         document=document,
         registry=registry,
         homes=homes,
         config=config,
         trust=trust,
-        parts=executing(PartSource(document, config, registry, homes, trust)),
         directory=directory,
         given_environ=environ,
         environ=document.environ,
         notices=tuple(_notices(document, (*registry.problems, *installed.problems))),
         model_table=model_table,
     )
+    if not trust.work:  # a sub-agent's config gets that of the outermost one
+        trust = replace(trust, work=work_folders(checked))
+    parts = executing(PartSource(document, config, registry, homes, trust))
+    return replace(checked, trust=trust, parts=parts)
 
 
 def _secrets_of_repositories(document: Document, config: Config) -> dict[str, str]:

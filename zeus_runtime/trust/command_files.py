@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from unicodedata import normalize
 from urllib.parse import unquote
 
-from zeus_runtime.disk_paths import real_path
+from zeus_runtime.disk_paths import plain_path, real_path
 
 if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Project
@@ -176,7 +176,7 @@ class _NameSearch:
         self._project = replace(project, folders=(*project.folders, cwd))
         self._cwd = cwd
         folders = (cwd, project.directory, *project.folders)
-        self._bases = list(dict.fromkeys(os.path.normpath(each) for each in folders))
+        self._bases = list(dict.fromkeys(map(plain_path, folders)))
         self._most_bases = len(self._bases) + MOST_BASES
         self.has_more = False
         self._modes: dict[str, int] = {}
@@ -246,16 +246,17 @@ class _NameSearch:
             certain.update(each for value in paths for each in value.split(os.pathsep))
         for name in dict.fromkeys(chain(certain, *map(self._names, words[1:]))):
             for base in self._bases[:2]:
-                found = self._absent(base, name, is_certain=name in certain)
-                yield from (each for each in found if not _is_in(Path(*each), free))
+                for place in _places(base, name):
+                    found = self._absent(place, base, name, is_certain=name in certain)
+                    yield from (each for each in found if not _is_in(Path(*each), free))
 
-    def _absent(self, base: str, name: str, *, is_certain: bool) -> Iterator[tuple[str, str]]:
+    def _absent(self, place: str, base: str, name: str, *, is_certain: bool) -> Iterator[tuple[str, str]]:
         """As ``absent``, for one name.
 
         Args:
+            place: where the name leads from ``base``.
             is_certain: the name is a module's or a folder's, also if it has no slash and no suffix.
         """
-        place = _place(base, name)
         folder, last = os.path.split(place)
         if name.startswith("-") or (not last and not is_certain) or not self._is_ours(Path(place)):
             return
@@ -360,12 +361,12 @@ class _NameSearch:
                 yield from self._same(base, f"{package}{suffix}")
 
     def _same(self, base: str, name: str) -> Iterator[tuple[str, str]]:
-        place = _place(base, name)
-        mode = self._mode(place)
-        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
-            yield name, place
-        if not stat.S_ISREG(mode):
-            yield from ((name, each) for each in self._with_suffix(place))
+        for place in _places(base, name):
+            mode = self._mode(place)
+            if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+                yield name, place
+            if not stat.S_ISREG(mode):
+                yield from ((name, each) for each in self._with_suffix(place))
 
     def places(self, entry: str) -> Iterator[Path]:
         """The paths that an entry of ``data`` may mean."""
@@ -464,10 +465,15 @@ def _place(base: str, name: str) -> str:
         name = f"/{name.lstrip('/')}"  # two slashes at the beginning are one, but `Path` would keep them
     if ".." not in name and ".." not in base:
         return os.path.normpath(name if name.startswith("/") else f"{base.rstrip('/')}/{name}")
-    place = Path(base, name)
-    if ".." not in place.parts:
-        return os.path.normpath(place)
-    return real_path(place) if place.name == ".." else str(Path(real_path(place.parent)) / place.name)
+    return plain_path(Path(base, name))
+
+
+def _places(base: str, name: str) -> Iterator[str]:
+    """The paths that a name may lead to: node and a shell's ``cd`` read ``link/..`` as text, and Python as the system."""
+    place = _place(base, name)
+    yield place
+    if ".." in name and (text := os.path.normpath(Path(base, name))) != place:
+        yield text
 
 
 def _begun_at(path: str) -> Iterator[str]:

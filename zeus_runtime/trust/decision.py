@@ -42,6 +42,7 @@ class Trust:
         words: the config as a command line names it.
         homes: the Homes that belong to the user or come with an installed distribution.
         variables: the names of the variables that the config gets with the same value as the process.
+        work: the folders that tools of this agent and of its sub-agents work in; empty until the config is checked.
     """
 
     given: frozenset[str]
@@ -51,6 +52,7 @@ class Trust:
     words: tuple[str, ...] = ()
     homes: tuple[Path, ...] = ()
     variables: frozenset[str] = frozenset()
+    work: tuple[Path, ...] = ()
 
     def is_own(self, file: Path) -> bool:
         """Whether a file or folder belongs to the user or to an installed distribution."""

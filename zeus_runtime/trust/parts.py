@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from zeus_runtime.config.secrets.masking import MASK
+from zeus_runtime.disk_paths import plain_path
 from zeus_runtime.trust.command_files import MOST_BASES, Covered, content_of, covered
 from zeus_runtime.trust.masking import PartMask
 
@@ -138,9 +138,7 @@ class Project:
     @cached_property
     def places(self) -> tuple[Path, ...]:
         """The folders, both as written and with links resolved."""
-        found = (
-            each for folder in self.folders for each in (Path(os.path.normpath(folder)), folder.resolve())
-        )
+        found = (each for folder in self.folders for each in (Path(plain_path(folder)), folder.resolve()))
         return tuple(dict.fromkeys(found))
 
 
@@ -324,8 +322,7 @@ def one_line(text: str) -> str:
 
 def _relative(cwd: Path, directory: Path) -> str:
     """A folder as a digest writes it: relative, so the digest is valid wherever the project is."""
-    normal = Path(os.path.normpath(cwd))
-    base = Path(os.path.normpath(directory))
+    normal, base = Path(plain_path(cwd)), Path(plain_path(directory))
     return normal.relative_to(base).as_posix() if normal.is_relative_to(base) else str(normal)
 
 

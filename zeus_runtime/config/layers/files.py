@@ -290,7 +290,7 @@ class Layers:
         name: str = entry.value
         position = entry.origin.value
         if _is_preset(name):
-            path = self._preset(name, homes, position)
+            path = self._preset(name, homes_for(folder, self.directory, homes), position)
         else:
             path = folder / expanded(name)
             if not _is_file(path):
@@ -327,6 +327,22 @@ class Layers:
         if problems:
             raise ConfigError(problems)
         return list(entries)
+
+
+def homes_for(folder: Path, directory: Path, homes: Sequence[Path]) -> list[Path]:
+    """The Homes where a file's words for presets are looked up: the project's only for the project's own files.
+
+    A config of the user's own that says ``extends: default`` must not get another ``default`` in each repository.
+
+    Args:
+        folder: where the file is.
+        directory: the working directory.
+        homes: all Homes, nearest first.
+    """
+    project = directory / ".zeus"
+    if folder.resolve().is_relative_to(directory.resolve()):
+        return list(homes)
+    return [home for home in homes if home != project]
 
 
 def overlay_path(main: Path, env: str) -> Path:

@@ -1,0 +1,102 @@
+"""The configs of the agents under ``agents``, as they are read; and the folders that all these agents work in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.config.yaml.tree import find
+from zeus_runtime.errors import ZeusError
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Document
+    from zeus_runtime.config.layers.plugin_home import PluginHome
+    from zeus_runtime.config.model import SubAgent
+    from zeus_runtime.plan.validated import Checked
+
+
+def own_document(checked: Checked, name: str, spec: SubAgent) -> Document:
+    """The config of an agent under ``agents`` as it was read, with its ``overrides`` applied."""
+    return _document(checked, checked.document, name, spec.config, spec.overrides)
+
+
+def work_folders(checked: Checked) -> tuple[Path, ...]:
+    """The folders of the workspaces of an agent and of its sub-agents at any depth: one of them may write there.
+
+    The configs of the sub-agents are not checked yet, so one that cannot be read has none: the planner reports it.
+    """
+    folders = _folders(checked.directory, checked.document)
+    if checked.config.agents:
+        for document in _below(checked, checked.document, (), checked.config.limits.max_subagent_depth):
+            folders += _folders(checked.directory, document)
+    return tuple(dict.fromkeys(folders))
+
+
+def _below(checked: Checked, document: Document, above: tuple[Path, ...], depth: int) -> Iterator[Document]:
+    agents = document.get(("agents",))
+    if depth <= 0 or not isinstance(agents, Mapping):
+        return
+    above = above if document.path is None else (*above, document.path.resolve())
+    for name, spec in agents.items():
+        given = spec if isinstance(spec, Mapping) else {}
+        config, overrides = given.get("config"), given.get("overrides")
+        try:
+            found = _document(checked, document, name, config if isinstance(config, str) else None, overrides)
+        except ZeusError:
+            continue
+        yield found
+        if isinstance(config, str) and found.path is not None and found.path.resolve() not in above:
+            yield from _below(checked, found, above, depth - 1)
+
+
+def _folders(directory: Path, document: Document) -> list[Path]:
+    routes = document.get(("workspace", "routes"))
+    named = [document.get(("workspace", "root")), *(routes.values() if isinstance(routes, Mapping) else ())]
+    return [directory / each for each in named if isinstance(each, str) and "\0" not in each]
+
+
+def _document(checked: Checked, above: Document, name: str, config: str | None, overrides: Any) -> Document:
+    """The config of one agent, in the config ``above`` it.
+
+    Args:
+        checked: the outermost config that is checked: its folder, Homes and environment.
+    """
+    from zeus_runtime.config.layers.merge import merge, ref_places
+    from zeus_runtime.config.model import Config
+
+    document = above if config is None else _loaded(checked, above, config)
+    laid = find(above.root, ("agents", name, "overrides"))
+    if laid is None or not laid.is_map or not overrides:
+        return document
+    return replace(
+        document,
+        root=merge(document.root, laid, ref_places(Config)),
+        folders={**above.folders, **document.folders},
+    )
+
+
+def _loaded(checked: Checked, above: Document, config: str) -> Document:
+    from zeus_runtime.config import load
+    from zeus_runtime.config.layers.files import Layers, homes_for
+    from zeus_runtime.config.layers.merge import ref_places
+    from zeus_runtime.config.model import Config
+    from zeus_runtime.registry import installed_homes
+
+    def plugin_homes(rules: object) -> Sequence[PluginHome]:
+        return installed_homes(rules, checked.given_environ)
+
+    folder = checked.directory if above.path is None else above.path.parent
+    homes = homes_for(folder, checked.directory, checked.homes)
+    file = folder / config
+    is_file = "/" in config or config.endswith((".yaml", ".yml"))
+    if not is_file and file.exists():
+        is_file = Layers(checked.directory, homes, ref_places(Config), plugin_homes).preset(config) is None
+    return load(
+        file if is_file else config,
+        environ=checked.environ,
+        homes=homes,
+        plugin_homes=plugin_homes,
+        directory=checked.directory,
+    )
