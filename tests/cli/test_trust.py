@@ -509,6 +509,31 @@ def test_an_option_that_is_executed_is_not_even_probed(project: Project, zeus: Z
     assert not ran(project)
 
 
+@pytest.mark.parametrize("more", ["port: 2222", "known_hosts: hosts"])
+def test_another_port_or_another_file_of_known_keys_is_another_machine(
+    project: Project, zeus: Zeus, more: str
+) -> None:
+    config = "version: 1\nmodel: gpt-4o\ntools: [{sandbox: {backend: {ssh: {host: build.example, MORE}}}}]\n"
+    project.write("zeus.yaml", config.replace(", MORE", ""))
+    zeus("trust")
+    assert trusted(zeus) == [True]
+    project.write("hosts", "")
+    project.write("zeus.yaml", config.replace("MORE", more))
+    assert sorted(trusted(zeus)) == [False, True]
+
+
+@pytest.mark.parametrize("file", ["../../elsewhere.onnx", "/etc/hosts", "a/../../b", ".."])
+def test_an_embedding_model_is_in_the_folder_that_its_path_names(
+    project: Project, zeus: Zeus, file: str
+) -> None:
+    embeddings = f"memory: {{embeddings: {{onnx: {{path: models, file: '{file}'}}}}}}\n"
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\n" + embeddings)
+    result = zeus("validate")
+    assert (result.exit_code, "zeus.yaml:3:50: wrong-pattern" in result.out) == (3, True)
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\n" + embeddings.replace(file, "onnx/a..b.onnx"))
+    assert "wrong-pattern" not in zeus("validate").out
+
+
 def test_a_sub_agents_parts_are_parts_of_the_whole(plugin: Project, zeus: Zeus) -> None:
     plugin.write("child/helper.py", TELLING + SCRIPTED.replace("voices", "others"))
     plugin.write(

@@ -851,6 +851,34 @@ def test_an_overlay_that_is_written_during_the_run_is_not_read(folder: Path) -> 
     assert files.read("zeus.open.yaml", max_bytes=1000) == KEYED.encode()
 
 
+def test_no_tool_writes_what_only_a_config_names_that_this_run_did_not_load(folder: Path) -> None:
+    overlay = (
+        "version: 1\nextends: [./prod/base.yaml, default]\ninstructions: {file: prod.md}\nhomes: [shared]\n"
+        "agents: {h: {description: x, config: agents/helper.yaml}}\nmiddlewares: [{workspace: README.md}]\n"
+    )
+    put(folder, "zeus.prod.yaml", text=overlay)
+    put(folder, "prod/base.yaml", text="version: 1\nextends: deeper.yaml\n")
+    put(
+        folder,
+        "agents/helper.yaml",
+        text="version: 1\ninstructions: {file: ../helper.md}\nextends: ../zeus.prod.yaml",
+    )
+    put(folder, "zeus.broken.yaml", text="version: [")
+    files = files_of(folder)
+    for path in (
+        "prod/base.yaml",
+        "prod/deeper.yaml",
+        "prod.md",
+        "helper.md",
+        "agents/helper.yaml",
+        "shared/prompts/CORE.md",
+        "shared/configs/x.yaml",
+    ):
+        assert files.write_refusal(path) is not None, path
+    for path in ("README.md", "default", "agents/other.yaml", "shared/notes.md", "prod/other.md"):
+        assert files.write_refusal(path) is None, path
+
+
 async def test_a_key_in_an_overlay_that_was_not_loaded_is_masked_elsewhere(folder: Path) -> None:
     put(folder, "zeus.prod.yaml", text=KEYED)
     put(folder, "log.txt", text="used written-out-123 for it\n")

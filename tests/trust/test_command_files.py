@@ -406,6 +406,26 @@ def test_more_folders_than_are_looked_in_are_said(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        ("node", "--import", "./su\tb/x.mjs"),
+        ("node", "--import=./su\nb/x.mjs"),
+        ("node", "file:///FOLDER/su\r\nb/%78.mjs"),
+        ("sh", "-c", "node ./su\\\nb/x.mjs"),
+        ("sh", "-c", "cd su\\\nb && node x.mjs"),
+    ],
+)
+def test_a_path_is_found_without_the_characters_that_programs_drop(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "sub").mkdir()
+    file = tmp_path / "sub/x.mjs"
+    form = Form(tuple(each.replace("/FOLDER", str(tmp_path)) for each in words), "")
+    file.write_text("1")
+    assert file in part(form, tmp_path).files
+
+
+@pytest.mark.parametrize(
     ("form", "place"),
     [
         (Form(("python", "sub/link/../server.py"), ""), "far/server.py"),

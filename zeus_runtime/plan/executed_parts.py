@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
 from zeus_runtime.config.schema.types import DESTINATION, EXECUTES, PLAIN, REF
 from zeus_runtime.config.schema.walk import Schema, branches, walk_with
+from zeus_runtime.config.secrets.parts import number_text
 from zeus_runtime.config.sqlite_url import database_file, is_sqlite
 from zeus_runtime.config.yaml.tree import show_path, walk
 from zeus_runtime.errors import ZeusError
@@ -442,15 +443,16 @@ def _folders(ground: PartSource) -> Iterator[Part]:
 
 
 def _marked(ground: PartSource, what: str) -> Iterator[tuple[ConfigPath, str]]:
-    """The strings that are marked ``Executes`` and differ from their default."""
+    """The strings and numbers that are marked ``Executes`` and differ from their default."""
     document = ground.document
     if document.schema is None:
         return
     for path, node, places in walk_with(document.root, document.schema):
-        if isinstance(node.value, str) and any(
+        text = node.value if isinstance(node.value, str) else number_text(node.value)
+        if text is not None and any(
             place.get(EXECUTES) == what and place.get("default") != node.value for place in places
         ):
-            yield path, node.value
+            yield path, text
 
 
 def _with_owner(ground: PartSource, part: Part) -> Part:

@@ -12,7 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.config.secrets.unloaded_configs import config_places, holds_keys, unloaded_configs
+from zeus_runtime.config.secrets.unloaded_configs import (
+    HOME_FOLDERS,
+    config_places,
+    files_of_unloaded,
+    holds_keys,
+    unloaded_configs,
+)
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.disk_paths import expanded, real_path
 from zeus_runtime.plan.executed_parts import files_of_destinations
@@ -27,8 +33,6 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Document
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.tools.access import Deciding
-
-_HOME_FOLDERS: Final = ("configs", "prompts", "plugins", "skills")
 
 _EXECUTED_NAMES: Final = ("*.dist-info", "*.egg-info", "sitecustomize*", "usercustomize*")
 """Python executes modules of these names in any folder on its path; Zeus loads plugins that a distribution names."""
@@ -60,6 +64,8 @@ def _add_configs(deciding: Deciding, document: Document) -> None:
     loaded = ((file, document.sources.texts.get(name)) for name, file in document.files.items())
     for file, text in (*loaded, *unloaded_configs(document)):
         _add(deciding, file, holds_keys=holds_keys(text, document.redactor))
+    for file in files_of_unloaded(document):
+        _add_code(deciding, file)
     for folder, stem, suffix in config_places(document):
         for at in dict.fromkeys((folder.absolute(), folder.resolve())):
             # Also closed to reading: a file that is made later was not searched for secrets.
@@ -106,7 +112,7 @@ def _add_homes(deciding: Deciding, checked: Checked) -> None:
     work = _work(checked)
     skills = {base / each for base in work for each in PROJECT_FOLDERS}
     searched = (checked.directory / ".zeus", *checked.homes, *checked.document.homes, *own)
-    homes = {home / each for home in searched for each in _HOME_FOLDERS}
+    homes = {home / each for home in searched for each in HOME_FOLDERS}
     bundled = bundled_home()
     for folder in sorted(skills | homes):
         if folder.parent == bundled:  # an installed folder, whose links are the distribution's

@@ -310,7 +310,9 @@ class _NameSearch:
         """The parts of a word that may name a file: ``server.py``, ``--load=server.py``, ``-rserver.js``,
         ``cd a && ./run.sh``, ``./server.js#part``, ``file:///a%20b.js``.
         """
-        texts = dict.fromkeys([word, *_shell_words(word)])
+        # A shell joins a line that ends in a backslash, and a URL loses tabs and line ends.
+        forms = dict.fromkeys([word, word.replace("\\\n", ""), re.sub(r"[\t\r\n]", "", word)])
+        texts = dict.fromkeys(text for form in forms for text in (form, *_shell_words(form)))
         texts.update(dict.fromkeys(unquote(text, errors="surrogateescape") for text in texts if "%" in text))
         names: dict[str, None] = {}
         for text in texts:
@@ -469,7 +471,7 @@ def _place(base: str, name: str) -> str:
 
 
 def _places(base: str, name: str) -> Iterator[str]:
-    """The paths that a name may lead to: node and a shell's ``cd`` read ``link/..`` as text, and Python as the system."""
+    """The paths that a name may lead to: node and a shell read ``link/..`` as text, Python as the system does."""
     place = _place(base, name)
     yield place
     if ".." in name and (text := os.path.normpath(Path(base, name))) != place:

@@ -106,7 +106,7 @@ class Layers:
             raise _lost(
                 "file-not-found", f"{self.shown(path)} is a link to a file that is not there", "repair it"
             )
-        if isinstance(source, str) and _is_preset(source):
+        if isinstance(source, str) and names_preset(source):
             raise self._unknown_preset(source, self.homes, None, also=self.shown(path))
         raise _lost("file-not-found", f"there is no file {self.shown(path)}", _siblings(path))
 
@@ -116,7 +116,7 @@ class Layers:
         Raises:
             ConfigError: several plugins have one.
         """
-        found = self._found_preset(name, self.homes, None) if _is_preset(name) else None
+        found = self._found_preset(name, self.homes, None) if names_preset(name) else None
         if found is None:
             # The file that the word means instead has its own rules for plugins.
             self._asked = None
@@ -289,7 +289,7 @@ class Layers:
     def _base(self, entry: Node, folder: Path, homes: Sequence[Path], chain: tuple[Path, ...]) -> Node:
         name: str = entry.value
         position = entry.origin.value
-        if _is_preset(name):
+        if names_preset(name):
             path = self._preset(name, homes_for(folder, self.directory, homes), position)
         else:
             path = folder / expanded(name)
@@ -367,7 +367,7 @@ def _is_name(source: str) -> bool:
     return bool(re.fullmatch(r"[A-Za-z0-9_-]+", source))
 
 
-def _is_preset(source: str) -> bool:
+def names_preset(source: str) -> bool:
     return _is_name(source) or (source.startswith(PREFIX) and _is_name(split_preset(source)[1]))
 
 

@@ -328,7 +328,7 @@ def _described(schema: dict[str, Any], markers: tuple[Any, ...]) -> dict[str, An
             if entry.protected or entry.holds_keys:
                 both = entry.protected and entry.holds_keys
                 limits[PROTECTED] = "both" if both else "read" if entry.holds_keys else "write"
-        elif isinstance(entry, Executes) and ("string" in _types(schema) or "enum" in schema):
+        elif isinstance(entry, Executes) and ({"string", "integer"} & {*_types(schema)} or "enum" in schema):
             limits[EXECUTES] = "servers" if entry.servers else "value"
         elif isinstance(entry, Destination):
             limits[DESTINATION] = list(entry.signs)

@@ -1,4 +1,4 @@
-"""Configs that this run did not load but another run would load: their places, and the secrets in them."""
+"""Configs that this run did not load but another run would load: their places, secrets, and the files they name."""
 
 from __future__ import annotations
 
@@ -10,17 +10,24 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from zeus_runtime.config.layers.files import DISCOVERED
+from zeus_runtime.config.layers.files import DISCOVERED, names_preset
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
 from zeus_runtime.config.messages.diagnostics import ConfigError
+from zeus_runtime.config.schema.types import FILE_RELATIVE
+from zeus_runtime.config.schema.walk import walk_with
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read_value
 from zeus_runtime.config.yaml.tree import plain
+from zeus_runtime.disk_paths import expanded
 
 if TYPE_CHECKING:
     from zeus_runtime.config.document import Document
+    from zeus_runtime.config.schema.walk import Schema
     from zeus_runtime.config.secrets.masking import Redactor
+    from zeus_runtime.config.yaml.tree import Node
+    from zeus_runtime.config.yaml.tree import Path as TreePath
 
+HOME_FOLDERS: Final = ("configs", "prompts", "plugins", "skills")
 _WITHOUT_DEFAULT: Final = r"\$\{\w+(?::\?[^{}]*)?\}"
 
 
@@ -60,6 +67,41 @@ def unloaded_secrets(document: Document) -> dict[str, str]:
     }
 
 
+def files_of_unloaded(document: Document) -> Iterator[Path]:
+    """The files that these configs name, and the files that those name: bases, configs of agents, prompts, Homes."""
+    waiting = list(unloaded_configs(document))
+    seen = {file.resolve() for file, _ in waiting}
+    while waiting:
+        at, text = waiting.pop()
+        for path, value in _named_in(text, document.schema):
+            file = at.parent / expanded(value)
+            if path[:1] == ("homes",):
+                yield from (file / each for each in HOME_FOLDERS)
+                continue
+            yield file
+            if _names_config(path) and (resolved := file.resolve()) not in seen:
+                seen.add(resolved)
+                waiting.append((file, _text(file)))
+
+
+def _named_in(text: str | None, schema: Schema | None) -> Iterator[tuple[TreePath, str]]:
+    """The paths of files in a config's text, each with its place; a variable in one has its value only in that run."""
+    root = None if text is None else _root(text)
+    if root is None or schema is None or not root.is_map:
+        return
+    for path, node, places in walk_with(root, schema):
+        if not isinstance(node.value, str) or "$" in node.value or "\0" in node.value:
+            continue
+        if path[:1] == ("extends",) and names_preset(node.value):
+            continue
+        if _names_config(path) or any(place.get(FILE_RELATIVE) for place in places):
+            yield path, node.value
+
+
+def _names_config(path: TreePath) -> bool:
+    return path[:1] == ("extends",) or (path[:1] == ("agents",) and path[2:] == ("config",))
+
+
 def holds_keys(text: str | None, redactor: Redactor) -> bool:
     """Whether a config's text has a secret written out, or cannot be judged; None is a text that could not be read."""
     if text is None or redactor(text) != text:
@@ -85,6 +127,14 @@ def _written_in(text: str) -> Mapping[str, str] | None:
     except ConfigError:
         return None
     return MappingProxyType({} if root is None else written_secrets(_literal(plain(root))))
+
+
+@lru_cache(maxsize=64)
+def _root(text: str) -> Node | None:
+    try:
+        return read_value(text, "")
+    except ConfigError:
+        return None
 
 
 def _literal(value: Any) -> Any:

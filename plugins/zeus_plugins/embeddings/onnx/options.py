@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from zeus_runtime.plugin import Doc, FileRelative, Maximum, Minimum, dataclass
+from zeus_runtime.plugin import Doc, FileRelative, Maximum, Minimum, Pattern, dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin import Misfit, Surroundings
@@ -23,7 +23,11 @@ class Options:
         Doc("The model's folder, which contains `file` and tokenizer.json; relative to this YAML file."),
         FileRelative(),
     ]
-    file: Annotated[str, Doc("The model in that folder: `onnx/model_qint8_avx512.onnx`.")] = "model.onnx"
+    file: Annotated[
+        str,
+        Pattern(r"^(?!/)(?!(.*/)?\.\.(/|$))"),
+        Doc("The model in that folder: `onnx/model_qint8_avx512.onnx`."),
+    ] = "model.onnx"
     pooling: Annotated[
         Literal["mean", "cls"],
         Doc("How tokens become one vector: the mean of all tokens (MiniLM, E5), or the first (BGE)."),

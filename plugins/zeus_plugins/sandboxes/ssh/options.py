@@ -15,7 +15,7 @@ class Options:
     user: Annotated[
         str | None, Executes(), Doc("The user that logs in there; null: the name of the local user.")
     ] = None
-    port: Annotated[int, Doc("The port of its SSH server."), Minimum(1), Maximum(65_535)] = 22
+    port: Annotated[int, Executes(), Doc("The port of its SSH server."), Minimum(1), Maximum(65_535)] = 22
     key: Annotated[
         str | None,
         WorkRelative(holds_keys=True),
@@ -28,6 +28,7 @@ class Options:
     known_hosts: Annotated[
         str,
         WorkRelative(protected=True),
+        Executes(),
         Doc("The file with the machine's key, in OpenSSH's format; a key that is not in it is refused."),
     ] = "~/.ssh/known_hosts"
     wrap: Annotated[
