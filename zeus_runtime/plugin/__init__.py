@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.schema.markers import Destination as Destination
     from zeus_runtime.config.schema.markers import Executes as Executes
     from zeus_runtime.config.schema.markers import FileRelative as FileRelative
+    from zeus_runtime.config.schema.markers import Tunable as Tunable
     from zeus_runtime.config.schema.markers import WorkRelative as WorkRelative
     from zeus_runtime.config.secrets.masking import Redactor as Redactor
     from zeus_runtime.config.secrets.masking import Secret as Secret
@@ -97,6 +98,7 @@ _ROOMS = {
     "Secret": "config.secrets.masking",
     "SubAgent": "config.model",
     "Surroundings": "plan.checks.misfits",
+    "Tunable": "config.schema.markers",
     "UnavailableError": "errors",
     "UntrustedError": "trust.decision",
     "WorkRelative": "config.schema.markers",

@@ -343,6 +343,12 @@ def make_private(file: Path) -> None:
         )
 
 
+def make_state_folder(folder: Path) -> None:
+    """Make the folder ``.zeus``, outside the project's repository."""
+    folder.mkdir(exist_ok=True)
+    _leave_out_of_git(folder)
+
+
 def _leave_out_of_git(folder: Path) -> None:
     """Keep sessions and their files out of the project's repository; a list that is there stays as it is."""
     with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as ignored:

@@ -102,7 +102,7 @@ def backtest(
         checked, _ = read_owner(process, which)
         recordings += read_recordings(process, checked, sessions)
     if trajectories is not None:
-        recordings += _trajectories(process, trajectories, chain)
+        recordings += read_trajectories_file(process, trajectories, chain)
     given = None if listing is None else (listing, _listing(process, listing))
     played, listings = _played(
         process, [each for each in recordings if each.messages], policies, needles, summary_tokens, given
@@ -174,7 +174,17 @@ def _listed(
     return listed, Listing(recording.name, policy, path if found else "", len(found), tokens)
 
 
-def _trajectories(process: Process, path: str, chain: int | None) -> Sequence[Recording]:
+def listed_tools(plan: Plan, recording: Recording) -> Mapping[str, Toolset]:
+    """The tools that the plan's toolsets offered when the session was recorded."""
+    return _listed(plan, "", recording, None)[0]
+
+
+def read_trajectories_file(process: Process, path: str, chain: int | None) -> Sequence[Recording]:
+    """The conversations of a JSONL file, or one long one of them all.
+
+    Raises:
+        UsageError: the file cannot be read, or has none.
+    """
     from zeus_runtime.context.replay.recordings import chained, read_trajectories
     from zeus_runtime.errors import UsageError
 

@@ -13,6 +13,7 @@ from zeus_runtime.cli.context.options import (
     session_option,
     step_option,
 )
+from zeus_runtime.cli.context.tune import tune
 from zeus_runtime.cli.options import ConfigArgs, format_option, read_owner
 from zeus_runtime.cli.output import tell
 from zeus_runtime.cli.streams import complain
@@ -168,3 +169,4 @@ def _read(process: Process, session: str | None, which: ConfigArgs) -> Trace:
 
 
 command.add_command(backtest)
+command.add_command(tune)

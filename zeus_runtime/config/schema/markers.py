@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Doc(NamedTuple):
@@ -64,6 +64,15 @@ class WorkRelative(NamedTuple):
 
     protected: bool = False
     holds_keys: bool = False
+
+
+class Tunable(NamedTuple):
+    """The values that `zeus context tune` tries for an option of a middleware, smallest first; ``null`` is None.
+
+    Mark an option only if a replay of recorded sessions shows all that it changes: not the text of a summary.
+    """
+
+    values: tuple[Any, ...]
 
 
 class Executes(NamedTuple):

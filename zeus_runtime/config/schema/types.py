@@ -32,6 +32,7 @@ from zeus_runtime.config.schema.markers import (
     MinLength,
     Pattern,
     RefTo,
+    Tunable,
     WorkRelative,
 )
 from zeus_runtime.config.secrets.masking import Secret
@@ -40,6 +41,7 @@ REF: Final = "x-zeus-ref"
 """Schema keyword: the value is a Ref to a component of this kind."""
 PLAIN: Final = "x-zeus-plain"
 """Schema keyword beside ``x-zeus-ref``: ``[component, option]`` that a plain string stands for."""
+TUNABLE: Final = "x-zeus-tunable"
 FILE_RELATIVE: Final = "x-zeus-file-relative"
 """Schema keyword: the string is a path relative to the file it is written in."""
 WORK_RELATIVE: Final = "x-zeus-work-relative"
@@ -330,6 +332,8 @@ def _described(schema: dict[str, Any], markers: tuple[Any, ...]) -> dict[str, An
                 limits[PROTECTED] = "both" if both else "read" if entry.holds_keys else "write"
         elif isinstance(entry, Executes) and ({"string", "integer"} & {*_types(schema)} or "enum" in schema):
             limits[EXECUTES] = "servers" if entry.servers else "value"
+        elif isinstance(entry, Tunable):
+            limits[TUNABLE] = list(entry.values)
         elif isinstance(entry, Destination):
             limits[DESTINATION] = list(entry.signs)
     return {**schema, **limits}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from zeus_runtime.plugin import Doc, Minimum, dataclass
+from zeus_runtime.plugin import Doc, Minimum, Tunable, dataclass
 
 Place: TypeAlias = Literal["tools", "system", "messages"]
 
@@ -24,6 +24,7 @@ class Options:
             "How long the provider keeps an unused cache; writing costs twice the input price for `1h`, 1.25 times for"
             " `5m`."
         ),
+        Tunable(("5m", "1h")),
     ] = "5m"
     minimum_tokens: Annotated[
         int | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime.plugin import Doc, Maximum, Minimum, dataclass
+from zeus_runtime.plugin import Doc, Maximum, Minimum, Tunable, dataclass
 from zeus_runtime.plugin.context import Size
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ class Options:
             "The number of further model calls over which the saving is weighed against one miss of the provider's"
             " cache for the rest of the conversation; 0: only the trigger counts."
         ),
+        Tunable((0, 5, 10, 15, 20)),
         Minimum(0),
         Maximum(20),
     ] = 15

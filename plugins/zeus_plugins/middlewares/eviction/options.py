@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime.plugin import Doc, Maximum, Minimum, dataclass
+from zeus_runtime.plugin import Doc, Maximum, Minimum, Tunable, dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin import Misfit, Surroundings
@@ -20,6 +20,7 @@ class Options:
     max_tokens: Annotated[
         int | None,
         Doc("A tool result with more tokens is moved to a file and shown as a preview; null: no limit."),
+        Tunable((1_000, 2_000, 4_000, 8_000, 16_000, 32_000, None)),
         Minimum(1),
     ] = 20_000
     max_fraction: Annotated[
@@ -43,7 +44,7 @@ class Options:
         Doc("A user's message with more tokens is moved to a file, too; null: no limit."),
         Minimum(1),
     ] = 50_000
-    preview_lines: Annotated[int, Doc("Lines in the preview."), Minimum(0)] = 10
+    preview_lines: Annotated[int, Doc("Lines in the preview."), Minimum(0), Tunable((0, 5, 10, 20, 40))] = 10
     preview_line_chars: Annotated[int, Doc("Maximum characters of a line in the preview."), Minimum(1)] = 500
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:

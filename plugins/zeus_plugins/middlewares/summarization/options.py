@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime.plugin import Doc, Minimum, Misfit, OptionsError, Pattern, Ref, RefTo, dataclass
+from zeus_runtime.plugin import Doc, Minimum, Misfit, OptionsError, Pattern, Ref, RefTo, Tunable, dataclass
 from zeus_runtime.plugin.context import Size
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class Options:
             " {fraction: 0.85}, or {tokens: 170000} for a model whose limit is unknown. A full input limit, even an"
             " assumed one, always triggers a summary."
         ),
+        Tunable(({"fraction": 0.5}, {"fraction": 0.7}, None)),
     ] = None
     max_trigger_tokens: Annotated[
         int | None,
@@ -32,6 +33,7 @@ class Options:
             " window is, because every call pays for its contents; null: only the trigger counts."
         ),
         Minimum(1),
+        Tunable((12_000, 16_000, 24_000, 32_000, 48_000, 64_000, 96_000, 128_000, None)),
     ] = None
     by_price: Annotated[
         bool,
@@ -39,6 +41,7 @@ class Options:
             "Also summarize when it pays by the model's prices: when sending the older messages again at each step has"
             " cost twice as much as a summary would. No effect where a price is unknown."
         ),
+        Tunable((False, True)),
     ] = False
     keep: Annotated[
         Size | None,
@@ -47,6 +50,7 @@ class Options:
             " results. null: {fraction: 0.10}, or {messages: 6} for a model whose limit is unknown; a tenth of"
             " max_trigger_tokens if that is below the limit."
         ),
+        Tunable(({"fraction": 0.02}, {"fraction": 0.05}, None, {"fraction": 0.2})),
     ] = None
     model: Annotated[
         Ref | None,

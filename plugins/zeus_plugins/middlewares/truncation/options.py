@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime.plugin import Doc, Minimum, MinLength, dataclass
+from zeus_runtime.plugin import Doc, Minimum, MinLength, Tunable, dataclass
 from zeus_runtime.plugin.context import Size
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ class Options:
             "When to cut: {tokens: N}, {messages: N} or {fraction: F} of the input limit;"
             " null: {fraction: 0.85}, or {messages: 20} for a model whose limit is unknown."
         ),
+        Tunable(({"fraction": 0.1}, {"fraction": 0.2}, {"fraction": 0.4}, {"fraction": 0.6}, None)),
     ] = None
     keep: Annotated[
         Size | None,
@@ -29,8 +30,11 @@ class Options:
             "The size of the newest part, whose calls stay whole; null: {fraction: 0.10}, or {messages: 20} for a"
             " model whose limit is unknown."
         ),
+        Tunable(({"fraction": 0.02}, {"fraction": 0.05}, None, {"fraction": 0.2})),
     ] = None
-    max_chars: Annotated[int, Doc("Arguments with more characters are cut."), Minimum(1)] = 2_000
+    max_chars: Annotated[
+        int, Doc("Arguments with more characters are cut."), Minimum(1), Tunable((500, 1_000, 2_000, 4_000))
+    ] = 2_000
     keep_chars: Annotated[int, Doc("Characters that stay of a cut argument."), Minimum(0)] = 20
     truncation_text: Annotated[
         str, MinLength(1), Doc("The text after them, before the length and the path of the rest.")
@@ -42,6 +46,7 @@ class Options:
             " rarely; 0: cut as soon as there is something to cut."
         ),
         Minimum(0),
+        Tunable((500, 1_000, 2_000, 4_000)),
     ] = 1_000
     arguments: Annotated[
         Mapping[str, tuple[str, ...]],

@@ -1,0 +1,264 @@
+"""``zeus context tune``: recorded conversations in, an overlay with figures and reasons out."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.conftest import Project, Zeus
+
+MIDDLEWARES = (
+    "[{eviction: {max_tokens: 20000}}, dedupe, {summarization: {max_trigger_tokens: 48000}}, recall]"
+)
+
+
+def talk(number: int, turns: int, words: int = 2_500) -> str:
+    """A conversation whose tool results are long and needed once: only their places matter later."""
+    messages: list[dict[str, Any]] = []
+    for turn in range(turns):
+        name = f"part-{number}-{turn:04}"
+        call = {"name": "order", "arguments": json.dumps({"part": name})}
+        lines = "\n".join(f"row {each} of {name} is in the store" for each in range(words // 8))
+        messages += [
+            {"role": "user", "content": f"Order {name}."},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": f"c{turn}", "type": "function", "function": call}],
+            },
+            {"role": "tool", "tool_call_id": f"c{turn}", "content": lines},
+            {"role": "assistant", "content": f"I ordered {name}."},
+        ]
+    return json.dumps({"source": "talk", "id": number, "messages": messages})
+
+
+@pytest.fixture
+def tuned(project: Project) -> Project:
+    """A project with a config and three conversations."""
+    project.write("talks.jsonl", "\n".join(talk(number, 5 + number) for number in range(3)))
+    project.write("zeus.yaml", f"version: 1\nname: seller\nmodel: gpt-5\nmiddlewares: {MIDDLEWARES}\n")
+    return project
+
+
+TUNE = ("context", "tune", "--trajectories", "talks.jsonl")
+
+
+def test_an_overlay_is_written_that_costs_what_it_says(tuned: Project, zeus: Zeus) -> None:
+    found = zeus(*TUNE, "--format", "json")
+    assert found.exit_code == 0, found.err
+    report = found.json
+    assert report["tuned_on"] == ["talk 0", "talk 1"]
+    assert report["held_out"] == ["talk 2"]
+    for piece in ("tuned_on", "held_out"):
+        now, then = report["present"][piece], report["tuned"][piece]
+        assert then["cost_usd"] < now["cost_usd"]
+        assert then["needles_kept"] >= 0.99 * now["needles_kept"] > 0
+        assert then["overflows"] == 0
+    assert all(each["saves"] > 0 for each in report["changes"])
+    assert any(each["option"] == "eviction.max_tokens" for each in report["changes"])
+    overlay = tuned.folder / "zeus.tuned.yaml"
+    text = overlay.read_text()
+    assert text.startswith("# Written by `zeus context tune`")
+    assert "# Held out talk 2:" in text
+    assert yaml.safe_load(text) == {"version": 1, "middlewares": report["middlewares"]}
+    assert zeus("validate", "--env", "tuned").exit_code == 0
+    # The same figures by a backtest of the overlay.
+    tuned.write("whole.yaml", "version: 1\nextends: [./zeus.yaml, ./zeus.tuned.yaml]\n")
+    words = (
+        "context",
+        "backtest",
+        "--trajectories",
+        "talks.jsonl",
+        "--policy",
+        "whole.yaml",
+        "--format",
+        "json",
+    )
+    outcomes = zeus(*words).json["outcomes"]
+    assert outcomes[2]["cost_usd"] == pytest.approx(report["tuned"]["held_out"]["cost_usd"])
+    assert outcomes[0]["cost_usd"] + outcomes[1]["cost_usd"] == pytest.approx(
+        report["tuned"]["tuned_on"]["cost_usd"]
+    )
+
+
+def test_the_table_says_what_changed_and_how_to_use_it(tuned: Project, zeus: Zeus) -> None:
+    found = zeus(*TUNE)
+    assert found.exit_code == 0, found.err
+    assert "eviction.max_tokens" in found.out
+    assert "Written: zeus.tuned.yaml. Use it: zeus run --env tuned" in found.out
+    assert "no further step helps" in found.out
+
+
+def test_finished_trials_are_not_replayed_again(tuned: Project, zeus: Zeus) -> None:
+    first = zeus(*TUNE, "--format", "json").json
+    trials = tuned.folder / ".zeus/tune.jsonl"
+    assert trials.stat().st_mode & 0o077 == 0
+    with trials.open("a") as file:
+        file.write('{"key": "cut o')
+    again = zeus(*TUNE, "--format", "json").json
+    assert (again["trials"], again["known_trials"] > 0) == (0, True)
+    assert again["middlewares"] == first["middlewares"]
+    assert again["tuned"] == first["tuned"]
+    tuned.write("talks.jsonl", "\n".join(talk(number, 4 + number) for number in range(3)))
+    assert zeus(*TUNE, "--format", "json").json["trials"] > 0, "other sessions are other trials"
+
+
+def test_few_trials_are_enough_to_begin_and_the_next_command_goes_on(tuned: Project, zeus: Zeus) -> None:
+    first = zeus(*TUNE, "--trials", "2", "--format", "json").json
+    assert (first["trials"] <= 4, first["is_ended"]) == (True, False)
+    whole = zeus(*TUNE, "--format", "json").json
+    assert whole["is_ended"]
+    assert whole["known_trials"] >= 2
+
+
+def test_where_nothing_is_cheaper_nothing_is_written(tuned: Project, zeus: Zeus) -> None:
+    tuned.write("talks.jsonl", "\n".join(talk(number, 4, words=40) for number in range(3)))
+    found = zeus(*TUNE)
+    assert found.exit_code == 1
+    assert "No candidate was cheaper, so nothing is written." in found.out
+    assert not (tuned.folder / "zeus.tuned.yaml").exists()
+
+
+def test_what_is_not_cheaper_on_the_held_out_session_is_not_written(tuned: Project, zeus: Zeus) -> None:
+    """The held-out session has short results, which no eviction makes cheaper."""
+    texts = [talk(0, 6), talk(1, 6), talk(2, 4, words=40)]
+    tuned.write("talks.jsonl", "\n".join(texts))
+    found = zeus(*TUNE)
+    assert found.exit_code == 1
+    assert "On the held-out part: the tuned config is not cheaper there. Nothing is written." in found.out
+    assert not (tuned.folder / "zeus.tuned.yaml").exists()
+
+
+def test_a_lone_session_is_held_out_in_part(tuned: Project, zeus: Zeus) -> None:
+    tuned.write("talks.jsonl", talk(0, 9))
+    found = zeus(*TUNE, "--format", "json")
+    assert found.exit_code == 0, found.err
+    assert found.json["held_out"] == ["talk 0, from message 26"]
+
+
+def test_a_file_of_a_person_is_not_overwritten_unless_forced(tuned: Project, zeus: Zeus) -> None:
+    tuned.write("zeus.tuned.yaml", "version: 1\n")
+    found = zeus(*TUNE)
+    assert found.exit_code == 2
+    assert "was not written by this command" in found.err
+    assert "--force" in found.err
+    assert (tuned.folder / "zeus.tuned.yaml").read_text() == "version: 1\n"
+    assert zeus(*TUNE, "--force").exit_code == 0
+    assert zeus(*TUNE).exit_code == 0, "its own file it writes again"
+
+
+def test_a_preset_gets_a_config_of_its_own(tuned: Project, zeus: Zeus) -> None:
+    (tuned.folder / "zeus.yaml").unlink()
+    found = zeus(*TUNE, "--config", "default", "--set", "model=gpt-5", "--trials", "12")
+    assert found.exit_code == 0, found.err + found.out
+    written = yaml.safe_load((tuned.folder / "zeus.tuned.yaml").read_text())
+    assert written["extends"] == "default"
+    assert "Use it: zeus run zeus.tuned.yaml" in found.out
+    assert zeus("validate", "zeus.tuned.yaml").exit_code == 0
+
+
+def test_another_file_extends_the_config(tuned: Project, zeus: Zeus) -> None:
+    (tuned.folder / "configs").mkdir()
+    assert zeus(*TUNE, "--output", "configs/cheap.yaml").exit_code == 0
+    assert yaml.safe_load((tuned.folder / "configs/cheap.yaml").read_text())["extends"] == "../zeus.yaml"
+    assert zeus("validate", "configs/cheap.yaml").exit_code == 0
+
+
+def test_a_stored_session_is_tuned_on(project: Project, zeus: Zeus) -> None:
+    lines = "\\n".join(f"row {each} of the store" for each in range(400))
+    steps = [step for _ in range(6) for step in ({"call": "echo", "args": {"text": lines}}, "Done.")]
+    project.agent(*steps, more="middlewares: [{eviction: {max_tokens: 20000, exclude: []}}]\n")
+    assert zeus("run", "zeus.yaml", "go").exit_code == 0
+    for _ in range(5):
+        assert zeus("run", "--continue", "zeus.yaml", "again").exit_code == 0
+    session = zeus("sessions", "list", "--json").json[0]["session"]
+    found = zeus("context", "tune", session, "--format", "json")
+    assert found.exit_code in (0, 1), found.err
+    assert found.json["held_out"][0].startswith(f"{session}, from message ")
+    assert "no price" in found.err
+    assert found.json["present"]["tuned_on"]["cost_usd"] is None
+    assert len(zeus("sessions", "list", "--all", "--json").json) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "there is nothing to tune on"),
+        (("session_none",), "has no session yet"),
+        (("--trajectories", "none.jsonl"), "cannot be read"),
+        (("x", "--chain", "9"), "--chain is about trajectories"),
+        (("--trajectories", "talks.jsonl", "--keep", "1.5"), "0<=x<=1"),
+        (("--trajectories", "talks.jsonl", "--output", "no/where.yaml"), "there is no folder"),
+        (("--trajectories", "short.jsonl"), "too few steps"),
+        (
+            ("--trajectories", "talks.jsonl", "--set", "middlewares=[recall]"),
+            "no context policy with an option",
+        ),
+        (
+            ("--trajectories", "talks.jsonl", "--set", "middlewares=[{eviction: {max_tokens: 0}}]"),
+            "max_tokens",
+        ),
+    ],
+    ids=str,
+)
+def test_bad_input_says_what_is_wrong(tuned: Project, zeus: Zeus, words: tuple[str, ...], says: str) -> None:
+    tuned.write("short.jsonl", talk(0, 1))
+    found = zeus("context", "tune", *words)
+    assert found.exit_code in (2, 3), found.err
+    assert says in found.err + found.out
+    assert "Traceback" not in found.err
+    assert not (tuned.folder / "zeus.tuned.yaml").exists()
+
+
+def test_an_option_that_is_a_secret_is_not_written_into_an_overlay(
+    tuned: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_TOKEN", "Zq7Xw9Lm3Pf5Rt8Vb2Nc")
+    tuned.write(
+        "zeus.yaml",
+        "version: 1\nmodel: gpt-5\nmiddlewares: [{truncation: {truncation_text: '${A_TOKEN}'}}, eviction]\n",
+    )
+    found = zeus(*TUNE)
+    assert found.exit_code == 2
+    assert "an option of a middleware is a secret" in found.err
+
+
+def test_a_link_where_the_trials_are_kept_is_not_followed(tuned: Project, zeus: Zeus) -> None:
+    (tuned.folder / ".zeus").mkdir()
+    tuned.write("mine.txt", "mine")
+    (tuned.folder / ".zeus/tune.jsonl").symlink_to(tuned.folder / "mine.txt")
+    found = zeus(*TUNE)
+    assert found.exit_code == 2
+    assert "tune.jsonl cannot be used" in found.err
+    assert (tuned.folder / "mine.txt").read_text() == "mine"
+
+
+def test_ctrl_c_ends_the_search_and_keeps_the_trials(tuned: Project) -> None:
+    words = [sys.executable, "-m", "zeus_runtime", *TUNE, "--format", "json"]
+    environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        words, cwd=tuned.folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    trials = tuned.folder / ".zeus/tune.jsonl"
+    try:
+        for _ in range(600):
+            if trials.exists() and trials.read_text().count("key") >= 3:
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode in (0, 1), err
+    assert "the search ends after this trial" in err
+    assert json.loads(out)["is_ended"] is False
+    assert Path(trials).read_text().count("key") >= 3
