@@ -53,7 +53,7 @@ def test_a_path_in_one_line_can_be_read_back_exactly(text: str) -> None:
     assert shown.isprintable()
 
 
-@given(st.text(st.one_of(st.sampled_from(" \t⇥␠\\"), st.characters(exclude_characters="\n")), max_size=12))
+@given(st.text(st.one_of(st.sampled_from(" \t⇥␠┊\\"), st.characters(exclude_characters="\n")), max_size=12))
 def test_the_blanks_of_a_line_can_be_read_back_exactly(line: str) -> None:
     shown = exact_blanks(line)
     assert undone(shown.replace("⇥   ", "\t").replace("⇥", "\t").replace("␠", " ")) == line
@@ -277,3 +277,7 @@ def test_a_piece_that_begins_another_character_begins_another_count() -> None:
 )
 def test_a_letter_of_another_alphabet_passes_for_no_latin_one(text: str, shown: str | None) -> None:
     assert exact(text) == (text if shown is None else shown)
+
+
+def test_no_text_looks_like_the_next_part_of_a_line_that_was_too_long() -> None:
+    assert (exact_line("┊ x"), exact("┊ x"), exact_blanks("┊ x")) == ("\\u250a x",) * 3

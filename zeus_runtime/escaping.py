@@ -18,7 +18,9 @@ _MOST_DRAWN: Final = 6
 """Marks on one character, as many as pointed Hebrew and stacked Tibetan need; more of them cover the lines around."""
 _TAB: Final = "⇥"
 _ENDING: Final = {" ": "␠", "\t": _TAB}
-_SIGNS: Final = frozenset(_ENDING.values())
+CONTINUED: Final = "┊"
+"""Begins a part of a line that was too long for the terminal (`tools/question.folded`)."""
+_SIGNS: Final = frozenset({*_ENDING.values(), CONTINUED})
 _SELECTOR: Final = re.compile(f"[{_SELECTORS}]")
 _SPACE: Final = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]")
 _JOINERS: Final = frozenset("\u200c\u200d")

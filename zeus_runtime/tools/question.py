@@ -8,7 +8,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.columns import Style, cut_line
-from zeus_runtime.escaping import exact, exact_blanks, exact_json, exact_line, json_shown, needs_quotes, word
+from zeus_runtime.escaping import (
+    CONTINUED,
+    exact,
+    exact_blanks,
+    exact_json,
+    exact_line,
+    json_shown,
+    needs_quotes,
+    word,
+)
 from zeus_runtime.tools.diff import DiffLine, difference
 
 if TYPE_CHECKING:
@@ -30,7 +39,7 @@ _STYLES: Final[Mapping[str, Style]] = {"-": "red", "+": "green", "@": "dim", " "
 _OWN: Final = frozenset({"answer", "because", "until"})
 """Words that lines of ours begin with."""
 _BLOCK: Final = "    │ "
-_GOES_ON: Final = "    ┊ "
+_GOES_ON: Final = f"    {CONTINUED} "
 _LEAST_COLUMNS: Final = 12
 
 

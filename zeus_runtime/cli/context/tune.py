@@ -96,8 +96,8 @@ def tune(
     Sessions are replayed without a key, as `zeus context backtest` does. A candidate counts only if nothing overflows,
     the values that calls needed stay shown (--keep), and policies call the model not much more often (--summaries).
     The overlay is written only if it is also cheaper on sessions, or on the part of a session, that were not tuned on.
-    Finished trials are kept in .zeus/tune.jsonl, so that the same command continues where it was interrupted. Ctrl-C ends
-    the search and checks the best candidate so far.
+    Finished trials are kept in .zeus/tune.jsonl, so that the same command continues where it was interrupted. Ctrl-C
+    ends the search and checks the best candidate so far.
 
     Exit code 1: no candidate was cheaper, or the best one was not on the held-out part; nothing is written.
     """
