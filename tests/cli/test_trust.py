@@ -587,6 +587,28 @@ def test_a_terminal_shows_what_would_be_executed_and_asks_once(plugin: Project) 
     assert not ran(plugin)
 
 
+def test_a_nul_hides_no_script_and_no_line_looks_like_a_part_of_the_one_before(project: Project) -> None:
+    program = "#!/bin/sh\n# " + "x" * 200 + "\n┊ echo first\n\0\necho second\n"
+    project.write("run.sh", program)
+    project.write("large.bin", "\0" * 70_000)
+    project.write(
+        "zeus.yaml",
+        "version: 1\nmodel: gpt-4o\nmcpServers: {small: {command: sh, args: [run.sh, large.bin]}}\n",
+    )
+    with PseudoTerminal(["trust"], project.folder, {"HOME": os.environ["HOME"]}) as terminal:
+        terminal.until("[v]iew whole: ")
+        terminal.press("v\n")
+        whole = terminal.until("[v]iew whole: ")
+        for line in (
+            "\n    \\u250a echo first\n",
+            "\n    \\x00\n",
+            "\n    echo second\n",
+            "(70,000 bytes of binary",
+        ):
+            assert line in whole.replace("\r\n", "\n")
+        terminal.press("n\n")
+
+
 def test_a_command_without_a_terminal_shows_all_that_it_allows(plugin: Project, zeus: Zeus) -> None:
     servers = json.dumps({"mcpServers": {"small": {"command": "python3", "args": ["y" * 400 + "END"]}}})
     plugin.agent("Hello.", more=f"{servers[1:-1]}\n")

@@ -226,6 +226,10 @@ def _files(place: Path) -> Iterable[Path]:
         return [place]
 
 
+_MOST_BINARY: Final = 65_536
+"""Bytes of a file with binary data that are shown."""
+
+
 def _contents(parts: Sequence[Part]) -> Iterator[str]:
     """The files that parts execute, as far as they are text, with an escape for what cannot be seen."""
     from zeus_runtime.trust.parts import one_line
@@ -238,7 +242,8 @@ def _contents(parts: Sequence[Part]) -> Iterator[str]:
         except OSError as error:
             yield f"    (cannot be read: {error.strerror})"
             continue
-        if b"\0" in data:
+        # A shell executes a script with a NUL in it.
+        if b"\0" in data and len(data) > _MOST_BINARY:
             yield f"    ({len(data):,} bytes of binary data)"
             continue
         # Python also executes a file in another encoding: its bytes show as escapes.
