@@ -89,8 +89,11 @@ def project_section(
     notices = [f"{each.path} is not read: {each.problem}" for each in files if each.problem]
     shown: list[str] = []
     sources: list[dict[str, str]] = []
+    filled = [each for each in files if each.text.strip()]
+    if not filled:
+        return ProjectSection("", tuple(notices))
     left = max_tokens - count(_HEAD)
-    for file in reversed([each for each in files if each.text.strip()]):
+    for file in reversed(filled):
         text, cut = _fitted(file, left - count(_SEPARATOR), count)
         if text:
             left -= count(_SEPARATOR + text)

@@ -192,7 +192,8 @@ def _ranked(skill: Skill, taken: dict[str, Path], *, trust_project: bool) -> Ski
 def _folders(path: Path, depth: int, budget: list[int]) -> Iterator[Path]:
     """Folders with a ``SKILL.md``. Their subfolders are not searched: those files belong to the skill."""
     budget[0] -= 1
-    if budget[0] < 0:
+    # Asked before each model call, of folders that are mostly not there: an exception takes ten times as long.
+    if budget[0] < 0 or not os.access(path, os.F_OK):
         return
     try:
         with os.scandir(path) as entries:
