@@ -281,6 +281,37 @@ def test_only_a_run_that_needs_litellm_imports_it(project: Project, kind: str, s
     assert (done.stdout, done.stderr.splitlines()[-1]) == ("Nothing there.\n", f"0 {kind == 'litellm'}")
 
 
+def test_a_deployment_of_azure_is_called_without_litellm(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All three variables from the environment, as docs/start/providers.md has it."""
+    with Provider(Reply("Reading.", calls=[Call("ls", "{}", "a")]), Reply("Nothing there.")) as provider:
+        monkeypatch.setenv("AZURE_API_KEY", KEY)
+        monkeypatch.setenv("AZURE_API_BASE", provider.openai.removesuffix("/v1"))
+        monkeypatch.setenv("AZURE_API_VERSION", "2025-04-01-preview")
+        project.write("zeus.yaml", "version: 1\nmodel: azure/my-deployment\ntools: [filesystem]\n")
+        words = [sys.executable, "-c", WITHOUT_LITELLM]
+        done = subprocess.run(words, cwd=project.folder, capture_output=True, text=True, check=False)
+        paths = {each.path for each in provider.requests}
+        keys = {each.headers.get("api-key") for each in provider.requests}
+    assert (done.stdout, done.stderr.splitlines()[-1]) == ("Nothing there.\n", "0 False")
+    assert paths == {"/openai/deployments/my-deployment/chat/completions?api-version=2025-04-01-preview"}
+    assert keys == {KEY}
+    assert_no_key_anywhere(project, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("missing", ["AZURE_API_KEY", "AZURE_API_BASE", "AZURE_API_VERSION"])
+def test_a_variable_of_azure_that_is_missing_is_named(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    for name, value in (("KEY", KEY), ("BASE", "http://127.0.0.1:9"), ("VERSION", "2025-04-01-preview")):
+        monkeypatch.setenv(f"AZURE_API_{name}", value)
+    monkeypatch.delenv(missing)
+    project.write("zeus.yaml", "version: 1\nmodel: azure/my-deployment\n")
+    result = zeus("run", "zeus.yaml", "go")
+    assert (result.exit_code, missing in result.err) == (4, True)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stream", [True, False])
 def test_text_is_the_answer_alone_on_standard_output(

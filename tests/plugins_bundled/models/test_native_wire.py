@@ -80,6 +80,8 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
     "gpt-5": {"model": "openai/gpt-5.2", "max_tokens": 5, "extra": {"service_tier": "flex"}},
     "gpt-5-chat": {"model": "openai/gpt-5-chat-latest", "max_tokens": 5},
     "a bare name": {"model": "gpt-4.1"},
+    "a deployment of azure": {"model": "azure/my-deployment", "max_tokens": 5, "temperature": 0.5},
+    "a deployment named as gpt-5": {"model": "azure/gpt-5-mini", "max_tokens": 5, "extra": {"seed": 1}},
     "a server of one's own": {
         "model": "openai/org/acme-7b:free",
         "headers": {"X-Team": "a", "User-Agent": "us"},
@@ -100,6 +102,9 @@ def known(provider: Provider, wire: str, **options: Any) -> LitellmModel:
     """A model with its real profile, and prices."""
     name = options.get("model", "openai/gpt-4o")
     base = provider.anthropic if "claude" in name else provider.openai
+    if name.startswith("azure/"):
+        base = base.removesuffix("/v1")
+        options = {**options, "extra": {"api_version": "2025-04-01-preview", **options.get("extra", {})}}
     values = {"model": name, "api_base": base, "api_key": Secret("sk-test"), **options}
     profile = priced(values["model"])
     context = SimpleNamespace(profile_of=lambda _: profile, environ={}, process_environ={}, profile=profile)
@@ -114,7 +119,7 @@ async def test_the_request_is_litellms(
 ) -> None:
     theirs, ours = [(await asked(wire, request_, stream=stream, **options))[0] for wire in WIRES]
     assert (ours.body, ours.path) == (theirs.body, theirs.path)
-    for header in ("authorization", "content-type", "accept", "x-team"):
+    for header in ("authorization", "api-key", "content-type", "accept", "x-team"):
         assert ours.headers.get(header) == theirs.headers.get(header), header
     if "headers" in options:
         assert ours.headers["user-agent"] == theirs.headers["user-agent"] == "us"
@@ -134,7 +139,7 @@ PLAIN = {"max_tokens": 5, "temperature": 0.5, "top_p": 0.5}
 
 
 def test_every_server_is_compared() -> None:
-    assert {"openai", "anthropic", *AT_SERVERS} == SERVERS.keys()
+    assert {"openai", "azure", "anthropic", *AT_SERVERS} == SERVERS.keys()
 
 
 @pytest.mark.parametrize("options", [{}, PLAIN, {"stream": False}], ids=repr)
@@ -167,24 +172,116 @@ async def test_the_answer_of_another_server_is_read_as_litellm_reads_it(server: 
         assert replace(ours, model="") == replace(theirs, model="")
 
 
+AZURES = ("AZURE_API_BASE", "AZURE_API_VERSION")
+
+
 @pytest.mark.parametrize("server", SERVERS.values(), ids=SERVERS)
 def test_address_and_key_of_a_server_are_litellms(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import litellm
 
-    for variable in (*server.keys, *server.variables_of_base):
+    for variable in (*server.keys, *server.bases, *server.variables_of_base):
         monkeypatch.delenv(variable, raising=False)
-    name = {"anthropic": "anthropic/claude-sonnet-4-5", **AT_SERVERS}.get(server.provider, "openai/gpt-4o")
+    name = {"anthropic": "anthropic/claude-sonnet-4-5", **AT_SERVERS}.get(
+        server.provider, f"{server.provider}/gpt-4o"
+    )
     if server.base is not None and server.provider not in ("openai", "openrouter", "anthropic"):
         assert litellm.get_llm_provider(name)[3] == server.base
-    assert litellm.validate_environment(name)["missing_keys"] == list(
-        server.keys[:1] if server.needs_key else ()
-    )
+    needed = server.keys[:1] if server.needs_key else ()
+    missing = litellm.validate_environment(name)["missing_keys"]
+    assert sorted(missing) == sorted((*needed, *AZURES) if server.provider == "azure" else needed)
     assert (wire_of(Options(name), lookup(name), {}).served is not None) == (server.base is not None)
     for variable in server.keys[:1]:
         found = servers_provider(server, {variable: "k"})
         assert (found.missing(None, None), key_of(server, {variable: "k"})) == ([], "k")
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "environ", "why"),
+    [
+        ("azure/d", {}, {}, None),
+        ("azure/d", {"extra": {}}, {"AZURE_API_VERSION": "2024-10-21"}, None),
+        ("azure/d", {"extra": {}}, {}, "no API version is set"),
+        ("azure/d", {"extra": {"api_version": "preview"}}, {}, "the paths of the API version 'preview'"),
+        (
+            "azure/d",
+            {"api_base": "http://127.0.0.1:9/openai/deployments/d"},
+            {},
+            "litellm builds the address",
+        ),
+        ("azure/d", {"api_base": None}, {}, "no api_base names the server"),
+        ("azure/d", {"api_base": None}, {"AZURE_API_BASE": "https://x.openai.azure.com/"}, None),
+        ("azure/a/b", {}, {}, "litellm builds the address"),
+        ("azure/o3-mini", {}, {}, "litellm changes requests for o3-mini"),
+        ("azure/gpt-5.4-x", {}, {}, "only at /responses"),
+        ("azure/d", {"extra": {"api_version": "2025-01-01", "user": "u"}}, {}, "takes 'user'"),
+        ("azure/d", {}, {"AZURE_AD_TOKEN": "x"}, "litellm reads AZURE_AD_TOKEN"),
+        ("azure/d", {}, {"AZURE_CLIENT_ID": "x"}, "litellm reads AZURE_CLIENT_ID"),
+    ],
+)
+def test_which_deployments_of_azure_are_called_without_litellm(
+    name: str, more: Mapping[str, Any], environ: Mapping[str, str], why: str | None
+) -> None:
+    given = {"api_base": "https://r.openai.azure.com", "extra": {"api_version": "2025-01-01"}, **more}
+    wire = wire_of(Options(name, **given), lookup(name), environ)
+    assert (wire.served is None) == (why is not None)
+    assert (why or "chat completions") in wire.why
+
+
+@pytest.mark.parametrize("fault", ["401", "404", "429", "too long", "a content filter"])
+async def test_faults_of_azure_are_classified_as_litellm_does(fault: str) -> None:
+    filtered = {"error": {"message": "The response was filtered", "code": "content_filter", "status": 400}}
+    replies = {**FAULTS, "a content filter": Reply(status=400, body=json.dumps(filtered))}
+    found = []
+    for wire in WIRES:
+        with Provider(*[replies[fault]] * 3) as provider:
+            error = await failing(known(provider, wire, model="azure/d"))
+            found.append((error.kind, error.status, error.limit_tokens, error.retry_after_seconds))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_the_answer_of_azure_is_read_as_litellm_reads_it(*, stream: bool) -> None:
+    for reply in ANSWERS.values():
+        if reply is ANSWERS["no ids"]:
+            continue
+        (_, theirs, their_pieces), (_, ours, our_pieces) = [
+            await asked(wire, asking("hi", tools=[LS]), reply, stream=stream, model="azure/d")
+            for wire in WIRES
+        ]
+        assert our_pieces == their_pieces
+        assert replace(ours, model="") == replace(theirs, model="")
+
+
+async def test_the_first_event_of_azure_has_no_choice() -> None:
+    """It reports what its filters found in the prompt."""
+    events = [
+        {
+            "choices": [],
+            "created": 0,
+            "id": "",
+            "model": "",
+            "object": "",
+            "prompt_filter_results": [{"prompt_index": 0}],
+        },
+        {
+            "choices": [
+                {"index": 0, "delta": {"role": "assistant", "content": ""}, "content_filter_results": {}}
+            ]
+        },
+        {"choices": [{"index": 0, "delta": {"content": "hi"}, "finish_reason": None}], "model": "gpt-4o"},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "model": "gpt-4o"},
+        {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6}},
+    ]
+    body = "".join(f"data: {json.dumps(each)}\n\n" for each in events) + "data: [DONE]\n\n"
+    reply = Reply(body=body, headers={"content-type": "text/event-stream"})
+    (_, theirs, their_pieces), (_, ours, our_pieces) = [
+        await asked(wire, asking("hi"), reply, model="azure/d") for wire in WIRES
+    ]
+    assert (ours.message.content, ours.usage.input_tokens) == ("hi", 5)
+    assert our_pieces == their_pieces
+    assert replace(ours, model="") == replace(theirs, model="")
 
 
 async def test_the_request_to_openai_itself_is_litellms(monkeypatch: pytest.MonkeyPatch) -> None:

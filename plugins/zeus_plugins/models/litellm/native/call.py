@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zeus_plugins.models.litellm.credentials import key_of
 from zeus_plugins.models.litellm.failures import classified
 from zeus_plugins.models.litellm.native import chat, messages
-from zeus_plugins.models.litellm.native.choice import Served, base_of
+from zeus_plugins.models.litellm.native.choice import Served, api_version, base_of
 from zeus_plugins.models.litellm.native.sending import Reading, streamed, whole
-from zeus_plugins.models.litellm.native.servers import OPENAI
+from zeus_plugins.models.litellm.native.servers import AZURE, OPENAI
 
 if TYPE_CHECKING:
     from zeus_plugins.models.litellm.options import Options
@@ -38,7 +38,7 @@ async def chunks(
     """
     spoken = _SPOKEN[served.server.protocol]
     base = found.get("api_base") or base_of(served.server, options, environ)
-    url = spoken.url(base)
+    url = spoken.url(served, base, api_version(options, environ))
     body = spoken.body(served, request, base)
     headers = {
         **spoken.headers(served, found.get("api_key") or key_of(served.server, environ), environ),
@@ -58,7 +58,9 @@ async def chunks(
         raise classified(error) from error
 
 
-def _bearer(served: Served, key: str, environ: Mapping[str, str]) -> dict[str, str]:
+def _key_headers(served: Served, key: str, environ: Mapping[str, str]) -> dict[str, str]:
+    if served.server is AZURE:
+        return {"api-key": key}
     account = _ACCOUNT if served.server is OPENAI else ()
     named = {header: environ[variable] for variable, header in account if environ.get(variable)}
     return {"authorization": f"Bearer {key}", **named}
@@ -68,24 +70,22 @@ class _Protocol(NamedTuple):
     """How one protocol is spoken.
 
     Args:
-        url: from the address to that of the call.
+        url: from the model, the address and the API's version to the address of the call.
         headers: those with the key.
         body: of a request, in which an address may matter.
         reading: reads a streamed answer.
     """
 
-    url: Callable[[str], str]
+    url: Callable[[Served, str, str], str]
     headers: Callable[[Served, str, Mapping[str, str]], dict[str, str]]
     body: Callable[[Served, Mapping[str, Any], str], dict[str, Any]]
     reading: Callable[[], Reading]
 
 
 _SPOKEN: Final[Mapping[str, _Protocol]] = {
-    "chat": _Protocol(
-        lambda base: f"{base.rstrip('/')}/chat/completions", _bearer, chat.body_of, chat.ChatReading
-    ),
+    "chat": _Protocol(chat.url_of, _key_headers, chat.body_of, chat.ChatReading),
     "messages": _Protocol(
-        messages.url_of,
+        lambda _, base, __: messages.url_of(base),
         lambda _, key, __: {"x-api-key": key.strip(), "anthropic-version": messages.VERSION},
         lambda served, request, _: messages.body_of(served, request),
         messages.MessagesReading,

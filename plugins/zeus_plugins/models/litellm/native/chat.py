@@ -7,8 +7,8 @@ from itertools import groupby
 from json import loads
 from typing import Any, Final
 
-from zeus_plugins.models.litellm.native.choice import Served, is_official, is_reasoning
-from zeus_plugins.models.litellm.native.servers import OPENAI, ModelServer
+from zeus_plugins.models.litellm.native.choice import API_VERSION, Served, is_official, is_reasoning
+from zeus_plugins.models.litellm.native.servers import AZURE, ModelServer
 from zeus_plugins.models.litellm.reading import answer_in, delta_of, reason_of, usage_of
 from zeus_runtime.plugin.model import ModelError
 
@@ -36,6 +36,20 @@ _WORDS: Final = {
 _REASONS: Final = frozenset({"stop", "tool_calls", "length", "content_filter"})
 
 
+def url_of(served: Served, base: str, version: str) -> str:
+    """Return the address of the calls.
+
+    Args:
+        version: of Azure's API.
+    """
+    if served.server is not AZURE:
+        return f"{base.rstrip('/')}/chat/completions"
+    from urllib.parse import quote
+
+    place = f"{base.rstrip('/')}/openai/deployments/{served.name}/chat/completions"
+    return f"{place}?api-version={quote(version, safe='')}"
+
+
 def body_of(served: Served, arguments: Mapping[str, Any], base: str) -> dict[str, Any]:
     """Return the body of a request.
 
@@ -51,9 +65,10 @@ def body_of(served: Served, arguments: Mapping[str, Any], base: str) -> dict[str
         "model": name,
         "messages": list(_messages(arguments["messages"], server)),
     }
+    body.pop(API_VERSION, None)
     if body.get("stream") is False and not server.says_stream:
         del body["stream"]
-    if server is OPENAI and is_reasoning(name) and "max_tokens" in body:
+    if server.like_openai and is_reasoning(name) and "max_tokens" in body:
         body["max_completion_tokens"] = body.pop("max_tokens")
     if not body.get("tools"):
         body.pop("tool_choice", None)

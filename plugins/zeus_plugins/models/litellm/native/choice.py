@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from zeus_plugins.models.litellm.native import claude
-from zeus_plugins.models.litellm.native.servers import ANTHROPIC, OPENAI, SERVERS, ModelServer
+from zeus_plugins.models.litellm.native.servers import ANTHROPIC, AZURE, OPENAI, SERVERS, ModelServer
 
 if TYPE_CHECKING:
     from zeus_plugins.models.litellm.options import Options
@@ -34,6 +34,9 @@ _OLDER_ONLY: Final = frozenset(
 
 _EVERYWHERE: Final = frozenset({"max_tokens", "temperature", "top_p"})
 """Settings that litellm passes on to every server."""
+
+API_VERSION: Final = "api_version"
+"""A setting of Azure that is part of the address."""
 
 _OF_LITELLM: Final = ("SSL_VERIFY", "SSL_CERTIFICATE", "SSL_SECURITY_LEVEL", "LITELLM_PROXY_API_BASE")
 """Variables that only litellm reads, for connections."""
@@ -147,7 +150,7 @@ def _set(options: Options) -> dict[str, Any]:
 
 
 def _read(server: ModelServer) -> tuple[str, ...]:
-    own = claude.VARIABLES if server is ANTHROPIC else ()
+    own = claude.VARIABLES if server is ANTHROPIC else server.only_litellm_reads
     return (*_OF_LITELLM, *own) if server.bases else (*_OF_LITELLM, *server.variables_of_base)
 
 
@@ -167,21 +170,43 @@ def _not_plain(
     last = name.rpartition("/")[2]
     if profile.mode not in (None, "chat") or name.startswith("responses/"):
         return f"{name} is called at another path than chat completions"
-    if server is not OPENAI:
+    if not server.like_openai:
         return None if name.startswith(server.names) else f"litellm changes requests for {name}"
+    if server is AZURE and (why := _not_a_deployment(name, options, environ)):
+        return why
     if _O_SERIES.match(last) or any(each in last for each in _OTHER_WAYS):
         return f"litellm changes requests for {name}"
     version = _VERSION.match(last)
     is_new = version and (int(version[1]), int(version[2] or 0)) >= _RESPONSES_FROM
-    if is_new and is_official(base_of(server, options, environ)):
+    if is_new and (server is AZURE or is_official(base_of(server, options, environ))):
         return f"OpenAI takes the tools of {name} only at /responses"
+    return None
+
+
+def api_version(options: Options, environ: Mapping[str, str]) -> str:
+    """The version of Azure's API; empty if none is set."""
+    return str(options.extra.get(API_VERSION) or environ.get("AZURE_API_VERSION") or "")
+
+
+def _not_a_deployment(name: str, options: Options, environ: Mapping[str, str]) -> str | None:
+    """Why litellm builds the address of a deployment; None if it is the usual one."""
+    if not re.fullmatch(r"[\w.-]+", name, re.ASCII) or urlsplit(base_of(AZURE, options, environ)).path.strip(
+        "/"
+    ):
+        return "litellm builds the address"
+    if not re.match(r"\d{4}-", version := api_version(options, environ)):
+        return (
+            f"litellm knows the paths of the API version {version!r}" if version else "no API version is set"
+        )
     return None
 
 
 def _unsent_in_chat(settings: Iterable[str], served: Served) -> str | None:
     known = _EVERYWHERE
-    if served.server is OPENAI:
+    if served.server.like_openai:
         known = SENT_UNCHANGED | {"max_tokens"} | (frozenset() if is_reasoning(served.name) else _OLDER_ONLY)
+    if served.server is AZURE:
+        known = known | {API_VERSION}
     return next((each for each in settings if each not in known), None)
 
 
@@ -199,9 +224,9 @@ def _beyond_chat(request: ModelRequest, served: Served) -> str | None:
 
 
 def _changed_tool(served: Served, tools: Sequence[Any], base: str) -> str | None:
-    if served.server is not OPENAI:
+    if not served.server.like_openai:
         return None
-    refused = _COMBINED if is_official(base) else frozenset[str]()
+    refused = _COMBINED if served.server is AZURE or is_official(base) else frozenset[str]()
     return next(
         (
             tool.name

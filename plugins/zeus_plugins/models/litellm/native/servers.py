@@ -27,6 +27,8 @@ class ModelServer(NamedTuple):
         says_stream: whether ``stream: false`` is sent.
         sees_pictures: whether pictures are sent as they are.
         names: what its models' names begin with; other names are changed by litellm.
+        like_openai: it serves OpenAI's models, whose settings and tools litellm treats by their names.
+        only_litellm_reads: the variables of sign-ins that only litellm knows.
     """
 
     provider: str
@@ -43,6 +45,8 @@ class ModelServer(NamedTuple):
     says_stream: bool = True
     sees_pictures: bool = True
     names: str = ""
+    like_openai: bool = False
+    only_litellm_reads: tuple[str, ...] = ()
 
     @property
     def variables_of_base(self) -> tuple[str, ...]:
@@ -58,7 +62,26 @@ OPENAI: Final = ModelServer(
     bases=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
     keeps_marks=True,
     says_stream=False,
+    like_openai=True,
 )
+
+AZURE: Final = ModelServer(
+    "azure",
+    None,
+    ("AZURE_API_KEY",),
+    bases=("AZURE_API_BASE",),
+    keeps_marks=True,
+    like_openai=True,
+    only_litellm_reads=(
+        "AZURE_AD_TOKEN",
+        "AZURE_CLIENT_ID",
+        "AZURE_CREDENTIAL",
+        "AZURE_OPENAI_API_KEY",
+        "AZURE_TENANT_ID",
+        "AZURE_USERNAME",
+    ),
+)
+"""A model's name is a deployment's, and the address has it and the version of the API."""
 
 ANTHROPIC: Final = ModelServer(
     "anthropic",
@@ -72,6 +95,7 @@ SERVERS: Final[Mapping[str, ModelServer]] = {
     each.provider: each
     for each in (
         OPENAI,
+        AZURE,
         ANTHROPIC,
         ModelServer(
             "deepseek",
