@@ -66,6 +66,8 @@ def body_of(served: Served, arguments: Mapping[str, Any], base: str) -> dict[str
         "messages": list(_messages(arguments["messages"], server)),
     }
     body.pop(API_VERSION, None)
+    if not server.asks_usage:
+        body.pop("stream_options", None)
     if body.get("stream") is False and not server.says_stream:
         del body["stream"]
     if server.like_openai and is_reasoning(name) and "max_tokens" in body:
@@ -78,7 +80,14 @@ def body_of(served: Served, arguments: Mapping[str, Any], base: str) -> dict[str
         )
     if server.joins_text:
         body["messages"] = [_joined(message) for message in body["messages"]]
+    if server.drops_empty:
+        body["messages"] = [each for each in body["messages"] if _says_something(each)]
     return body
+
+
+def _says_something(message: Mapping[str, Any]) -> bool:
+    """An empty result stays, for its call needs one; litellm leaves out also a result without a name."""
+    return message["role"] == "tool" or bool(message.get("content") or message.get("tool_calls"))
 
 
 def chunk_of(data: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from zeus_plugins.models.litellm.native import claude
-from zeus_plugins.models.litellm.native.servers import ANTHROPIC, AZURE, OPENAI, SERVERS, ModelServer
+from zeus_plugins.models.litellm.native.servers import ANTHROPIC, AZURE, MISTRAL, OPENAI, SERVERS, ModelServer
 
 if TYPE_CHECKING:
     from zeus_plugins.models.litellm.options import Options
@@ -48,6 +48,7 @@ _RESPONSES_FROM: Final = (5, 4)
 """The GPT version from which OpenAI takes tools only at ``/responses``, where litellm sends them."""
 _OTHER_WAYS: Final = ("audio", "search", "realtime", "image", "codex", "deep-research")
 """Parts of the names of models whose requests litellm changes."""
+_REFUSED_BY_MISTRAL: Final = frozenset({"$id", "$schema"})
 _COMBINED: Final = frozenset({"allOf", "anyOf", "const", "enum", "not", "oneOf"})
 """Keys that OpenAI refuses at the top of a tool's parameters."""
 
@@ -151,7 +152,7 @@ def _set(options: Options) -> dict[str, Any]:
 
 def _read(server: ModelServer) -> tuple[str, ...]:
     own = claude.VARIABLES if server is ANTHROPIC else server.only_litellm_reads
-    return (*_OF_LITELLM, *own) if server.bases else (*_OF_LITELLM, *server.variables_of_base)
+    return (*_OF_LITELLM, *own, *(() if server.bases else server.variables_of_base))
 
 
 def _not_an_address(base: str) -> str | None:
@@ -170,8 +171,11 @@ def _not_plain(
     last = name.rpartition("/")[2]
     if profile.mode not in (None, "chat") or name.startswith("responses/"):
         return f"{name} is called at another path than chat completions"
+    if not base_of(server, options, environ).endswith(server.path):
+        return f"litellm adds {server.path} to the address"
     if not server.like_openai:
-        return None if name.startswith(server.names) else f"litellm changes requests for {name}"
+        is_plain = name.startswith(server.names) and not (server is MISTRAL and "magistral" in name)
+        return None if is_plain else f"litellm changes requests for {name}"
     if server is AZURE and (why := _not_a_deployment(name, options, environ)):
         return why
     if _O_SERIES.match(last) or any(each in last for each in _OTHER_WAYS):
@@ -224,6 +228,8 @@ def _beyond_chat(request: ModelRequest, served: Served) -> str | None:
 
 
 def _changed_tool(served: Served, tools: Sequence[Any], base: str) -> str | None:
+    if served.server is MISTRAL:
+        return next((tool.name for tool in tools if _has_key(tool.parameters, _REFUSED_BY_MISTRAL)), None)
     if not served.server.like_openai:
         return None
     refused = _COMBINED if served.server is AZURE or is_official(base) else frozenset[str]()
@@ -235,6 +241,12 @@ def _changed_tool(served: Served, tools: Sequence[Any], base: str) -> str | None
         ),
         None,
     )
+
+
+def _has_key(schema: Any, keys: frozenset[str]) -> bool:
+    if isinstance(schema, Mapping):
+        return bool(keys & schema.keys()) or any(_has_key(each, keys) for each in schema.values())
+    return isinstance(schema, list) and any(_has_key(each, keys) for each in schema)
 
 
 def _patterns(schema: Any) -> Iterator[str]:

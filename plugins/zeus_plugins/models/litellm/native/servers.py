@@ -27,6 +27,9 @@ class ModelServer(NamedTuple):
         says_stream: whether ``stream: false`` is sent.
         sees_pictures: whether pictures are sent as they are.
         names: what its models' names begin with; other names are changed by litellm.
+        drops_empty: whether messages without content are left out.
+        asks_usage: whether a stream has to be asked for its usage.
+        path: what its address ends with; litellm changes others.
         like_openai: it serves OpenAI's models, whose settings and tools litellm treats by their names.
         only_litellm_reads: the variables of sign-ins that only litellm knows.
     """
@@ -45,6 +48,9 @@ class ModelServer(NamedTuple):
     says_stream: bool = True
     sees_pictures: bool = True
     names: str = ""
+    drops_empty: bool = False
+    asks_usage: bool = True
+    path: str = ""
     like_openai: bool = False
     only_litellm_reads: tuple[str, ...] = ()
 
@@ -83,6 +89,24 @@ AZURE: Final = ModelServer(
 )
 """A model's name is a deployment's, and the address has it and the version of the API."""
 
+MISTRAL: Final = ModelServer(
+    "mistral",
+    "https://api.mistral.ai/v1",
+    ("MISTRAL_API_KEY",),
+    drops=(
+        ("assistant", "reasoning_content"),
+        ("assistant", "thinking_blocks"),
+        *((role, "name") for role in ("system", "user", "assistant")),
+    ),
+    joins_text=True,
+    says_stream=False,
+    sees_pictures=False,
+    drops_empty=True,
+    asks_usage=False,
+    path="/v1",
+    only_litellm_reads=("MISTRAL_AZURE_API_BASE", "MISTRAL_AZURE_API_KEY"),
+)
+
 ANTHROPIC: Final = ModelServer(
     "anthropic",
     "https://api.anthropic.com",
@@ -96,6 +120,7 @@ SERVERS: Final[Mapping[str, ModelServer]] = {
     for each in (
         OPENAI,
         AZURE,
+        MISTRAL,
         ANTHROPIC,
         ModelServer(
             "deepseek",
