@@ -16,9 +16,7 @@ import yaml
 
 from tests.cli.conftest import Project, Zeus
 
-MIDDLEWARES = (
-    "[{eviction: {max_tokens: 20000}}, dedupe, {summarization: {max_trigger_tokens: 48000}}, recall]"
-)
+EVICTION = "{eviction: {max_tokens: 20000}}"
 
 
 def talk(number: int, turns: int, words: int = 2_500) -> str:
@@ -44,8 +42,8 @@ def talk(number: int, turns: int, words: int = 2_500) -> str:
 @pytest.fixture
 def tuned(project: Project) -> Project:
     """A project with a config and three conversations."""
-    project.write("talks.jsonl", "\n".join(talk(number, 5 + number) for number in range(3)))
-    project.write("zeus.yaml", f"version: 1\nname: seller\nmodel: gpt-5\nmiddlewares: {MIDDLEWARES}\n")
+    project.write("talks.jsonl", "\n".join(talk(number, 3 + number) for number in range(3)))
+    project.write("zeus.yaml", f"version: 1\nname: seller\nmodel: gpt-5\nmiddlewares: [{EVICTION}, recall]\n")
     return project
 
 
@@ -53,6 +51,8 @@ TUNE = ("context", "tune", "--trajectories", "talks.jsonl")
 
 
 def test_an_overlay_is_written_that_costs_what_it_says(tuned: Project, zeus: Zeus) -> None:
+    more = "dedupe, {summarization: {max_trigger_tokens: 48000}}"
+    tuned.write("zeus.yaml", f"version: 1\nmodel: gpt-5\nmiddlewares: [{EVICTION}, {more}, recall]\n")
     found = zeus(*TUNE, "--format", "json")
     assert found.exit_code == 0, found.err
     report = found.json
@@ -108,7 +108,7 @@ def test_finished_trials_are_not_replayed_again(tuned: Project, zeus: Zeus) -> N
     assert (again["trials"], again["known_trials"] > 0) == (0, True)
     assert again["middlewares"] == first["middlewares"]
     assert again["tuned"] == first["tuned"]
-    tuned.write("talks.jsonl", "\n".join(talk(number, 4 + number) for number in range(3)))
+    tuned.write("talks.jsonl", "\n".join(talk(number, 2 + number) for number in range(3)))
     assert zeus(*TUNE, "--format", "json").json["trials"] > 0, "other sessions are other trials"
 
 
@@ -171,6 +171,28 @@ def test_another_file_extends_the_config(tuned: Project, zeus: Zeus) -> None:
     assert zeus(*TUNE, "--output", "configs/cheap.yaml").exit_code == 0
     assert yaml.safe_load((tuned.folder / "configs/cheap.yaml").read_text())["extends"] == "../zeus.yaml"
     assert zeus("validate", "configs/cheap.yaml").exit_code == 0
+
+
+def test_what_was_measured_over_an_overlay_extends_it(tuned: Project, zeus: Zeus) -> None:
+    tuned.write("zeus.prod.yaml", "version: 1\nlimits: {max_steps: 7}\n")
+    found = zeus(*TUNE, "--env", "prod", "--set", "limits.timeout_seconds=9")
+    assert found.exit_code == 0, found.err
+    text = (tuned.folder / "zeus.tuned.yaml").read_text()
+    assert yaml.safe_load(text)["extends"] == "./zeus.prod.yaml"
+    assert "# Measured with --set limits.timeout_seconds=9, which is not in this file." in text
+    plan = zeus("plan", "--env", "tuned", "--all").out
+    assert "max_steps" in plan
+    assert zeus("validate", "--env", "tuned").exit_code == 0
+
+
+def test_a_name_of_a_session_stays_in_its_comment(tuned: Project, zeus: Zeus) -> None:
+    rows = [json.loads(talk(number, 3 + number)) for number in range(3)]
+    rows[0]["source"] = "a\nmodel: evil\n#"
+    tuned.write("talks.jsonl", "\n".join(map(json.dumps, rows)))
+    assert zeus(*TUNE).exit_code == 0
+    text = (tuned.folder / "zeus.tuned.yaml").read_text()
+    assert "a\\nmodel: evil" in text
+    assert set(yaml.safe_load(text)) == {"version", "middlewares"}
 
 
 def test_a_stored_session_is_tuned_on(project: Project, zeus: Zeus) -> None:

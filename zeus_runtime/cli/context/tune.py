@@ -119,7 +119,7 @@ def tune(
     )
     report = search.run()
     if report.changes and not report.refusal:
-        write_overlay(process, target, report, checked)
+        write_overlay(process, target, report, checked, which)
     told = replace(report, output=str(target) if report.changes and not report.refusal else None)
     tell(process, told.as_json(), lambda: told.text(process, target), as_object=as_object)
     if told.output is None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from zeus_runtime.agent.tuning import OptionChange, TrialFigures
+    from zeus_runtime.cli.options import ConfigArgs
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plan.validated import Checked
 
@@ -156,13 +157,18 @@ def _how(process: Process, target: Path) -> str:
     return f"zeus run {_shown(process, target)}"
 
 
-def write_overlay(process: Process, target: Path, report: TuningReport, checked: Checked) -> None:
+def write_overlay(
+    process: Process, target: Path, report: TuningReport, checked: Checked, which: ConfigArgs
+) -> None:
+    """Write the overlay; one that was measured over another overlay extends it."""
     from datetime import UTC, datetime
 
     import yaml
 
     from zeus_runtime import __version__
     from zeus_runtime.cli.private_file import write_private
+    from zeus_runtime.config.layers.files import overlay_path
+    from zeus_runtime.escaping import exact_line
 
     assert report.held_present is not None
     assert report.held_tuned is not None
@@ -175,13 +181,19 @@ def write_overlay(process: Process, target: Path, report: TuningReport, checked:
         f"  now {_summed(report.held_present)}; tuned {_summed(report.held_tuned)}.",
         "Changes, each with what it saves of the tuned sessions' price:",
         *(f"  {_told(each, report)}" for each in report.changes),
+        *(f"Measured with --set {process.redact(each)}, which is not in this file." for each in which.sets),
         "A list replaces a list, so all middlewares are here.",
     ]
-    head = "\n".join([comments[0], *(f"# {each}" for each in comments[1:])])
-    is_overlay = main is not None and _is_overlay_of(target, main)
+    # A session's name may come from a file, and a line end in it would end the comment.
+    head = "\n".join(exact_line(each if each.startswith(MARK) else f"# {each}") for each in comments)
     value: dict[str, Any] = {"version": 1}
-    if not is_overlay and main is not None:
-        value["extends"] = _base(process, target, main)
+    bases = []
+    if main is not None and not _is_overlay_of(target, main):
+        bases.append(_base(process, target, main))
+    if main is not None and which.env is not None:
+        bases.append(_base(process, target, overlay_path(main, which.env)))
+    if bases:
+        value["extends"] = bases if len(bases) > 1 else bases[0]
     value["middlewares"] = list(report.lines)
     write_private(target, f"{head}\n{yaml.safe_dump(value, sort_keys=False, width=100)}", str(target))
 
