@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from zeus_runtime.cli.output import as_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,7 +137,7 @@ def price_text(price: float, figures: TrialFigures) -> str:
 
 
 def value_text(value: Any) -> str:
-    return json.dumps(value)
+    return as_json(value, indent=None)
 
 
 def _shown(process: Process, target: Path) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.cli.context.tune_report import TuningReport, price_text, value_text
+from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.streams import complain, is_terminal
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class TuningSearch:
                 check(
                     config,
                     env=self._which.env,
-                    sets=(*self._which.sets, f"middlewares={json.dumps(written(lines))}"),
+                    sets=(*self._which.sets, f"middlewares={as_json(written(lines), indent=None)}"),
                     directory=self._process.directory,
                     environ=self._process.environ,
                 )
@@ -248,7 +249,7 @@ def _key(plan: Plan, piece: Piece, summary_tokens: int) -> str:
         [recording.name, messages, recording.at_seconds],
         [piece.from_place, summary_tokens],
     ]
-    return sha256(json.dumps(content, default=str).encode()).hexdigest()
+    return sha256(as_json(content).encode()).hexdigest()
 
 
 class _Trials:
@@ -280,7 +281,7 @@ class _Trials:
 
         self._found[key] = figures_json(figures)
         make_state_folder(self._file.parent)
-        line = json.dumps({"key": key, "figures": self._found[key]})
+        line = as_json({"key": key, "figures": self._found[key]}, indent=None)
         # A line break first: the last line may have been cut off.
         self._opened(os.O_WRONLY | os.O_APPEND | os.O_CREAT, f"\n{line}\n".encode())
 
