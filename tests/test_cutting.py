@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 import zeus_plugins
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import update
 
 import zeus_runtime
 from zeus_runtime.models.error_classification import classify
-from zeus_runtime.plugin import Redactor, cut_text, last_words
+from zeus_runtime.plugin import Redactor, cut_text, last_words, unwrapped
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.masked_log import MaskedLog
 from zeus_runtime.store.session_tree import open_child
@@ -241,3 +243,13 @@ async def test_a_title_is_cut_between_words(tmp_path: Path, place: int) -> None:
             assert not any(SECRET[start : start + 4] in title for start in range(len(SECRET) - 3))
     finally:
         await database.close()
+
+
+@given(st.text(st.sampled_from("ab \t\n\r\x0b\x1c\x85\u2028\u3000"), max_size=12))
+def test_a_text_in_one_line_loses_spaces_tabs_and_line_ends_only(text: str) -> None:
+    line = unwrapped(text)
+    assert not set(line) & {"\n", "\t"}
+    assert "  " not in line
+    assert line == line.strip(" ")
+    plain = text.replace("\r\n", "\n").translate(dict.fromkeys(map(ord, " \t\n")))
+    assert line.replace(" ", "") == plain

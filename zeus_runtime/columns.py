@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 from unicodedata import category, east_asian_width
 
+from zeus_runtime.cutting import unwrapped
 from zeus_runtime.escaping import terminal_text
 
 Style: TypeAlias = Literal["plain", "dim", "bold", "red", "yellow", "green"]
 """How a line looks where there are styles."""
-
-_BLANKS: Final = re.compile("(?: |\t|\r?\n)+")
 
 
 def columns(text: str) -> int:
@@ -40,7 +38,7 @@ def shortened(text: str, most: int) -> str:
 
 def one_line(text: str) -> str:
     """``text`` with one space for each run of spaces, tabs and line ends; unseen characters show as escapes."""
-    return _BLANKS.sub(" ", terminal_text(text)).strip(" ")
+    return terminal_text(unwrapped(text))
 
 
 def cut_line(line: str, most: int) -> str:

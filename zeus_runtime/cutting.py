@@ -7,7 +7,11 @@ reveals nothing about them.
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from typing import Final
+
+_BLANKS: Final = re.compile("(?: |\t|\r?\n)+")
 
 
 def cut_text(text: str, most: int) -> str:
@@ -16,6 +20,14 @@ def cut_text(text: str, most: int) -> str:
         return text
     end = most if _parts(text[most]) else _word_start(text, most)
     return f"{text[:end].rstrip()}… ({len(text):,} characters)"
+
+
+def unwrapped(text: str) -> str:
+    """``text`` in one line: one space for each run of spaces, tabs and line ends.
+
+    Nothing else is dropped, other than by ``str.split``, which also takes control characters for blanks.
+    """
+    return _BLANKS.sub(" ", text).strip(" ")
 
 
 def without_last_word(text: str) -> str:

@@ -99,7 +99,7 @@ def test_every_decision_of_resume(zeus: Zeus, project: Project) -> None:
         (["--decide", "x=approve:{"], "no JSON"),
         (["--decide", "x=approve:[]"], "a JSON object"),
         (["--decide", 'x=approve:{"a": 1, "a": 2}'], "a key is there twice"),
-        (["--decide", 'x=approve:{"a": NaN}'], "NaN is no JSON number"),
+        (["--decide", 'x=approve:{"a": NaN}'], "NaN is not a JSON number"),
         (["--decide", "x=approve", "--decide", "x=reject"], "decided twice"),
         (["--instruction", "now"], "goes with --decide"),
         (["--decide", "00000000=approve"], "waits for a decision under the id '00000000'"),

@@ -403,6 +403,20 @@ def test_a_number_that_would_run_as_another_value_is_not_read(text: str) -> None
         assert coerce({"properties": {"value": {"type": kind}}}, {"value": text}) == {"value": text}
 
 
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        (r'["\ud800", "\ud83d\ude00"]', ["\N{REPLACEMENT CHARACTER}", "\N{GRINNING FACE}"]),
+        (r'["\ude00\ud83d"]', ["\N{REPLACEMENT CHARACTER}" * 2]),
+        ('["a", NaN]', '["a", NaN]'),
+        ("[" * 101 + "]" * 101, "[" * 101 + "]" * 101),
+    ],
+)
+def test_json_text_is_read_as_strictly_as_the_arguments_around_it(text: str, meant: Any) -> None:
+    """Half of an emoji was shown as such, and the server got `?`."""
+    assert coerce({"properties": {"value": {"type": "array"}}}, {"value": text}) == {"value": meant}
+
+
 ARGUMENTS = st.fixed_dictionaries(
     {"query": st.text()},
     optional={

@@ -17,6 +17,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from zeus_runtime.config.schema.strict_json import well_formed
 from zeus_runtime.models.messages import (
     assistant_message,
     from_chat,
@@ -24,7 +25,6 @@ from zeus_runtime.models.messages import (
     parse_arguments,
     to_chat,
     to_payload,
-    well_formed,
 )
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)

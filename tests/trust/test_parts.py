@@ -19,6 +19,7 @@ from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.trust.masking import PartMask
 from zeus_runtime.trust.parts import (
     Command,
+    Part,
     Project,
     Remote,
     command_part,
@@ -184,12 +185,30 @@ def test_a_line_shows_every_character(text: str) -> None:
     shown = one_line(text)
     assert shown.isprintable()
     assert len(shown) >= len(text)
-    if text.isprintable() and text.isascii() and "\\" not in text:
+    if (
+        text.isprintable()
+        and text.isascii()
+        and "\\" not in text
+        and text.strip() == text
+        and text[:1] not in ("", '"')
+    ):
         assert shown == text
 
 
 def test_control_and_direction_characters_are_escapes() -> None:
     assert one_line("a\x1b]0;\u202eb\nc\ud800") == "a\\x1b]0;\\u202eb\\nc\\ud800"
+
+
+@given(st.lists(st.text(" \t\"a'\\n", max_size=4), min_size=2, max_size=2, unique=True))
+def test_two_texts_with_blanks_at_their_ends_are_two_lines(texts: list[str]) -> None:
+    first, second = map(one_line, texts)
+    assert first != second
+    assert first.rstrip() == first != ""
+
+
+def test_a_server_name_shows_look_alike_letters_and_ends_where_it_ends() -> None:
+    assert str(Part("server", "s\u0430\u3164", "")) == "MCP server 's\\u0430\\u3164'"
+    assert str(Part("server", "x', changed", "")) == "MCP server 'x\\', changed'"
 
 
 @pytest.mark.parametrize("hidden", ["\u3164", "\ufe0f", "\u0338", "\u2800", "\x1b"])

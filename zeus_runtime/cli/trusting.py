@@ -232,6 +232,7 @@ _MOST_BINARY: Final = 65_536
 
 def _contents(parts: Sequence[Part]) -> Iterator[str]:
     """The files that parts execute, as far as they are text, with an escape for what cannot be seen."""
+    from zeus_runtime.escaping import exact_blanks
     from zeus_runtime.trust.parts import one_line
 
     places = dict.fromkeys(file for part in parts for file in part.files)
@@ -248,4 +249,4 @@ def _contents(parts: Sequence[Part]) -> Iterator[str]:
             continue
         # Python also executes a file in another encoding: its bytes show as escapes.
         text = data.decode("utf-8", "surrogateescape")
-        yield from (f"    {one_line(line)}" for line in text.split("\n"))
+        yield from (f"    {exact_blanks(line)}" for line in text.split("\n"))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.cutting import cut_text
+from zeus_runtime.cutting import cut_text, unwrapped
 from zeus_runtime.models.errors import ErrorClass, ModelError
 from zeus_runtime.models.overflow import find_overflow
 
@@ -229,7 +229,7 @@ def readable(text: str) -> str:
     if start >= 0:
         with suppress(ValueError, RecursionError):
             said = _message(json.JSONDecoder().raw_decode(said, start)[0]) or said
-    said = " ".join(said.split()) or text.strip() or "no message"
+    said = unwrapped(said) or text.strip() or "no message"
     return cut_text(said, _LONGEST_MESSAGE)
 
 

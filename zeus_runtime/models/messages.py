@@ -16,6 +16,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.config.schema.strict_json import strict_json
+
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 
@@ -287,49 +289,13 @@ def parse_arguments(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        value = strict_json(text)
     except ValueError as problem:
         raise ValueError(f"the arguments are not valid JSON: {problem}") from None
-    except RecursionError:
-        raise ValueError("the arguments are nested too deeply") from None
-    if _is_deeper(value, _MOST_LEVELS):
-        raise ValueError("the arguments are nested too deeply")
     if not isinstance(value, dict):
         raise ValueError(f"the arguments must be a JSON object, not {_JSON_NAMES[type(value)]}")
-    if "\\u" not in text:
-        return value
-    # An escape may be half of a character, which no database and no socket accepts.
-    whole: dict[str, Any] = json.loads(well_formed(json.dumps(value, ensure_ascii=False)))
-    return whole
+    return value
 
-
-def _is_deeper(value: Any, most: int) -> bool:
-    level = [value]
-    for _ in range(most):
-        level = [
-            inner
-            for each in level
-            if isinstance(each, dict | list)
-            for inner in (each.values() if isinstance(each, dict) else each)
-        ]
-        if not level:
-            return False
-    return True
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError(f"{text} is too large a number")
-    return number
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
-
-
-_MOST_LEVELS: Final = 100
-"""Of nesting in arguments: libraries that read them recursively fail at a few hundred."""
 
 _JSON_NAMES: Final = {
     list: "an array",
@@ -339,20 +305,6 @@ _JSON_NAMES: Final = {
     bool: "a boolean",
     type(None): "null",
 }
-
-
-def well_formed(text: str) -> str:
-    """``text`` with surrogate pairs joined and lone surrogates replaced by U+FFFD.
-
-    Providers that escape an emoji as two halves, in two chunks, leave text no database and no socket accepts.
-    """
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _role(message: BaseMessage) -> str:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Secret as Secret
     from zeus_runtime.cutting import cut_text as cut_text
     from zeus_runtime.cutting import last_words as last_words
+    from zeus_runtime.cutting import unwrapped as unwrapped
     from zeus_runtime.errors import LimitError as LimitError
     from zeus_runtime.errors import MissingError as MissingError
     from zeus_runtime.errors import OptionsError as OptionsError
@@ -109,6 +110,7 @@ _ROOMS = {
     "hookimpl": "registry.hookspecs",
     "last_words": "cutting",
     "printable": "escaping",
+    "unwrapped": "cutting",
 }
 
 __all__ = ["API_VERSION", *sorted(_ROOMS)]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.schema.strict_json import well_formed as well_formed
     from zeus_runtime.context.cache_model import rules_for as rules_for
     from zeus_runtime.models.cassette import Cassette as Cassette
     from zeus_runtime.models.cassette import cassette_model as cassette_model
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from zeus_runtime.models.messages import from_payload as from_payload
     from zeus_runtime.models.messages import to_chat as to_chat
     from zeus_runtime.models.messages import to_payload as to_payload
-    from zeus_runtime.models.messages import well_formed as well_formed
     from zeus_runtime.models.pictures import MAX_PICTURE_BYTES as MAX_PICTURE_BYTES
     from zeus_runtime.models.pictures import Picture as Picture
     from zeus_runtime.models.pictures import keep_picture as keep_picture
@@ -84,7 +84,7 @@ _ROOMS = {
     "text_of": "models.content",
     "to_chat": "models.messages",
     "to_payload": "models.messages",
-    "well_formed": "models.messages",
+    "well_formed": "config.schema.strict_json",
 }
 
 __all__ = [*sorted(_ROOMS)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zeus_runtime.config.messages.diagnostics import suggestion
-from zeus_runtime.cutting import cut_text
+from zeus_runtime.cutting import cut_text, unwrapped
 from zeus_runtime.registry.component import Component, Kind
 from zeus_runtime.registry.importing import FAILURES, brief
 from zeus_runtime.registry.plugin import HookFunction, Plugin
@@ -97,7 +97,7 @@ def _hooks(manager: PluginManager, plugin: Plugin, module: object) -> dict[str, 
     try:
         registered = manager.register(module, name=plugin.name)
     except PluginValidationError as error:
-        raise HookError(" ".join(str(error).split())) from error
+        raise HookError(unwrapped(str(error))) from error
     except ValueError as error:
         raise HookError(f"{plugin.source} is already loaded as another plugin") from error
     callers = (manager.get_hookcallers(module) or []) if registered else []

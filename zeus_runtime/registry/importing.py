@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from zeus_runtime.cutting import unwrapped
 from zeus_runtime.errors import MissingError
 from zeus_runtime.registry.plugin import Plugin
 
@@ -84,7 +85,7 @@ def brief(error: BaseException) -> str:
     # The last frame of an ImportError belongs to the import system.
     if frame is not None and not isinstance(error, (ImportError, SyntaxError)):
         place = f" ({Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno})"
-    text = " ".join(str(error).split())
+    text = unwrapped(str(error))
     return f"{type(error).__name__}{': ' if text else ''}{text}{place}"
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.config.schema.strict_json import well_formed
 from zeus_runtime.errors import LimitError
 from zeus_runtime.events import Event, Notice, Text, ToolCallResult, ToolCallStarted, ToolProgress
 from zeus_runtime.middleware.chain import chain
@@ -14,7 +15,7 @@ from zeus_runtime.middleware.protocol import Middleware, Turn
 from zeus_runtime.models.answers import as_logged, ended_early, no_answer
 from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.interface import ModelResponse
-from zeus_runtime.models.messages import CUT, well_formed
+from zeus_runtime.models.messages import CUT
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, too_large
 from zeus_runtime.run.approvals import CallApprovals
 from zeus_runtime.run.context_planner import PlannedContext

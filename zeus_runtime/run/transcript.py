@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.config.schema.strict_json import well_formed
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, fold
 from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.masking import masked_message
-from zeus_runtime.models.messages import from_payload, to_payload, well_formed
+from zeus_runtime.models.messages import from_payload, to_payload
 from zeus_runtime.models.pictures import Picture, kept_with, pictures_of
 from zeus_runtime.run.attachments import KEY
 from zeus_runtime.run.session_files import SessionFiles

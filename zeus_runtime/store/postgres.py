@@ -14,6 +14,7 @@ from sqlalchemy import URL, Connection, create_engine, make_url, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
+from zeus_runtime.cutting import unwrapped
 from zeus_runtime.errors import MissingError, RunError, ZeusError
 
 T = TypeVar("T")
@@ -207,7 +208,7 @@ def explained_postgres_error(
         name: the URL in a form that may be shown.
         is_lost: whether the connection was lost.
     """
-    cause = " ".join(str(error).split())
+    cause = unwrapped(str(error))
     if password:
         cause = cause.replace(password, "***")
     state = getattr(error, "sqlstate", None)

@@ -63,7 +63,10 @@ class Part:
     absent: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        return f"{_NOUNS[self.kind]} {self.name!r}"
+        from zeus_runtime.escaping import exact_line
+
+        name = exact_line(self.name).replace("'", "\\'")
+        return f"{_NOUNS[self.kind]} '{name}'"
 
     @property
     def is_needed_to_check(self) -> bool:
@@ -314,10 +317,14 @@ def folder_part(path: str, folder: Path, *, where: str = "") -> Part:
 
 
 def one_line(text: str) -> str:
-    """``text`` on one line, escaped so that two different texts never look the same."""
+    """``text`` on one line, escaped so that two different texts never look the same.
+
+    In quotation marks if it is empty, has blanks at an end, or begins with a quotation mark.
+    """
     from zeus_runtime.escaping import exact_line
 
-    return exact_line(text)
+    shown = exact_line(text)
+    return shown if text and text == text.strip() and text[0] != '"' else f'"{shown}"'
 
 
 def _relative(cwd: Path, directory: Path) -> str:

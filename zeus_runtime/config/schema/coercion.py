@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from zeus_runtime.config.schema.strict_json import strict_json
 from zeus_runtime.config.schema.walk import Schema, at, branches, type_name, types
 
 
@@ -49,28 +50,14 @@ def _converted(value: Any, allowed: frozenset[str]) -> Any:
     return _read(value.strip(), allowed, value) if isinstance(value, str) else value
 
 
-def _finite(text: str) -> float:
-    """The number that is written.
-
-    Raises:
-        ValueError: it is too large for a float, as ``1e400`` is, and would run as another value.
-    """
-    value = float(text)
-    if value in (float("inf"), float("-inf")):
-        raise ValueError(text)
-    return value
-
-
 def _read(text: str, allowed: frozenset[str], written: str) -> Any:
-    from json import loads
-
     if text.lower() in ("true", "false") and "boolean" in allowed:
         return text.lower() == "true"
     if text.lower() in ("null", "none", "") and "null" in allowed:
         return None
     try:
-        value = loads(text, parse_constant=lambda name: written, parse_float=_finite)
-    except (ValueError, RecursionError):
+        value = strict_json(text)
+    except ValueError:
         return written
     if isinstance(value, float) and value.is_integer() and "number" not in allowed and "integer" in allowed:
         return int(value)

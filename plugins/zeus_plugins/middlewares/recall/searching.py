@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from zeus_runtime.plugin import dataclass
+from zeus_runtime.plugin import dataclass, unwrapped
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.recall.absent import Absent
@@ -53,5 +53,5 @@ def excerpt(text: str, place: int, chars: int) -> str:
     """Return about ``chars`` characters of ``text`` around ``place``, on one line."""
     start = max(0, min(place - chars // 4, len(text) - chars))
     end = start + chars
-    cut = " ".join(text[start:end].split())
+    cut = unwrapped(text[start:end])
     return f"{'... ' if start > 0 else ''}{cut}{' ...' if end < len(text) else ''}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.plugin import ZeusError, printable
+from zeus_runtime.plugin import ZeusError, printable, unwrapped
 from zeus_runtime.plugin.files import WorkspaceError
 from zeus_runtime.plugin.middleware import Middleware, Section, SourcedText
 
@@ -108,7 +108,7 @@ class ReferencedFiles(Middleware):
 
         name = printable(each.path)
         if each.problem:
-            why = printable(" ".join(each.problem.split()))
+            why = printable(unwrapped(each.problem))
             return f'<file path="{name}">not shown: {why}</file>'
         where = printable(each.handle)
         try:

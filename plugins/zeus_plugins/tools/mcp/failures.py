@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zeus_runtime.plugin import MissingError, OptionsError, UntrustedError, ZeusError, cut_text
+from zeus_runtime.plugin import MissingError, OptionsError, UntrustedError, ZeusError, cut_text, unwrapped
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -190,4 +190,4 @@ def unfit(error: ValidationError) -> str:
 
 
 def _short(text: str) -> str:
-    return cut_text(" ".join(text.split()).rstrip("."), _LONGEST)
+    return cut_text(unwrapped(text).rstrip("."), _LONGEST)

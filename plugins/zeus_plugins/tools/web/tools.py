@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Final
 
 from zeus_plugins.tools.web.options import Options
-from zeus_runtime.plugin import Minimum, MissingError, Ref, cut_text
+from zeus_runtime.plugin import Minimum, MissingError, Ref, cut_text, unwrapped
 from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _web_search(search: WebSearch, options: Options) -> Tool:
 
 
 def _said(hit: SearchHit) -> str:
-    return cut_text(" ".join(hit.text.split()), _HIT_CHARACTERS)
+    return cut_text(unwrapped(hit.text), _HIT_CHARACTERS)
 
 
 def _web_fetch(options: Options) -> Tool:
