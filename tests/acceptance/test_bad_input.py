@@ -118,7 +118,7 @@ def test_a_corrupted_env_file_exits_3_and_is_not_shown(
     [
         ("{root: gone}", "6:19", "create the folder, or change workspace.root"),
         ("{root: scripted.py}", "6:19", "Not a directory"),
-        ("{routes: {/kept/: scripted.py}}", "6:30", "which is no folder"),
+        ("{routes: {/kept/: scripted.py}}", "6:30", "which is not a folder"),
         ("{routes: {kept: .}}", "6:28", "a route is a prefix such as /memory/"),
         ("{routes: {/a: ., /a/: sub}}", "6:34", "the route /a/ is given twice"),
     ],
@@ -237,9 +237,9 @@ def test_a_prompt_that_is_no_text_exits_2(zeus: Zeus, project: Project, words: S
     [
         (nothing, "Record one with `zeus run --record FILE`"),
         (lambda folder: (folder / "tape.jsonl").mkdir(), "is not a file"),
-        (lambda folder: (folder / "tape.jsonl").write_text("{}\n"), "the file is no cassette"),
+        (lambda folder: (folder / "tape.jsonl").write_text("{}\n"), "the file is not a cassette"),
         (lambda folder: (folder / "tape.jsonl").write_bytes(b"\xff\x00"), "cannot be read"),
-        (lambda folder: (folder / "tape.jsonl").write_text(""), "the file is no cassette"),
+        (lambda folder: (folder / "tape.jsonl").write_text(""), "the file is not a cassette"),
     ],
     ids=["missing", "folder", "other JSON", "binary", "empty"],
 )

@@ -74,7 +74,7 @@ def test_where_nothing_lists_them_the_output_says_that_they_do_not_count(
         ('[{"name": "x"}]', "tools[0] has no category"),
         (
             '[{"name": "x", "description": "", "parameters": {}, "category": "y", "access": "read"}]',
-            "tools[0]: 'y', 'read' are no category and access class",
+            "tools[0]: 'y', 'read' are not a category and an access class",
         ),
     ],
 )

@@ -96,7 +96,7 @@ def test_a_package_that_is_not_there_is_named_with_its_remedy() -> None:
 
 
 def test_a_database_that_is_none_is_a_failure(tmp_path: Path) -> None:
-    (tmp_path / "zeus.db").write_text("this is no database, and long enough to be looked at as one" * 20)
+    (tmp_path / "zeus.db").write_text("this is not a database, and long enough to be looked at as one" * 20)
     (finding,) = database("sqlite:///zeus.db", tmp_path)
     assert finding.status == "fail"
     (finding,) = database("nonsense://", tmp_path)

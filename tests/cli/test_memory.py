@@ -249,7 +249,7 @@ def without_ids(text: str) -> list[dict[str, Any]]:
         ('{"content": "A whole text"}\n{"content": \n', "in.jsonl:2:"),
         ('{"content": "A whole text"}\n[1]\n', "in.jsonl:2:1: this is not a memory"),
         ('{"content": "A whole text"}\n{"text": "x"}\n', "in.jsonl:2:1: this is not a memory"),
-        ('{"content": "A whole text"}\n' + "[" * 100_000, "in.jsonl:2:1: this is no JSON object: nested"),
+        ('{"content": "A whole text"}\n' + "[" * 100_000, "in.jsonl:2:1: this is not a JSON object: nested"),
         *(
             ('{"content": "A whole text"}\n{"content": "Another text", ' + entry, "in.jsonl:2:1: " + why)
             for entry, why in (

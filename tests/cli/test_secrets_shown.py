@@ -109,7 +109,7 @@ def of_before(project: Project, zeus: Zeus, said: str) -> str:
 
 
 def test_no_reader_shows_a_secret_that_was_stored_before_it_was_known(project: Project, zeus: Zeus) -> None:
-    """A table cuts what it shows: half a secret is no known secret."""
+    """A table cuts what it shows: half a secret is not a known secret."""
     session = of_before(project, zeus, f"{'a ' * 28}{OLD} is the token")
     shown = [
         zeus(*arguments)

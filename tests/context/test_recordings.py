@@ -84,7 +84,7 @@ def test_a_chain_repeats_the_recordings_up_to_its_length() -> None:
 
 def test_a_line_that_is_no_trajectory_is_named() -> None:
     good = json.dumps({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})
-    with pytest.raises(UsageError, match=r"sessions\.jsonl:2: line 2 is no trajectory"):
+    with pytest.raises(UsageError, match=r"sessions\.jsonl:2: line 2 is not a trajectory"):
         read_trajectories(f'{good}\n{{"messages": [{{"role": "pilot"}}]}}\n', "sessions.jsonl")
     assert [each.name for each in read_trajectories(good)] == ["line 1"]
 

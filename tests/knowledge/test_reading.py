@@ -86,7 +86,7 @@ async def test_one_that_cannot_be_parsed_ends_no_other(
         done = await service.add("book", [tmp_path / "docs"])
     assert done.failed == [
         ("docs/page 01a.html", "it takes longer than 1 seconds"),
-        ("docs/page 02a.md", "it is no text"),
+        ("docs/page 02a.md", "it is not text"),
     ]
     assert done.added == 4
 

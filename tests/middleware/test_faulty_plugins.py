@@ -88,7 +88,7 @@ def test_a_component_that_cannot_be_made_names_its_plugin_and_place(
 
 def test_a_tool_of_no_category_is_a_problem_of_the_config(tmp_path: Path) -> None:
     config = write_agent(tmp_path, plugin=TOOL, tools="[strange]")
-    with pytest.raises(ConfigError, match="tool-conflict: tool 'strange': 'fool' is no category"):
+    with pytest.raises(ConfigError, match="tool-conflict: tool 'strange': 'fool' is not a category"):
         _ = Agent.from_config(config, directory=tmp_path).plan
 
 
@@ -132,7 +132,10 @@ def test_what_is_no_middleware_names_its_plugin(tmp_path: Path, name: str, body:
         ("async def sections(self, turn):\n    return None", "'NoneType' object has no attribute 'items'"),
         ("async def sections(self, turn):\n    return {'foo': 'x'}", "'foo' is not a valid Section"),
         ("async def sections(self, turn):\n    return {'memories': 5}", "a section's text is a int"),
-        ("async def edits(self, view, budget):\n    return ['x']", "edits returned a str, which is no edit"),
+        (
+            "async def edits(self, view, budget):\n    return ['x']",
+            "edits returned a str, which is not an edit",
+        ),
         (
             "async def wrap_model_call(self, request, call_next):\n    await call_next(request)",
             "wrap_model_call returned NoneType, not a ModelResponse",

@@ -2050,12 +2050,12 @@ def test_a_sub_agent_elsewhere_is_held_by_the_rules_about_names_above_it(folder:
 @pytest.mark.parametrize(
     ("workspace", "place", "message"),
     [
-        ("{routes: {/memory/: 's3://bucket/x'}}", "6:32", "which is no folder of this machine"),
-        ("{routes: {/memory/: 'postgres://h/db'}}", "6:32", "which is no folder of this machine"),
-        ("{routes: {/memory: probe.py}}", "6:31", "which is no folder"),
+        ("{routes: {/memory/: 's3://bucket/x'}}", "6:32", "which is not a folder of this machine"),
+        ("{routes: {/memory/: 'postgres://h/db'}}", "6:32", "which is not a folder of this machine"),
+        ("{routes: {/memory: probe.py}}", "6:31", "which is not a folder"),
         ("{access: {'a/../b': deny}}", "6:22", "has a `..`"),
         ("{access: {'': deny}}", "6:22", "names nothing"),
-        ("{access: {'a\\b': deny}}", "6:22", "is no path of the workspace"),
+        ("{access: {'a\\b': deny}}", "6:22", "is not a path of the workspace"),
         ("{access: {a: allow}}", "6:25", "one of deny, read, ask, write"),
     ],
 )

@@ -52,7 +52,7 @@ def test_what_does_not_fit_is_reported_where_it_stands(tmp_path: Path) -> None:
 
 def test_a_tool_that_is_not_there_is_reported_with_the_one_that_may_be_meant(tmp_path: Path) -> None:
     assert problems(tmp_path, "names: [ls, echo, recrod]") == [
-        ("unknown-tool", "picky: 'recrod' is no tool of this agent", 8, "did you mean 'record'?")
+        ("unknown-tool", "picky: 'recrod' is not a tool of this agent", 8, "did you mean 'record'?")
     ]
 
 

@@ -120,7 +120,7 @@ def test_every_unreadable_file_is_reported_at_once(home: Path) -> None:
     os.mkfifo(home / "prompts/TOOLS.md")
     found = problems(home, Prompt())
     assert len(found) == 3
-    assert "is no regular file" in found[2]
+    assert "is not a regular file" in found[2]
     assert "not-utf8" in found[0]
     assert "not UTF-8 in line 2" in found[0]
     assert "unreadable-file" in found[1]

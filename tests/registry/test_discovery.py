@@ -182,7 +182,7 @@ BROKEN = {
     "default": ("@hookimpl\ndef on_event(event=None): pass", "on_event would never be given 'event'"),
     "unknown hook": (
         "@hookimpl\ndef register_tool(): return []",
-        "'register_tool' is no hook of Zeus; did you mean 'register_tools'?",
+        "'register_tool' is not a hook of Zeus; did you mean 'register_tools'?",
     ),
     "no hook": ("def register_tools(): return []", "has no hook; mark its register functions with @hookimpl"),
     "order": (

@@ -143,5 +143,5 @@ def test_the_same_toolset_twice_is_refused(tmp_path: Path) -> None:
 
 def test_options_may_name_its_tools_and_no_others(tmp_path: Path) -> None:
     agent(tmp_path, script(), yaml="middlewares: [{eviction: {exclude: [dim]}}]")
-    with pytest.raises(ConfigError, match="'din' is no tool of this agent"):
+    with pytest.raises(ConfigError, match="'din' is not a tool of this agent"):
         agent(tmp_path, script(), yaml="middlewares: [{eviction: {exclude: [din]}}]")

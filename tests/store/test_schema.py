@@ -124,7 +124,7 @@ async def test_a_database_from_before_revisions_is_the_first_one(tmp_path: Path,
 
 @pytest.mark.parametrize(
     ("revision", "said"),
-    [("0999", r"newer \(0999\) than this Zeus knows"), ("ae1027a6acf", "is no revision of Zeus")],
+    [("0999", r"newer \(0999\) than this Zeus knows"), ("ae1027a6acf", "is not a revision of Zeus")],
 )
 async def test_a_newer_schema_and_a_strangers_are_refused_and_left_alone(
     tmp_path: Path, database_url: str, revision: str, said: str

@@ -11,7 +11,7 @@ Run as ``python mcp_server.py BEHAVIOUR...``:
 - ``meek`` says of every tool that it only reads;
 - ``many=N`` has N further tools with long schemas;
 - ``modern`` knows only the protocol of 2026-07-28;
-- ``chatty`` prints a line that is no message to its standard output;
+- ``chatty`` prints a line that is not a message to its standard output;
 - ``restless`` offers another description, and says so, whenever it is asked for its tools;
 - ``wordy`` has descriptions, a prompt and a schema that fill any window;
 - ``tools=JSON`` offers these tools too, as they are written;

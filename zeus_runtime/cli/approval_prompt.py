@@ -256,7 +256,7 @@ def changed_arguments(text: str, pending: PendingApproval) -> Mapping[str, Any] 
     try:
         given = given_arguments(text)
     except ValueError as error:
-        return f"this is no JSON: {error}"
+        return f"this is not JSON: {error}"
     if given is None:
         return f"arguments are a JSON object, such as {json_shown(dict(pending.arguments))}"
     return pending.problem_of(given) or given

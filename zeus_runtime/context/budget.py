@@ -62,7 +62,7 @@ class Budget:
         """
         tokens = size.in_tokens(self.usable_tokens)
         if tokens is None:
-            raise ValueError(f"{size} is no number of tokens")
+            raise ValueError(f"{size} is not a number of tokens")
         return tokens
 
     def override(self, **changes: Any) -> Budget:

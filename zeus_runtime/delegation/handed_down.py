@@ -40,7 +40,7 @@ def with_handles(task: DelegatedTask, plan: Plan, planned: PlannedAgent) -> tupl
         try:
             text = data.decode()
         except UnicodeDecodeError:
-            parts.append(f"({handle} is no UTF-8 text: look at it yourself.)")
+            parts.append(f"({handle} is not UTF-8 text: look at it yourself.)")
             continue
         tokens = plan.token_counter.text(text)
         if left is not None and tokens > left:

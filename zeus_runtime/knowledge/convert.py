@@ -123,7 +123,7 @@ def parsed(data: bytes, suffix: str) -> Mapping[str, Any]:
 
 def _plain(data: bytes) -> str:
     if b"\0" in data[:8_192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise UnreadableError("it is no text")
+        raise UnreadableError("it is not text")
     encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
     try:
         text = data.decode(encoding).removeprefix("\ufeff")

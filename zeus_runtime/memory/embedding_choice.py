@@ -68,7 +68,7 @@ def written_choice(text: str) -> Ref:
 
     Raises:
         UsageError: it is neither.
-        ConfigError: it is no YAML.
+        ConfigError: it is not YAML.
     """
     from zeus_runtime.config.yaml.reader import read_value
     from zeus_runtime.config.yaml.tree import plain

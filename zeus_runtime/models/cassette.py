@@ -193,7 +193,7 @@ def _model(path: Path, line: str) -> str:
         version, model = value["zeus_cassette"], value["model"]
     except (ValueError, KeyError, TypeError):
         raise CassetteError(
-            "the file is no cassette: its first line is not a header", where=f"{path}:1"
+            "the file is not a cassette: its first line is not a header", where=f"{path}:1"
         ) from None
     if version != VERSION:
         raise CassetteError(
@@ -225,7 +225,7 @@ def read_cassette(path: Path) -> Cassette:
                 calls.append(RecordedCall(number, request, value["pieces"], value["response"]))
             except (ValueError, KeyError, TypeError) as problem:
                 raise CassetteError(
-                    f"the line is no recorded call: {problem!r}",
+                    f"the line is not a recorded call: {problem!r}",
                     where=f"{path}:{number}",
                     remedy="Record it again",
                 ) from None

@@ -70,7 +70,7 @@ def _tool(place: int, entry: Any) -> Tool:
 
     category, access = part("category", str), part("access", str)
     if category not in get_args(Category) or access not in get_args(Access):
-        raise ValueError(f"tools[{place}]: {category!r}, {access!r} are no category and access class")
+        raise ValueError(f"tools[{place}]: {category!r}, {access!r} are not a category and an access class")
     return Tool(
         part("name", str),
         part("description", str),

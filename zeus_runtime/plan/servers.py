@@ -78,7 +78,7 @@ def _started_data(checked: Checked) -> Iterator[Diagnostic]:
                 f"{entry!r} under data is, or holds, what the command starts: the program, or the first file among"
                 " the arguments",
                 ("mcpServers", name, "data", server.data.index(entry)),
-                hint="remove it; if it is no program, name it in one word with its option (--db-path=data.db) or"
+                hint="remove it; if it is not a program, name it in one word with its option (--db-path=data.db) or"
                 " under env",
             )
 

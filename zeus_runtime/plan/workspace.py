@@ -67,7 +67,7 @@ def _routes(checked: Checked) -> Mapping[str, Path]:
     for prefix, target in routes.items():
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", target):
             raise WorkspaceConfigError(
-                f"the route {prefix} leads to {target}, which is no folder of this machine",
+                f"the route {prefix} leads to {target}, which is not a folder of this machine",
                 remedy="name a folder; to keep files elsewhere, mount that place as a folder first",
                 key=("routes", prefix),
             )
@@ -112,7 +112,7 @@ def _unreadable(checked: Checked, pattern: str) -> Diagnostic | None:
         return _problem(
             checked,
             pattern,
-            f"{pattern!r} is no path of the workspace",
+            f"{pattern!r} is not a path of the workspace",
             "separate parts with /, as in secrets/**",
         )
     return None

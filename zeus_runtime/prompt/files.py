@@ -111,7 +111,7 @@ def read_text(path: Path, *, called: str = "prompt file", key: str = "prompt.fil
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise UnusableFileError(
-                "unreadable-file", f"the {called} {path} is no regular file", "name a readable text file"
+                "unreadable-file", f"the {called} {path} is not a regular file", "name a readable text file"
             )
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:

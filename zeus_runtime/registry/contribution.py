@@ -110,7 +110,7 @@ def _hooks(manager: PluginManager, plugin: Plugin, module: object) -> dict[str, 
         if caller.has_spec():
             hooks[caller.name] = own
         elif not all(impl.optionalhook for impl in own):
-            raise HookError(f"'{caller.name}' is no hook of Zeus{suggestion(caller.name, known)}")
+            raise HookError(f"'{caller.name}' is not a hook of Zeus{suggestion(caller.name, known)}")
         defaulted = [name for impl in own for name in impl.kwargnames if name in _given(caller)]
         if defaulted:
             raise HookError(

@@ -175,7 +175,7 @@ def _attached(path: Path, workspace: WorkspaceFiles, secrets: Redactor) -> Refer
         )
     try:
         if not path.is_file():
-            other = "it is no regular file" if path.exists() else "there is no such file"
+            other = "it is not a regular file" if path.exists() else "there is no such file"
             reason = "it is a folder" if path.is_dir() else other
             raise UsageError(f"{path} cannot be attached: {reason}", remedy="Name a file that is there.")
         if path.stat().st_size > MAX_BYTES:

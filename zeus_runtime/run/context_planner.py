@@ -188,7 +188,7 @@ class ContextPlanner:
                 proposed = list(await policy.edits(view, budget))
             for each in proposed:
                 if not isinstance(each, (*get_args(Edit), Refusal)):
-                    raise TypeError(f"edits returned a {type(each).__name__}, which is no edit")
+                    raise TypeError(f"edits returned a {type(each).__name__}, which is not an edit")
         except ZeusError:
             raise
         except Exception as error:

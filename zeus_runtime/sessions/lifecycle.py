@@ -178,6 +178,6 @@ def _user_message(session: str, seq: int, on_line: Sequence[LogEntry]) -> int:
             return index
     numbers = ", ".join(str(each) for _, each in turns[-10:])
     raise UsageError(
-        f"message {seq} of {session} is no message of the user's in the conversation",
+        f"message {seq} of {session} is not a message of the user in the conversation",
         remedy=f"`zeus sessions show {session}` numbers them; the last ones are {numbers or 'none'}.",
     )

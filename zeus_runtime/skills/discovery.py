@@ -244,7 +244,7 @@ def _parsed(root: SkillRoot, folder: Path, state: os.stat_result) -> Skill:
     if file.parent != real:
         return _unusable(root, folder, f"{FILE} is a link to a file outside the skill's folder")
     if not stat.S_ISREG(state.st_mode):
-        return _unusable(root, folder, f"{FILE} is no regular file")
+        return _unusable(root, folder, f"{FILE} is not a regular file")
     if state.st_size > MAX_FILE_BYTES:
         return _unusable(root, folder, f"{FILE} is larger than {MAX_FILE_BYTES:,} bytes")
     from zeus_runtime.skills.front_matter import Warned, read_skill_text

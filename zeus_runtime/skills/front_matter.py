@@ -135,7 +135,7 @@ def _values(written: list[str], first: int, warnings: list[Warned]) -> Mapping[s
             Warned(
                 line,
                 column,
-                f"the front matter is no YAML ({problem}) and is read line by line; quote values with a colon",
+                f"the front matter is not YAML ({problem}) and is read line by line; quote values with a colon",
             )
         )
         return _by_lines(written)

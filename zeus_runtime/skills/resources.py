@@ -96,7 +96,7 @@ def _bytes(target: Path, path: str) -> bytes:
     with open(descriptor, "rb") as file:  # noqa: PTH123
         state = os.fstat(file.fileno())
         if not stat.S_ISREG(state.st_mode):
-            raise UsageError(f"{path!r} is no regular file")
+            raise UsageError(f"{path!r} is not a regular file")
         if state.st_size > MAX_BYTES:
             raise UsageError(
                 f"{path!r} has {state.st_size:,} bytes, more than the {MAX_BYTES:,} that are read",

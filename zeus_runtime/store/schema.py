@@ -158,7 +158,7 @@ def _refuse(found: str, name: str, *, upgrades: bool) -> None:
     match state(found):
         case "another program's":
             raise MissingError(
-                f"the database {name!r} has the schema {found!r}, which is no revision of Zeus",
+                f"the database {name!r} has the schema {found!r}, which is not a revision of Zeus",
                 remedy="Set storage.url to a database of its own; another program keeps its tables in this one.",
             )
         case "newer":

@@ -33,7 +33,9 @@ def check_tools(tools: Iterable[Tool]) -> list[str]:
             problems.append(f"tool {tool.name!r} is there twice; disable one of the components that give it")
         names.add(tool.name)
         if tool.category not in MODE_TABLE:
-            problems.append(f"tool {tool.name!r}: {tool.category!r} is no category ({', '.join(MODE_TABLE)})")
+            problems.append(
+                f"tool {tool.name!r}: {tool.category!r} is not a category ({', '.join(MODE_TABLE)})"
+            )
         if tool.access not in ("read", "write"):
             problems.append(f"tool {tool.name!r}: access is 'read' or 'write', not {tool.access!r}")
         if tool.parameters.get("type") != "object":

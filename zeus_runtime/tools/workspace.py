@@ -246,7 +246,7 @@ class WorkspaceFiles:
             own_path(host)
             if host.exists() and not host.is_dir():
                 raise WorkspaceConfigError(
-                    f"the route {prefix} leads to {host}, which is no folder",
+                    f"the route {prefix} leads to {host}, which is not a folder",
                     remedy="name a folder; it is made at the first write",
                     key=("routes", prefix),
                 )

@@ -106,7 +106,7 @@ async def test_a_checkpoint_is_written_in_the_epoch_of_its_claim_or_not_at_all(
         await log.append(thread, 1, "a.1", "{}")
         epoch = database.epoch(SESSION)
         assert await write_all(saver, epoch) == ["written"] * 3
-        assert await write_all(saver, epoch) == ["written"] * 3, "what is there already is no conflict"
+        assert await write_all(saver, epoch) == ["written"] * 3, "what is there already is not a conflict"
         found = await saver.aget_tuple({"configurable": {"thread_id": SESSION, "checkpoint_ns": ""}})
         assert found is not None
         assert found.checkpoint["channel_values"] == {"cursor": 1, "list": [1, 2]}

@@ -590,7 +590,7 @@ async def test_what_was_asked_or_decided_before_going_back_is_asked_anew(folder:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"deny": ["recrod"]}, "'recrod' is no tool of this agent"),
+        ({"deny": ["recrod"]}, "'recrod' is not a tool of this agent"),
         ({"deny": [{"record": {"txt": "x"}}]}, "record has no argument 'txt'"),
         ({"ask": ["git_*"]}, "no tool of this agent matches 'git_*'"),
         ({"on_timeout": "approve"}, "on_timeout has no effect without timeout_seconds"),

@@ -105,7 +105,7 @@ def test_a_path_is_refused_however_its_letters_are_cased(workspace: WorkspaceFil
         for mode, refused in (("run_everything", "deny"), ("run_everything", "ask")):
             rules = {refused: [{"write_file": {"path": pattern}}]}
             assert verdict(workspace, {"path": path}, mode=mode, **rules) == refused
-    # Where what was written is not refused but allowed, or is no path, it means itself.
+    # Where what was written is not refused but allowed, or is not a path, it means itself.
     allow = [{"write_file": {"path": "secret/*.key"}}]
     expected = "allow" if path.startswith("secret/") else "ask"
     assert verdict(workspace, {"path": path}, mode="ask", allow=allow) == expected
@@ -185,7 +185,7 @@ def test_a_link_of_the_host_that_this_user_may_not_read_is_no_failure(
 
 @pytest.mark.parametrize("path", ["secret/a", "src/../secret/a", "src/link/a", "/src/out/x", "C:\\secret"])
 def test_a_denied_path_is_denied_however_it_is_spelled(workspace: WorkspaceFiles, path: str) -> None:
-    """Also what is no path at all: it might mean the denied one to the tool."""
+    """Also what is not a path at all: it might mean the denied one to the tool."""
     deny = [{"*": {"path": "secret/**"}}]
     assert verdict(workspace, {"path": path}, mode="run_everything", deny=deny) == "deny"
     assert verdict(workspace, {"path": "src/a"}, mode="run_everything", deny=deny) == "allow"

@@ -117,7 +117,7 @@ async def test_pictures_and_other_bytes_are_named(tmp_path: Path) -> None:
         await play(agent, "see @a.png and @a.bin")
     system = model.requests[0].system
     assert "a picture of 5 bytes" in system
-    assert "not shown: it is no text" in system
+    assert "not shown: it is not text" in system
 
 
 async def test_a_file_cannot_end_its_own_block(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def _text(process: Process, file: str) -> str:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(
-            f"{file} is no UTF-8 text", remedy="Import what `zeus memory export` wrote."
+            f"{file} is not UTF-8 text", remedy="Import what `zeus memory export` wrote."
         ) from None
 
 
@@ -152,7 +152,7 @@ def _entries(text: str, name: str) -> list[tuple[int, Mapping[str, Any]]]:
             column = getattr(error, "colno", 1)
             what = "nested too deep" if isinstance(error, RecursionError) else error
             raise UsageError(
-                f"{name}:{number}:{column}: this is no JSON object: {what}", remedy=ENTRY_FORM
+                f"{name}:{number}:{column}: this is not a JSON object: {what}", remedy=ENTRY_FORM
             ) from None
         if not isinstance(entry, dict):
             raise UsageError(

@@ -131,7 +131,7 @@ def read_trajectories(text: str, source: str = "") -> tuple[Recording, ...]:
             messages = [from_chat(message) for message in row["messages"]]
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise UsageError(
-                f"line {number} is no trajectory: {problem}",
+                f"line {number} is not a trajectory: {problem}",
                 where=f"{source}:{number}" if source else None,
                 remedy='One line is one JSON object with "messages" in the chat-completions form.',
             ) from None

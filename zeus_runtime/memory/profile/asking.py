@@ -44,12 +44,12 @@ def lines_by_model(answer: str, items: Sequence[MemoryItem], kind: ProfileKind) 
     """The lines of a model's answer that are what was asked for: known fields, known sources, nothing sensitive.
 
     Raises:
-        ValueError: the answer is no JSON list.
+        ValueError: the answer is not a JSON list.
     """
     start, end = answer.find("["), answer.rfind("]")
     found = json.loads(answer[start : end + 1]) if 0 <= start < end else None
     if not isinstance(found, list):
-        raise ValueError("the answer is no JSON list")
+        raise ValueError("the answer is not a JSON list")
     versions = {each.id: each.version for each in items if drawable(each, kind)}
     lines = (_model_line(each, versions, kind) for each in found if isinstance(each, Mapping))
     return [line for line in lines if line is not None]

@@ -66,7 +66,7 @@ def profile_changes(kind: ProfileKind, text: str, name: str, before: str) -> dic
         name: of the file, for the places of problems.
 
     Raises:
-        ConfigError: the text is no YAML, or a field is unknown or cannot hold what is written; with every problem.
+        ConfigError: the text is not YAML, or a field is unknown or cannot hold what is written; with every problem.
     """
     former, found = _read(before, name), _read(text, name)
     sources = Sources({name: text})

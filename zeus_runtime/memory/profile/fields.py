@@ -247,7 +247,7 @@ def _entries(name: str, text: str) -> list[Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise UsageError(f"{name} is no JSON list: {error}") from None
+        raise UsageError(f"{name} is not a JSON list: {error}") from None
     for each in found:
         known = (
             isinstance(each, Mapping) and set(each) <= {"decision", "reason", "time"} and "decision" in each

@@ -107,7 +107,7 @@ class Surroundings:
                 likely = did_you_mean(name, known)
                 yield Misfit(
                     (*path, name if is_mapping else index),
-                    f"{name!r} is no tool of this agent",
+                    f"{name!r} is not a tool of this agent",
                     f"did you mean {likely!r}?"
                     if likely
                     else f"its tools: {', '.join(self.tools) or 'none'}",

@@ -514,7 +514,7 @@ async def test_policies_may_name_tools_that_join_when_it_runs(tmp_path: Path) ->
     policy = "middlewares: [{eviction: {exclude: [%s]}}]"
     running = agent(tmp_path, script("done"), {"small": server()}, policy % "small__say")
     await running.aclose()
-    with pytest.raises(ConfigError, match="'smal__say' is no tool of this agent"):
+    with pytest.raises(ConfigError, match="'smal__say' is not a tool of this agent"):
         agent(tmp_path, script("done"), {"small": server()}, policy % "smal__say")
 
 
