@@ -587,8 +587,8 @@ def test_a_terminal_shows_what_would_be_executed_and_asks_once(plugin: Project) 
     assert not ran(plugin)
 
 
-def test_a_nul_hides_no_script_and_no_line_looks_like_a_part_of_the_one_before(project: Project) -> None:
-    program = "#!/bin/sh\n# " + "x" * 200 + "\n┊ echo first\n\0\necho second\n"
+def test_a_script_shows_its_nuls_its_blanks_and_where_its_lines_begin(project: Project) -> None:
+    program = "#!/bin/sh\n# " + "x" * 200 + "\n┊ echo first\n\0\necho second \\ \n"
     project.write("run.sh", program)
     project.write("large.bin", "\0" * 70_000)
     project.write(
@@ -602,7 +602,7 @@ def test_a_nul_hides_no_script_and_no_line_looks_like_a_part_of_the_one_before(p
         for line in (
             "\n    \\u250a echo first\n",
             "\n    \\x00\n",
-            "\n    echo second\n",
+            "\n    echo second \\␠\n",
             "(70,000 bytes of binary",
         ):
             assert line in whole.replace("\r\n", "\n")
