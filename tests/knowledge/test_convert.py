@@ -51,7 +51,7 @@ def test_text_is_taken_as_it_is(name: str, form: str) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "why"),
     [
-        ("a.txt", b"a\0b", "no text"),
+        ("a.txt", b"a\0b", "not text"),
         ("a.txt", b"caf\xe9", "not UTF-8"),
         ("a.pdf", b"no pdf at all", "damaged"),
         ("a.docx", b"PK no zip", "damaged"),

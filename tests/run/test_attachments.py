@@ -95,7 +95,7 @@ def test_an_attachment_comes_from_anywhere(workspace: WorkspaceFiles, tmp_path: 
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("none.txt", "no such file"), ("work", "a folder"), ("pipe", "no regular file")],
+    [("none.txt", "no such file"), ("work", "a folder"), ("pipe", "not a regular file")],
 )
 def test_an_attachment_that_is_none_is_an_error_before_anything_runs(
     workspace: WorkspaceFiles, tmp_path: Path, name: str, why: str

@@ -164,7 +164,7 @@ async def test_a_message_is_worded_anew_after_going_back_before_it(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("to", "why"), [(2, "no message of the user"), (3, "nothing comes after"), (9, "no message")]
+    ("to", "why"), [(2, "not a message of the user"), (3, "nothing comes after"), (9, "not a message")]
 )
 async def test_going_back_needs_a_message_of_the_users_with_something_after_it(
     tmp_path: Path, to: int, why: str

@@ -31,7 +31,7 @@ def test_a_description_with_a_colon_is_read_and_warned_of_where_it_stands() -> N
     assert read_skill_text(data).description == "Use when: a PDF is there"
     ((line, column, message),) = told(data)
     assert (line, column) == (3, 22)
-    assert "no YAML" in message
+    assert "not YAML" in message
     assert "quote" in message
 
 

@@ -77,7 +77,7 @@ def test_links_that_lead_out_are_not_listed(folder: Path) -> None:
 @pytest.mark.timeout(20)
 def test_a_pipe_is_refused_at_once(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
-    with pytest.raises(UsageError, match="no regular file"):
+    with pytest.raises(UsageError, match="not a regular file"):
         read_skill_resource(folder, "pipe")
 
 

@@ -340,7 +340,7 @@ def changed(**changes: Any) -> Callable[[], Tool]:
         (changed(name="has space"), "1 to 64 letters"),
         (changed(name="x" * 65), "1 to 64 letters"),
         (changed(name="newline\n"), "1 to 64 letters"),
-        (changed(category="magic"), "no category"),
+        (changed(category="magic"), "not a category"),
         (changed(access="execute"), "'read' or 'write'"),
         (changed(parameters={"type": "string"}), "object schema"),
     ],

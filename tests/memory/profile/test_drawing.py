@@ -172,7 +172,7 @@ def test_of_a_models_answer_only_what_was_asked_for_is_taken() -> None:
         ("user", "nickname", "x", "no field 'nickname'"),
         ("user", "communication_style", "rude", "concise, detailed, technical"),
         ("user", "expertise_areas", "[1]", "not text"),
-        ("user", "expertise_areas", "[oops", "no JSON list"),
+        ("user", "expertise_areas", "[oops", "not a JSON list"),
         ("user", "background", "x" * 2_001, "2,001 characters"),
         ("user", "content", "my password is hunter2-Xk93", "secret"),
         ("project", "tech_stack", '[{"decision": "x"}]', "not text"),

@@ -309,9 +309,9 @@ def test_a_pause_comes_before_each_piece(path: Path, monkeypatch: pytest.MonkeyP
     ("text", "part"),
     [
         (None, "cannot be read"),
-        ("", "no cassette"),
-        ("hello\n", "no cassette"),
-        ('{"other": 1}\n', "no cassette"),
+        ("", "not a cassette"),
+        ("hello\n", "not a cassette"),
+        ('{"other": 1}\n', "not a cassette"),
         ('{"zeus_cassette": 99, "model": "m"}\n', "version 99"),
     ],
 )
