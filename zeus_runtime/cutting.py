@@ -25,7 +25,7 @@ def cut_text(text: str, most: int) -> str:
 def unwrapped(text: str) -> str:
     """``text`` in one line: one space for each run of spaces, tabs and line ends.
 
-    Nothing else is dropped, other than by ``str.split``, which also takes control characters for blanks.
+    Control characters stay; ``str.split`` would drop them.
     """
     return _BLANKS.sub(" ", text).strip(" ")
 

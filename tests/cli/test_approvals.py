@@ -96,7 +96,7 @@ def test_every_decision_of_resume(zeus: Zeus, project: Project) -> None:
     [
         (["--decide", "x"], "say ID=approve"),
         (["--decide", "x=perhaps"], "'perhaps' is not a decision"),
-        (["--decide", "x=approve:{"], "no JSON"),
+        (["--decide", "x=approve:{"], "not JSON"),
         (["--decide", "x=approve:[]"], "a JSON object"),
         (["--decide", 'x=approve:{"a": 1, "a": 2}'], "a key is there twice"),
         (["--decide", 'x=approve:{"a": NaN}'], "NaN is not a JSON number"),

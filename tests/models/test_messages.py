@@ -17,7 +17,6 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from zeus_runtime.config.schema.strict_json import well_formed
 from zeus_runtime.models.messages import (
     assistant_message,
     from_chat,
@@ -26,6 +25,7 @@ from zeus_runtime.models.messages import (
     to_chat,
     to_payload,
 )
+from zeus_runtime.strict_json import well_formed
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
 ids = st.none() | st.text("abcdef0123456789_-", min_size=1, max_size=12)

@@ -119,7 +119,7 @@ def decision_of(text: str) -> Decision | str:
             try:
                 arguments = given_arguments(rest)
             except ValueError as error:
-                return f"the arguments are no JSON: {error}"
+                return f"the arguments are not JSON: {error}"
             if arguments is None:
                 return "the arguments are a JSON object"
             return Decision("approve", arguments=arguments)

@@ -53,7 +53,7 @@ def as_stored(ref: Ref) -> str:
     """A choice as it is kept: the JSON of ``{name: {options}}``.
 
     Raises:
-        UsageError: the options are no JSON.
+        UsageError: the options are not JSON.
     """
     try:
         return json.dumps({ref.name: dict(ref.options)}, sort_keys=True, ensure_ascii=False, allow_nan=False)

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.config.schema.strict_json import strict_json
+from zeus_runtime.strict_json import strict_json
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
@@ -130,7 +130,7 @@ def to_chat(message: BaseMessage, *, portable: bool = False) -> dict[str, Any]:
 
     Args:
         message: human, ai, system or tool.
-        portable: only what providers know. Arguments that are no JSON object are wrapped, and names that no tool can
+        portable: only what providers know. Arguments that are not a JSON object are wrapped, and names that no tool can
             have are made valid, because some providers refuse a whole conversation for one such call.
 
     Raises:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.schema.strict_json import well_formed as well_formed
     from zeus_runtime.context.cache_model import rules_for as rules_for
     from zeus_runtime.models.cassette import Cassette as Cassette
     from zeus_runtime.models.cassette import cassette_model as cassette_model
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.profiles import cost_usd as cost_usd
     from zeus_runtime.models.recorder import Recorder as Recorder
     from zeus_runtime.models.vision import PictureSight as PictureSight
+    from zeus_runtime.strict_json import well_formed as well_formed
 
 _ROOMS = {
     "CachePoints": "models.interface",
@@ -84,7 +84,7 @@ _ROOMS = {
     "text_of": "models.content",
     "to_chat": "models.messages",
     "to_payload": "models.messages",
-    "well_formed": "config.schema.strict_json",
+    "well_formed": "strict_json",
 }
 
 __all__ = [*sorted(_ROOMS)]

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.config.schema.strict_json import well_formed
 from zeus_runtime.errors import LimitError
 from zeus_runtime.events import Event, Notice, Text, ToolCallResult, ToolCallStarted, ToolProgress
 from zeus_runtime.middleware.chain import chain
@@ -26,6 +25,7 @@ from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.tool_run_view import ToolRunView
 from zeus_runtime.run.transcript import Transcript, tool_message
 from zeus_runtime.run.usage import Totals
+from zeus_runtime.strict_json import well_formed
 from zeus_runtime.tools import ToolCall, ToolResult, invoke, permitted, validate_arguments
 from zeus_runtime.tools.approval import ApprovalRequest
 from zeus_runtime.tools.deferred import LOADER, is_loaded, not_called, schema_result
@@ -153,7 +153,7 @@ class Run:
                 Notice(
                     "answer_cut",
                     "The model stopped at its output limit; the answer is not complete. Raise the model's max_tokens,"
-                    " or ask it to go on.",
+                    " or ask it to continue.",
                 )
             )
         return message
@@ -182,7 +182,7 @@ class Run:
             self.emit(
                 Notice(
                     "repeated_call",
-                    f"The model made the same call {repeats.count} times with the same result, and was told:"
+                    f"The model made the same call {repeats.count} times with the same result, and was warned:"
                     f" {named(self.transcript[answer])}.",
                 )
             )

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.config.schema.strict_json import well_formed
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, fold
 from zeus_runtime.context.ledger import StepRecord
@@ -19,6 +18,7 @@ from zeus_runtime.run.attachments import KEY
 from zeus_runtime.run.session_files import SessionFiles
 from zeus_runtime.run.stored_thread import StoredThread
 from zeus_runtime.store.file_references import SAVED
+from zeus_runtime.strict_json import well_formed
 from zeus_runtime.tools.attachments import Reference
 from zeus_runtime.tools.gate import kept_now
 

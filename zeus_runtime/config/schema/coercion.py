@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zeus_runtime.config.schema.strict_json import strict_json
 from zeus_runtime.config.schema.walk import Schema, at, branches, type_name, types
+from zeus_runtime.strict_json import strict_json
 
 
 def coerce(schema: Schema, value: Any) -> Any:

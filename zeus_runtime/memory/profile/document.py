@@ -118,7 +118,7 @@ def _written(kind: ProfileKind, field: str, value: Any) -> str:
     if is_list(field):
         if not isinstance(value, list):
             raise UsageError(
-                f"{field} is a list", remedy="Write each entry on a line of its own that begins with -"
+                f"{field} is a list", remedy="Write each entry on its own line, which begins with -"
             )
         return _json(value) if value else ""
     if not isinstance(value, str):

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 _MOST_LEVELS: Final = 100
 """Of nesting: libraries that read JSON recursively fail at a few hundred."""
+_TOO_DEEP: Final = f"nested too deeply, in more than {_MOST_LEVELS} levels"
 
 
 def strict_json(text: str) -> Any:
     """The value of JSON ``text``.
 
-    A lone half of a surrogate pair becomes U+FFFD: no database and no socket accepts it, so that another value would
-    run than the one that a person saw.
+    A lone surrogate becomes U+FFFD. No database and no socket accepts one, so the call would run with another value
+    than a person saw.
 
     Raises:
         ValueError: not JSON, a number that is not finite, or nested too deeply.
     """
-    from json import dumps, loads
-
     try:
-        value = loads(text, parse_constant=_no_constant, parse_float=_finite)
+        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise ValueError(_TOO_DEEP) from None
     if _is_deeper(value, _MOST_LEVELS):
-        raise ValueError("nested too deeply")
-    return loads(well_formed(dumps(value, ensure_ascii=False))) if "\\u" in text else value
+        raise ValueError(_TOO_DEEP)
+    # Only an escape can be a lone surrogate.
+    return json.loads(well_formed(json.dumps(value, ensure_ascii=False))) if "\\u" in text else value
 
 
 def well_formed(text: str) -> str:
