@@ -7,12 +7,15 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from sqlalchemy import Connection, insert, text
+from sqlalchemy import ClauseElement, Connection, Dialect, insert, select, text
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.errors import MissingError, RunError
@@ -37,6 +40,46 @@ async def test_an_error_of_the_driver_itself_is_explained_as_one_of_sqlalchemys_
         with pytest.raises(IntegrityError, match="UNIQUE"):
             await transact(twice)
     await database.close()
+
+
+async def test_a_statement_is_compiled_once_for_all_databases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nobodys = select(PLACE.c.changes).where(PLACE.c.scope == "nobody")  # in no other test
+    compiled: list[str] = []
+    compile_one = SQLiteDialect.statement_compiler.__init__
+
+    def counting(
+        self: SQLCompiler, dialect: Dialect, statement: ClauseElement, *args: Any, **named: Any
+    ) -> None:
+        compiled.append(str(statement))
+        compile_one(self, dialect, statement, *args, **named)
+
+    for name in "abc":
+        database = Database(f"sqlite:///{name}.db", directory=tmp_path)
+        await database.run(create_memory_tables)
+        monkeypatch.setattr(SQLiteDialect.statement_compiler, "__init__", counting)
+        for transact in (database.run, database.write):
+            assert await transact(lambda connection: connection.execute(nobodys).all()) == []
+        monkeypatch.undo()
+        await database.close()
+    assert len(compiled) == 1
+
+
+async def test_databases_opened_at_once_are_each_their_own(tmp_path: Path) -> None:
+    """They share an engine, and each connection is opened on a thread of its own."""
+    databases = [Database(f"sqlite:///{number}.db", directory=tmp_path) for number in range(8)]
+
+    async def written(number: int, database: Database) -> str:
+        await database.run(create_memory_tables)
+        rows = await database.write(lambda connection: connection.execute(text("PRAGMA database_list")).all())
+        return Path(rows[0][2]).name
+
+    assert await asyncio.gather(*(written(*each) for each in enumerate(databases))) == [
+        f"{number}.db" for number in range(8)
+    ]
+    for database in databases:
+        await database.close()
 
 
 async def test_what_could_not_be_committed_is_gone_and_holds_up_nobody(tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from sqlalchemy import URL, Connection, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from sqlalchemy.pool import NullPool
@@ -85,16 +87,9 @@ class Database:
             self._key = url
             self._make_group = lambda: _group_on_server(Server(url, self.name))
             return
-        # Not a text, which would be parsed a second time and could name another file than the one that was checked.
-        target = URL.create("sqlite", database=None if self.file is None else str(self.file))
 
         def connect(timeout_seconds: float) -> Connection:
-            options = {"timeout": timeout_seconds, "check_same_thread": False}
-            engine = create_engine(target, connect_args=options, poolclass=NullPool)
-            # The event loop's connection never waits: if the database is locked, the worker's connection does.
-            tries = _TRIES if timeout_seconds else 0
-            event.listen(engine, "connect", lambda raw, _record: _prepare_sqlite(raw, tries))
-            connection = retry_while_locked(engine.connect, tries=tries)
+            connection = _connect_sqlite(self.file, timeout_seconds)
             self._check_file()
             return connection
 
@@ -371,6 +366,37 @@ def _backend(url: str) -> str:
     if name in ("postgresql", "postgres", "postgresql+psycopg"):
         return "postgresql"
     return "sqlite" if name.partition("+")[0] == "sqlite" else name
+
+
+_opening: Final[ContextVar[Callable[[], sqlite3.Connection]]] = ContextVar("_opening")
+
+
+@cache
+def _sqlite_engine() -> Engine:
+    """The engine of all SQLite databases: a statement is compiled once per process, not once per connection."""
+    return create_engine("sqlite://", creator=lambda: _opening.get()(), poolclass=NullPool)
+
+
+def _connect_sqlite(file: Path | None, timeout_seconds: float) -> Connection:
+    # The event loop's connection never waits: if the database is locked, the worker's connection does.
+    tries = _TRIES if timeout_seconds else 0
+
+    def opened() -> sqlite3.Connection:
+        # The path, not a URL, which would be parsed a second time and could name another file than the checked one.
+        name = ":memory:" if file is None else file
+        raw = sqlite3.connect(name, timeout=timeout_seconds, check_same_thread=False)
+        try:
+            _prepare_sqlite(raw, tries)
+        except BaseException:
+            raw.close()
+            raise
+        return raw
+
+    token = _opening.set(opened)
+    try:
+        return retry_while_locked(_sqlite_engine().connect, tries=tries)
+    finally:
+        _opening.reset(token)
 
 
 def _group_on_server(server: Server) -> GroupCommit[Connection]:
