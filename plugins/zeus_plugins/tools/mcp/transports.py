@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.tools.mcp.names import log_name
-from zeus_plugins.tools.mcp.sdk import MAX_MESSAGE_BYTES
+from zeus_plugins.tools.mcp.sdk import MAX_MESSAGE_BYTES, http_client
 from zeus_plugins.tools.mcp.stderr import ErrorLog, error_log
 from zeus_runtime.plugin import Command, Remote
 
@@ -132,7 +132,9 @@ async def address(
 
         # Its one stream is silent between calls, and each call has its own time limit.
         async with (
-            sse_client(url, headers, _HTTP_SECONDS, sse_read_timeout=math.inf, auth=auth) as (read, write),
+            sse_client(
+                url, headers, _HTTP_SECONDS, math.inf, httpx_client_factory=http_client, auth=auth
+            ) as (read, write),
             _passed_on(read, read_again) as received,
         ):
             yield received, write
@@ -141,7 +143,7 @@ async def address(
 
     hooks: dict[str, list[Callable[..., Any]]] = {"request": [unhurried], "response": [mend, noted]}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, event_hooks=hooks) as http,
+        http_client(headers=headers, timeout=timeout, auth=auth, event_hooks=hooks) as http,
         streamable_http_client(url, http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES) as streams,
     ):
         yield streams

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 import httpx2
 from mcp.client.auth import OAuthFlowError
 
+from zeus_plugins.tools.mcp.sdk import http_client
+
 _SECONDS: Final = 30
 _MAX_BYTES: Final = 1_000_000
 
@@ -31,7 +33,7 @@ async def asked(request: httpx2.Request, server: str) -> httpx2.Response:
     request.headers.setdefault("User-Agent", f"zeus-runtime/{__version__}")
     content = bytearray()
     try:
-        async with asyncio.timeout(_SECONDS), httpx2.AsyncClient(timeout=_SECONDS) as http:
+        async with asyncio.timeout(_SECONDS), http_client(timeout=httpx2.Timeout(_SECONDS)) as http:
             response = await http.send(request, stream=True, follow_redirects=False)
             async for piece in response.aiter_bytes():
                 content += piece
