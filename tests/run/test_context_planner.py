@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,9 @@ from zeus_runtime.context import fold, read_archive
 from zeus_runtime.context.edits import edit_from_json
 from zeus_runtime.context.ledger import MAX_DECISIONS, PolicyDecision
 from zeus_runtime.context.prompt_cost import fixed_from_json
-from zeus_runtime.context.tokens import counter_for
+from zeus_runtime.context.tokens import Counter, counter_for, request_tokens
 from zeus_runtime.events import Notice, RunCompleted, Text, TokenUsage
-from zeus_runtime.plugin.model import ModelRequest, ModelResponse, Usage
+from zeus_runtime.plugin.model import ModelError, ModelPiece, ModelRequest, ModelResponse, Usage
 from zeus_runtime.run.context_planner import listed
 
 LONG = "word " * 400
@@ -348,6 +349,7 @@ async def test_compact_sheds_at_once_through_the_same_planner(tmp_path: Path) ->
 
 WITNESSES = """
 from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from pathlib import Path
 from zeus_runtime.plugin import Component, hookimpl
 from zeus_runtime.plugin.context import DropBefore
@@ -454,3 +456,55 @@ def register_models():
     assert len(told) == 2
     refused = [each for step in await steps_of(tmp_path, events[-1].session) for each in step.decisions]
     assert len(refused) == 2 * 6
+
+
+class Undercounted(PositionModel):
+    """A provider that counts half as much again as the model's counter, and refuses what its window does not hold."""
+
+    def __init__(self, steps: int, window: int, counter: Counter) -> None:
+        super().__init__(looping(steps)._answer)
+        self.window, self.counter = window, counter
+        self.refused = 0
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        true_tokens = round(1.5 * request_tokens(self.counter, request))
+        if true_tokens > self.window:
+            self.refused += 1
+            raise ModelError("too long", kind="context_overflow", input_tokens=true_tokens)
+        async for piece in super().stream(request):
+            if isinstance(piece, ModelResponse):
+                piece = ModelResponse(piece.message, Usage(true_tokens, 10))
+            yield piece
+
+
+@pytest.mark.parametrize("window", range(12_000, 13_200, 150))
+async def test_a_model_that_counts_more_than_expected_refuses_no_request_of_a_run(
+    tmp_path: Path, window: int
+) -> None:
+    """The policy's own trigger comes too late for some of the windows; the planner leaves room for what it learned."""
+    yaml = "middlewares: [shed: {trigger: {fraction: 0.99}, keep: 6}]\n"
+    config = write_planned(tmp_path, yaml, window=window)
+    profile = Agent.from_config(config, directory=tmp_path, model=script("x")).plan.profile
+    model = Undercounted(20, window, counter_for(profile))
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        await agent.run("go")
+    assert model.refused == 0
+    assert len(model.requests) == 21
+
+
+@pytest.mark.parametrize(("tokenizer", "shortened"), [("o200k_base", False), ("estimate", True)])
+async def test_an_estimate_that_nothing_has_confirmed_leaves_room(
+    tmp_path: Path, tokenizer: str, shortened: bool
+) -> None:
+    """A session of 95 % of the window goes on with a model that has reported nothing yet."""
+    yaml = "middlewares: [shed: {trigger: {fraction: 0.99}, keep: 6}]\n"
+    limits = "profiles: {{models: {{gpt-4o: {{max_input_tokens: {}, tokenizer: {}}}}}}}\n"
+    config = write_planned(tmp_path, limits.format(100_000, tokenizer) + yaml)
+    async with Agent.from_config(config, directory=tmp_path, model=looping(10)) as agent:
+        session = (await agent.run("go")).session
+    window = round((await steps_of(tmp_path, session))[-1].estimate_tokens / 0.95)
+    write_planned(tmp_path, limits.format(window, tokenizer) + yaml)
+    model = script(*["done"] * 20)
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        await agent.run("more", session=session)
+    assert (len(model.requests[0].messages) < 23) is shortened

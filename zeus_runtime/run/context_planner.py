@@ -17,6 +17,7 @@ from zeus_runtime.context.edit_rules import Cached, Refusal, Reported, breaks_ca
 from zeus_runtime.context.edits import edit_kind
 from zeus_runtime.context.ledger import MAX_DECISIONS, PolicyDecision
 from zeus_runtime.context.prompt_cost import Fixed
+from zeus_runtime.context.tokens.uncertainty import ESTIMATED, Uncertainty
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, Notice
 from zeus_runtime.middleware.chain import blamed, overrides
@@ -68,6 +69,7 @@ class ContextPlanner:
         emit: receives notices.
         anchor: the provider's count for the session's last request to this model.
         learned_limit_tokens: an input limit below the profile's, which the provider stated in an earlier run.
+        is_exact: whether texts are counted by the model's own tokenizer.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class ContextPlanner:
         emit: Callable[[Event], None],
         anchor: Reported | None = None,
         learned_limit_tokens: int | None = None,
+        is_exact: bool = True,
     ) -> None:
         self._transcript = transcript
         self._policies = [(name, each) for name, each in middlewares if overrides(type(each), "edits")]
@@ -90,6 +93,7 @@ class ContextPlanner:
         self._archive = archive
         self._emit = emit
         self._anchor = anchor
+        self._uncertainty = Uncertainty(0.0 if is_exact else ESTIMATED)
         self._sent: View | None = None
         self._told: set[tuple[str, str]] = set()
 
@@ -126,7 +130,15 @@ class ContextPlanner:
         self._sent = planned.view
         # A count under half of the estimate is not believed: some providers leave cached input out of it.
         if reported_tokens and 2 * reported_tokens > planned.estimate_tokens:
+            self._learn(reported_tokens, planned.estimate_tokens)
             self._anchor = Reported(reported_tokens, planned.estimate_tokens)
+
+    def _learn(self, reported_tokens: int, counted_tokens: int) -> None:
+        # A request that edits made shorter has fewer tokens than the one before, and teaches nothing.
+        before = self._anchor or Reported(0, 0)
+        self._uncertainty.learn(
+            counted_tokens - before.tokens_counted, reported_tokens - before.tokens_reported
+        )
 
     def overflowed(self, planned: PlannedContext, error: ModelError) -> PolicyDecision:
         """Learn the request's true size and the window from an overflow error."""
@@ -135,6 +147,7 @@ class ContextPlanner:
             self._limit = limit
         # Without a count in the error, at least one token more than the limit is certain.
         true_tokens = error.input_tokens or max(planned.budget.used_tokens, self._limit + 1)
+        self._learn(true_tokens, planned.estimate_tokens)
         self._anchor = Reported(true_tokens, planned.estimate_tokens)
         return PolicyDecision(
             "runtime",
@@ -156,8 +169,11 @@ class ContextPlanner:
         return self._limit
 
     def _fits(self, view: View, fixed: Fixed, share: float = ROOM) -> bool:
+        """Whether the request fits, also if what the provider has not counted yet is larger than its count."""
         budget = self._budget(view, fixed)
-        return budget.used_tokens <= share * budget.usable_tokens
+        known = 0 if self._anchor is None else self._anchor.tokens_counted
+        unknown = self._uncertainty.tokens(fixed.tokens + view.tokens - known)
+        return budget.used_tokens + unknown <= share * budget.usable_tokens
 
     def _budget(self, view: View, fixed: Fixed, *, forced: bool = False) -> Budget:
         estimate = fixed.tokens + view.tokens

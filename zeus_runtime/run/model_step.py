@@ -105,6 +105,7 @@ class ModelStep:
             emit=emit,
             anchor=_anchor(transcript.last_step, resources.model.name),
             learned_limit_tokens=_learned_limit(transcript.last_step, resources),
+            is_exact=resources.counter.exact,
         )
         self._changes: RequestChanges | None = None
         self._call = chain(

@@ -1,0 +1,38 @@
+"""How much larger than its count a request may be: a share of its new tokens, learned from the provider's reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+ESTIMATED: Final = 0.1
+"""The share before any report, for estimated texts: 4 of 100 requests take more (docs/explanation/tokens.md)."""
+_LARGEST: Final = 1.0
+_FEWEST_TOKENS: Final = 100
+"""A report of fewer new tokens teaches nothing: the rounding of a few messages would be a large share of them."""
+
+
+@dataclass
+class Uncertainty:
+    """What a count does not know, for one model in one run.
+
+    Args:
+        share: of the counted tokens, to be expected on top of them.
+    """
+
+    share: float
+
+    def tokens(self, counted: int) -> int:
+        """The tokens that ``counted`` new ones may take more than their count."""
+        return ceil(max(0, counted) * self.share)
+
+    def learn(self, counted: int, reported: int) -> None:
+        """Take an undercount as the new share at once; a count that was good enough halves the share.
+
+        Args:
+            counted: tokens that were new in a request, as counted.
+            reported: the same tokens, as the provider reports them.
+        """
+        if counted >= _FEWEST_TOKENS:
+            self.share = min(_LARGEST, max(reported / counted - 1, self.share / 2))
