@@ -2056,6 +2056,9 @@ def test_a_sub_agent_elsewhere_is_held_by_the_rules_about_names_above_it(folder:
         ("{access: {'a/../b': deny}}", "6:22", "has a `..`"),
         ("{access: {'': deny}}", "6:22", "names nothing"),
         ("{access: {'a\\b': deny}}", "6:22", "is not a path of the workspace"),
+        ("{access: {'!a/**': deny}}", "6:22", "begins with `!`, which excludes nothing"),
+        ("{access: {' /a/**': deny}}", "6:22", "begins with a blank"),
+        ("{access: {'/a/ b': deny}}", "6:22", "begins with a blank"),
         ("{access: {a: allow}}", "6:25", "one of deny, read, ask, write"),
     ],
 )
@@ -2067,6 +2070,40 @@ def test_a_workspace_that_cannot_be_is_refused_with_its_place(
         make_plan(check(config, directory=folder, environ={}))
     assert message in str(raised.value)
     assert f"zeus.yaml:{place}: " in str(raised.value)
+
+
+@pytest.mark.parametrize("through", ["", "real", "link", "route"])
+@pytest.mark.parametrize(
+    ("rest", "meant"), [("secrets/**", "/secrets/**"), ("**", "/**"), ("a/*.pem", "/a/*.pem")]
+)
+def test_a_rule_for_a_path_of_this_machine_is_refused_with_the_path_that_is_meant(
+    folder: Path, through: str, rest: str, meant: str
+) -> None:
+    """As a path of the workspace it would match nothing, and what it denies would be open."""
+    (folder / "work").mkdir()
+    (folder / "link").symlink_to("work")
+    (folder / "shared").mkdir()
+    at = {"": folder / "work", "real": (folder / "work").resolve(), "link": folder / "link"}.get(through)
+    pattern = f"{at or folder / 'shared'}/{rest}"
+    meant = meant if at else f"/shared{meant}"
+    config = write_agent(
+        folder,
+        f"workspace: {{root: work, routes: {{/shared/: shared}}, access: {{{json.dumps(pattern)}: deny}}}}\n",
+        tools=TOOLS,
+    )
+    with pytest.raises(ConfigError, match="is a path of this machine") as raised:
+        make_plan(check(config, directory=folder, environ={}))
+    assert f"patterns start at the workspace: {meant}\n" in f"{raised.value}\n"
+
+
+def test_a_rule_for_a_folder_of_the_workspace_may_begin_as_a_path_of_this_machine(folder: Path) -> None:
+    first, *rest = folder.resolve().parts[1:]
+    put(folder, "/".join((first, *rest, "secrets/key")))
+    pattern = f"{folder.resolve()}/secrets/**"
+    config = write_agent(folder, f"workspace: {{access: {{{json.dumps(pattern)}: deny}}}}\n", tools=TOOLS)
+    files = make_plan(check(config, directory=folder, environ={})).context.workspace
+    with pytest.raises(Exception, match="closes it"):
+        files.read("/".join(("", first, *rest, "secrets/key")), max_bytes=100)
 
 
 async def test_what_the_user_trusts_is_recorded_out_of_reach_of_the_file_tools(

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config import ConfigError
+from zeus_runtime.disk_paths import real_path
 from zeus_runtime.plan.protected_files import add_deciding
 from zeus_runtime.tools import WorkspaceFiles
 from zeus_runtime.tools.access import AccessLayer, AccessPolicy, AccessRule, AccessRules, Deciding, Floor
 from zeus_runtime.tools.gate import Gate
 from zeus_runtime.tools.mounts import Mounts
 from zeus_runtime.tools.own_folders import ARCHIVES, STATE
-from zeus_runtime.tools.patterns import compile_glob
+from zeus_runtime.tools.patterns import compile_glob, has_magic
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 
 if TYPE_CHECKING:
@@ -48,8 +51,9 @@ def planned_workspace(
     root = (checked.directory / workspace.root).absolute()
     try:
         routes = routes_of(_routes(checked))
-        policy = AccessPolicy(rules, Floor(deciding, rules), tuple(_layers(components, mode)))
         mounts = Mounts(root, routes, [f"/{prefix.strip('/')}/" for prefix in workspace.routes])
+        _refuse_host_paths(checked, rules, mounts)
+        policy = AccessPolicy(rules, Floor(deciding, rules), tuple(_layers(components, mode)))
         gate = Gate(mounts, policy, workspace.hard_links, above)
         files = WorkspaceFiles(root, routes, quiet=quiet, gate=gate)
         files.check()
@@ -101,6 +105,20 @@ def _unreadable(checked: Checked, pattern: str) -> Diagnostic | None:
         return _problem(checked, pattern, str(error), "write several patterns")
     if not parts:
         return _problem(checked, pattern, f"the pattern {pattern!r} names nothing", "`**` names every file")
+    if pattern.startswith("!"):
+        return _problem(
+            checked,
+            pattern,
+            f"the pattern {pattern!r} begins with `!`, which excludes nothing here",
+            "give the exception a right of its own; for a file whose name begins with `!`, write ?",
+        )
+    if any(part[:1].isspace() for part in parts):
+        return _problem(
+            checked,
+            pattern,
+            f"a name in the pattern {pattern!r} begins with a blank",
+            "remove it; for a file whose name begins with one, write ?",
+        )
     if ".." in parts:
         return _problem(
             checked,
@@ -116,6 +134,31 @@ def _unreadable(checked: Checked, pattern: str) -> Diagnostic | None:
             "separate parts with /, as in secrets/**",
         )
     return None
+
+
+def _refuse_host_paths(checked: Checked, rules: AccessRules, mounts: Mounts) -> None:
+    """Refuse a pattern that is a path of this machine into the workspace: as one of the workspace it matches nothing.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    problems: list[Diagnostic] = []
+    for rule in rules.rules:
+        fixed = tuple(takewhile(lambda part: not has_magic(part), rule.parts))
+        if not rule.pattern.startswith("/") or not fixed or os.path.lexists(mounts.host_of(fixed[:1])):
+            continue
+        for name in mounts.names_of(real_path("/" + "/".join(fixed)))[:1]:
+            meant = "/".join(("", *name.parts, *rule.parts[len(fixed) :]))
+            problems.append(
+                _problem(
+                    checked,
+                    rule.pattern,
+                    f"the pattern {rule.pattern!r} is a path of this machine",
+                    f"patterns start at the workspace: {meant or '/**'}",
+                )
+            )
+    if problems:
+        raise ConfigError(problems)
 
 
 def _problem(checked: Checked, pattern: str, message: str, hint: str) -> Diagnostic:
