@@ -17,7 +17,7 @@ from zeus_runtime.tools.access import AccessLayer, AccessPolicy, AccessRule, Acc
 from zeus_runtime.tools.gate import Gate
 from zeus_runtime.tools.mounts import Mounts
 from zeus_runtime.tools.own_folders import ARCHIVES, STATE
-from zeus_runtime.tools.patterns import compile_glob, has_magic
+from zeus_runtime.tools.patterns import compile_glob, has_magic, start_problem
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 
 if TYPE_CHECKING:
@@ -105,19 +105,9 @@ def _unreadable(checked: Checked, pattern: str) -> Diagnostic | None:
         return _problem(checked, pattern, str(error), "write several patterns")
     if not parts:
         return _problem(checked, pattern, f"the pattern {pattern!r} names nothing", "`**` names every file")
-    if pattern.startswith("!"):
+    if (problem := start_problem(pattern)) is not None:
         return _problem(
-            checked,
-            pattern,
-            f"the pattern {pattern!r} begins with `!`, which excludes nothing here",
-            "give the exception a right of its own; for a file whose name begins with `!`, write ?",
-        )
-    if any(part[:1].isspace() for part in parts):
-        return _problem(
-            checked,
-            pattern,
-            f"a name in the pattern {pattern!r} begins with a blank",
-            "remove it; for a file whose name begins with one, write ?",
+            checked, pattern, problem, "remove it; for a file with such a name, write ? in its place"
         )
     if ".." in parts:
         return _problem(

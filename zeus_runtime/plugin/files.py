@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.patterns import folded_glob as folded_glob
     from zeus_runtime.tools.patterns import literal_prefix as literal_prefix
     from zeus_runtime.tools.patterns import parts_of as parts_of
+    from zeus_runtime.tools.patterns import start_problem as start_problem
     from zeus_runtime.tools.patterns import text_test as text_test
     from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
 
@@ -61,6 +62,7 @@ _ROOMS = {
     "masked_bytes": "tools.masked_text",
     "own_path": "tools.own_folders",
     "parts_of": "tools.patterns",
+    "start_problem": "tools.patterns",
     "text_test": "tools.patterns",
     "placeholders_left": "tools.masked_text",
     "written_masked": "tools.masked_text",

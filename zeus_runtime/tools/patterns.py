@@ -41,6 +41,15 @@ def parts_of(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split("/") if part not in ("", "."))
 
 
+def start_problem(pattern: str) -> str | None:
+    """Why a pattern matches nothing by mistake: its start is of another syntax, or a slip; None if neither."""
+    if pattern.startswith("!"):
+        return f"the pattern {pattern!r} begins with `!`, which excludes nothing here"
+    if any(part[:1].isspace() for part in parts_of(pattern)):
+        return f"a name in the pattern {pattern!r} begins with a blank"
+    return None
+
+
 def has_magic(part: str) -> bool:
     """Whether a part of a pattern holds a wildcard or braces."""
     return _MAGIC.search(part) is not None

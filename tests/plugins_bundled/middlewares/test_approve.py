@@ -593,6 +593,8 @@ async def test_what_was_asked_or_decided_before_going_back_is_asked_anew(folder:
         ({"deny": ["recrod"]}, "'recrod' is not a tool of this agent"),
         ({"deny": [{"record": {"txt": "x"}}]}, "record has no argument 'txt'"),
         ({"ask": ["git_*"]}, "no tool of this agent matches 'git_*'"),
+        ({"deny": [{"*": {"path": "!secrets/**"}}]}, "begins with `!`, which excludes nothing"),
+        ({"deny": [{"*": {"path": " secrets/**"}}]}, "begins with a blank"),
         ({"on_timeout": "approve"}, "on_timeout has no effect without timeout_seconds"),
         ({"timeout_seconds": 10**12}, "1000000000000 is more than 3153600000"),
     ],

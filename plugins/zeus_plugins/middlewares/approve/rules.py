@@ -10,7 +10,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zeus_runtime.plugin import dataclass
-from zeus_runtime.plugin.files import WorkspaceError, compile_glob, composed, folded_glob, parts_of, text_test
+from zeus_runtime.plugin.files import (
+    WorkspaceError,
+    compile_glob,
+    composed,
+    folded_glob,
+    parts_of,
+    start_problem,
+    text_test,
+)
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.approve.options import Rule as Written
@@ -196,7 +204,7 @@ def _unreadable(pattern: Value) -> str | None:
         compile_glob(pattern)
     except ValueError as error:
         return str(error)
-    return None
+    return start_problem(pattern)
 
 
 def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: bool, surely: bool) -> bool:
