@@ -127,6 +127,12 @@ def test_the_text_table_finds_every_row_that_parsing_finds(table: Table) -> None
     assert table.get("search_context_cost_per_query") is None
 
 
+def test_what_has_no_provider_is_no_model_of_the_table() -> None:
+    table = JsonTable(json.dumps({"x": {"litellm_provider": "p"}, "rules": {"rules": []}, "sample_spec": {}}))
+    assert list(table.rows()) == ["x"]
+    assert table.get("rules") is None
+
+
 def test_the_text_table_survives_odd_formatting_and_a_name_inside_a_value() -> None:
     rows = {
         "x": {"litellm_provider": "p", "max_input_tokens": 1},

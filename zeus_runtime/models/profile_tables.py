@@ -49,7 +49,7 @@ class JsonTable:
         if self._text[start : start + 1] != "{":
             return None
         value, _ = json.JSONDecoder().raw_decode(self._text, start)
-        return value if isinstance(value, dict) and "litellm_provider" in value else None
+        return value if _is_model(value) else None
 
     def rows(self) -> Mapping[str, Row]:
         return self._rows
@@ -57,8 +57,12 @@ class JsonTable:
     @cached_property
     def _rows(self) -> Mapping[str, Row]:
         rows: dict[str, Row] = json.loads(self._text)
-        rows.pop(_NO_MODEL, None)
-        return rows
+        return {key: row for key, row in rows.items() if key != _NO_MODEL and _is_model(row)}
+
+
+def _is_model(row: object) -> bool:
+    """Whether an entry is a model: litellm 1.109 also keeps its rules for unknown names in the table."""
+    return isinstance(row, dict) and "litellm_provider" in row
 
 
 class MappingTable:
