@@ -2080,7 +2080,9 @@ def test_a_rule_for_a_path_of_this_machine_is_refused_with_the_path_that_is_mean
     folder: Path, through: str, rest: str, meant: str
 ) -> None:
     """As a path of the workspace it would match nothing, and what it denies would be open."""
-    (folder / "work").mkdir()
+    (folder / "work" / folder.parts[1]).mkdir(
+        parents=True
+    )  # a folder with the same first name changes nothing
     (folder / "link").symlink_to("work")
     (folder / "shared").mkdir()
     at = {"": folder / "work", "real": (folder / "work").resolve(), "link": folder / "link"}.get(through)

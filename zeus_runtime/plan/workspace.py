@@ -135,7 +135,7 @@ def _refuse_host_paths(checked: Checked, rules: AccessRules, mounts: Mounts) -> 
     problems: list[Diagnostic] = []
     for rule in rules.rules:
         fixed = tuple(takewhile(lambda part: not has_magic(part), rule.parts))
-        if not rule.pattern.startswith("/") or not fixed or os.path.lexists(mounts.host_of(fixed[:1])):
+        if not rule.pattern.startswith("/") or not fixed or os.path.lexists(mounts.host_of(fixed)):
             continue
         for name in mounts.names_of(real_path("/" + "/".join(fixed)))[:1]:
             meant = "/".join(("", *name.parts, *rule.parts[len(fixed) :]))
