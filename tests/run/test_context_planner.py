@@ -349,7 +349,6 @@ async def test_compact_sheds_at_once_through_the_same_planner(tmp_path: Path) ->
 
 WITNESSES = """
 from dataclasses import dataclass
-from collections.abc import AsyncIterator
 from pathlib import Path
 from zeus_runtime.plugin import Component, hookimpl
 from zeus_runtime.plugin.context import DropBefore

@@ -34,7 +34,7 @@ class Reported:
     """The true size of a request besides its counted size; the part that stays the same need not be estimated again.
 
     Args:
-        tokens_reported: by the provider.
+        tokens_reported: by the provider; 0, as ``tokens_counted``, before its first report.
         tokens_counted: by the counter.
     """
 

@@ -137,15 +137,12 @@ def _refuse_host_paths(checked: Checked, rules: AccessRules, mounts: Mounts) -> 
         fixed = tuple(takewhile(lambda part: not has_magic(part), rule.parts))
         if not rule.pattern.startswith("/") or not fixed or os.path.lexists(mounts.host_of(fixed)):
             continue
-        for name in mounts.names_of(real_path("/" + "/".join(fixed)))[:1]:
-            meant = "/".join(("", *name.parts, *rule.parts[len(fixed) :]))
+        names = mounts.names_of(real_path("/" + "/".join(fixed)))
+        if names:
+            meant = "/".join(("", *names[0].parts, *rule.parts[len(fixed) :])) or "/**"
+            message = f"the pattern {rule.pattern!r} is a path of this machine"
             problems.append(
-                _problem(
-                    checked,
-                    rule.pattern,
-                    f"the pattern {rule.pattern!r} is a path of this machine",
-                    f"patterns start at the workspace: {meant or '/**'}",
-                )
+                _problem(checked, rule.pattern, message, f"patterns start at the workspace: {meant}")
             )
     if problems:
         raise ConfigError(problems)

@@ -67,7 +67,7 @@ class ContextPlanner:
         output_reserve_tokens: tokens of the window reserved for the answer.
         archive: receives the originals.
         emit: receives notices.
-        anchor: the provider's count for the session's last request to this model.
+        anchor: the provider's count for the session's last request to this model; None without one.
         learned_limit_tokens: an input limit below the profile's, which the provider stated in an earlier run.
         is_exact: whether texts are counted by the model's own tokenizer.
     """
@@ -83,7 +83,7 @@ class ContextPlanner:
         emit: Callable[[Event], None],
         anchor: Reported | None = None,
         learned_limit_tokens: int | None = None,
-        is_exact: bool = True,
+        is_exact: bool,
     ) -> None:
         self._transcript = transcript
         self._policies = [(name, each) for name, each in middlewares if overrides(type(each), "edits")]
@@ -92,7 +92,7 @@ class ContextPlanner:
         self._reserve = output_reserve_tokens
         self._archive = archive
         self._emit = emit
-        self._anchor = anchor
+        self._anchor = anchor or Reported(0, 0)
         self._uncertainty = Uncertainty(0.0 if is_exact else ESTIMATED)
         self._sent: View | None = None
         self._told: set[tuple[str, str]] = set()
@@ -134,8 +134,8 @@ class ContextPlanner:
             self._anchor = Reported(reported_tokens, planned.estimate_tokens)
 
     def _learn(self, reported_tokens: int, counted_tokens: int) -> None:
-        # A request that edits made shorter has fewer tokens than the one before, and teaches nothing.
-        before = self._anchor or Reported(0, 0)
+        # What edits made shorter has a negative number of new tokens, and teaches nothing.
+        before = self._anchor
         self._uncertainty.learn(
             counted_tokens - before.tokens_counted, reported_tokens - before.tokens_reported
         )
@@ -171,9 +171,8 @@ class ContextPlanner:
     def _fits(self, view: View, fixed: Fixed, share: float = ROOM) -> bool:
         """Whether the request fits, also if what the provider has not counted yet is larger than its count."""
         budget = self._budget(view, fixed)
-        known = 0 if self._anchor is None else self._anchor.tokens_counted
-        unknown = self._uncertainty.tokens(fixed.tokens + view.tokens - known)
-        return budget.used_tokens + unknown <= share * budget.usable_tokens
+        margin = self._uncertainty.tokens(fixed.tokens + view.tokens - self._anchor.tokens_counted)
+        return budget.used_tokens + margin <= share * budget.usable_tokens
 
     def _budget(self, view: View, fixed: Fixed, *, forced: bool = False) -> Budget:
         estimate = fixed.tokens + view.tokens
@@ -181,7 +180,7 @@ class ContextPlanner:
             input_limit_tokens=self._limit,
             output_reserve_tokens=min(self._reserve, self._limit // 2),
             fixed_tokens=fixed.tokens,
-            used_tokens=estimate if self._anchor is None else self._anchor.tokens(estimate),
+            used_tokens=self._anchor.tokens(estimate),
             messages=len(view),
             known=self._profile.known,
             overflow=forced,

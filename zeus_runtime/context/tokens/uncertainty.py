@@ -28,7 +28,7 @@ class Uncertainty:
         return ceil(max(0, counted) * self.share)
 
     def learn(self, counted: int, reported: int) -> None:
-        """Take an undercount as the new share at once; a count that was good enough halves the share.
+        """Halve the share, or set it to the undercount that the report shows if that is more.
 
         Args:
             counted: tokens that were new in a request, as counted.
