@@ -22,6 +22,9 @@ settings.load_profile("zeus")
 
 ask_once()
 
+# Collecting makes half a million objects that stay: to look for garbage among them took a third of its time.
+gc.disable()
+
 # The configs of tests are their own. What is about trust takes this away (``tests/trust``).
 os.environ["ZEUS_TRUST"] = "all"
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="zeus-tests-")
@@ -38,6 +41,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
