@@ -1,7 +1,8 @@
-"""The tests' own parts: a PostgreSQL server dies with the process that started it."""
+"""The tests' own parts: a PostgreSQL server dies with the process that started it; forks are processes as any other."""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import signal
@@ -12,6 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from tests.support import forked
 
 CHECKOUT = Path(__file__).parents[1]
 
@@ -59,3 +62,63 @@ def _lives(pid: int) -> bool:
     except (ProcessLookupError, FileNotFoundError):
         return False
     return state != "Z"
+
+
+PROBE = """
+import json, os, sys
+if sys.argv[1] == "die":
+    os.kill(os.getpid(), 9)
+print(json.dumps([sys.argv[1:], os.getcwd(), os.environ.get("PROBE"), sys.stdin.read(), sys.flags.utf8_mode, __name__]))
+print("höher", file=sys.stderr)
+print("langgraph.graph" in sys.modules)
+sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def probe(tmp_path: Path) -> Path:
+    (tmp_path / "probe.py").write_text(PROBE)
+    return tmp_path
+
+
+def test_a_fork_has_the_words_folder_environment_streams_and_status_that_it_was_given(probe: Path) -> None:
+    command = [sys.executable, "-m", "probe", "3", "\udcff"]
+    environ = {**os.environ, "PROBE": "x"}
+    done = forked.run(command, cwd=probe, env=environ, input="ein Hügel", capture_output=True, text=True)
+    assert done.stdout == (
+        json.dumps([["3", "\udcff"], str(probe), "x", "ein Hügel", sys.flags.utf8_mode, "__main__"])
+        + "\nTrue\n"
+    )
+    assert (done.returncode, done.stderr) == (3, "höher\n")
+
+
+def test_a_fork_has_no_file_of_another_one(probe: Path) -> None:
+    """A pipe ends when its only reader and its only writer are gone."""
+    command = [sys.executable, "-m", "probe", "0"]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": probe}
+    with forked.Forked(command, **streams) as first, forked.Forked(command, **streams) as second:
+        assert first.poll() is None
+        out, _ = first.communicate(b"", timeout=60)
+        assert b'"__main__"' in out
+        second.kill()
+        assert second.wait() == -signal.SIGKILL
+
+
+def test_a_fork_that_is_killed_or_waited_for_in_vain_is_as_any_other(probe: Path) -> None:
+    assert forked.run([sys.executable, "-m", "probe", "die"], cwd=probe).returncode == -signal.SIGKILL
+    command = [sys.executable, "-m", "probe", "0"]
+    with forked.Forked(command, cwd=probe, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == -signal.SIGTERM
+        assert not _lives(process.pid)
+
+
+def test_what_an_interpreter_reads_at_its_start_starts_one(probe: Path) -> None:
+    command = [sys.executable, "-m", "probe", "0"]
+    environ = {**os.environ, "PYTHONUTF8": "1" if not sys.flags.utf8_mode else "0"}
+    done = forked.run(command, cwd=probe, env=environ, input="", capture_output=True, text=True, check=True)
+    shown, loaded = done.stdout.splitlines()
+    assert json.loads(shown)[4] != sys.flags.utf8_mode
+    assert loaded == "False"

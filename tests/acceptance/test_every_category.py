@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import mcp_server
+from tests.support import forked, mcp_server
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
 
@@ -101,7 +101,7 @@ def zeus(folder: Path, *words: str) -> subprocess.Popen[str]:
         for name, value in os.environ.items()
         if name == "ZEUS_TRUST" or not name.startswith("ZEUS_")
     }
-    return subprocess.Popen(
+    return forked.Forked(
         [sys.executable, "-m", "zeus_runtime", *words],
         cwd=folder,
         env=environ,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.cli.conftest import command
 from tests.cli.pseudo_terminal import PseudoTerminal
+from tests.support import forked
 from tests.support.provider import Call, Provider, Received, Reply
 
 SCRIPT = "#!/bin/sh\necho hello\n: '\x1b]0;'\nrm -rf build\n: '\x07'\n"
@@ -51,7 +52,7 @@ def test_init_a_question_a_pipe_an_approval_and_going_on(tmp_path: Path) -> None
         assert "Scripts are for a POSIX shell." in asked["messages"][0]["content"]
         assert "task" in {each["function"]["name"] for each in asked["tools"]}
 
-        piped = subprocess.run(
+        piped = forked.run(
             command("run", "What do I need?"),
             cwd=folder,
             input=NOTES,
@@ -75,7 +76,7 @@ def test_init_a_question_a_pipe_an_approval_and_going_on(tmp_path: Path) -> None
         assert (folder / "run.sh").read_text() == SCRIPT
 
         (folder / "run.sh").unlink()
-        unasked = subprocess.run(
+        unasked = forked.run(
             command("run", "Please write a script"),
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -85,7 +86,7 @@ def test_init_a_question_a_pipe_an_approval_and_going_on(tmp_path: Path) -> None
         )
         assert (unasked.returncode, unasked.stdout) == (7, "")
         assert not (folder / "run.sh").exists()
-        freely = subprocess.run(
+        freely = forked.run(
             command("run", "--yes", "Please write a script"),
             cwd=folder,
             stdin=subprocess.DEVNULL,

@@ -22,6 +22,7 @@ from sqlalchemy import Table, create_engine, make_url, select
 
 from tests.acceptance.teller import Line, asked, tell
 from tests.cli.conftest import Project, Result, Zeus, command
+from tests.support import forked
 from tests.support.databases import execute
 from tests.support.extracting import vectors_of
 from tests.support.memory import service
@@ -59,7 +60,7 @@ def overlay(database_url: str, project: Project, monkeypatch: pytest.MonkeyPatch
 
 def process(*words: str) -> Result:
     """``zeus`` as a process of its own."""
-    done = subprocess.run(command(*words), capture_output=True, text=True, check=False)
+    done = forked.run(command(*words), capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     return Result(done.returncode, done.stdout, done.stderr)
 
@@ -390,7 +391,7 @@ def test_of_twenty_extractions_of_four_processes_at_once_exactly_three_are_kept(
     words = [sys.executable, "-m", "tests.support.extracting", str(tmp_path), database_url]
     streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     started = [
-        subprocess.Popen([*words, name, "5"], cwd=Path(__file__).parents[2], **streams)
+        forked.Forked([*words, name, "5"], cwd=Path(__file__).parents[2], **streams)
         for name in ("left", "right", "up", "down")
     ]
     for each in started:

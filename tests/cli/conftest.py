@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.forked import Forked
 from zeus_runtime.cli import main
 
 SCRIPTED = '''
@@ -181,4 +182,4 @@ def command(*words: str) -> list[str]:
 def spawn(words: Sequence[str], folder: Path, **kwargs: Any) -> subprocess.Popen[str]:
     """``zeus`` as a process whose streams are pipes."""
     given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **kwargs}
-    return subprocess.Popen(command(*words), cwd=folder, text=True, **given)
+    return Forked(command(*words), cwd=folder, text=True, **given)

@@ -7,13 +7,13 @@ import pty
 import re
 import select
 import signal
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from tests.cli.conftest import command
+from tests.support.forked import Forked
 
 _ESCAPE = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07]*\x07|[=>])")
 
@@ -30,7 +30,7 @@ class PseudoTerminal:
     def __init__(self, words: Sequence[str], folder: Path, environ: Mapping[str, str] | None = None) -> None:
         self._terminal, side = pty.openpty()
         given = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30", **(environ or {})}
-        self._process = subprocess.Popen(
+        self._process = Forked(
             command(*words),
             cwd=folder,
             stdin=side,

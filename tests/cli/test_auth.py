@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import queue
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import httpx2
 import pytest
 
 from tests.cli.conftest import Project, Zeus
-from tests.support import mcp_server
+from tests.support import forked, mcp_server
 from tests.support.agents import write_agent
 from tests.support.mcp_http import Authority, Served, serving
 from tests.support.provider import Provider, Reply
@@ -167,7 +166,7 @@ def test_a_server_that_speaks_something_else_fails_the_login_without_a_traceback
     with Provider(answer=lambda request: Reply("I am a model.")) as provider:
         url = f"{provider.openai}/chat"
         write_agent(project.folder, f"mcpServers: {{far: {{url: '{url}', auth: oauth}}}}")
-        done = subprocess.run(
+        done = forked.run(
             [sys.executable, "-m", "zeus_runtime", "auth", "login", "far", "--no-browser"],
             cwd=project.folder,
             env={**os.environ, "HOME": str(tmp_path)},

@@ -16,6 +16,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from tests.support import forked
 from tests.support.agents import write_agent
 from zeus_runtime.cli.group import READER_GONE
 from zeus_runtime.cli.mcp import _end
@@ -44,7 +45,7 @@ def served(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         "capabilities": {},
         "clientInfo": {"name": "c", "version": "1"},
     }
-    process = subprocess.Popen(
+    process = forked.Forked(
         [sys.executable, "-m", "zeus_runtime", "mcp", "zeus.yaml"],
         cwd=tmp_path,
         stdin=subprocess.PIPE,

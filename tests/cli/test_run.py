@@ -17,6 +17,7 @@ from typing import TextIO
 import pytest
 
 from tests.cli.conftest import Project, Zeus, command, spawn
+from tests.support import forked
 from zeus_runtime.cli import main
 
 CALL = {"call": "echo", "args": {"text": "ahoy"}}
@@ -98,7 +99,7 @@ def test_a_pipe_that_begins_to_speak_is_read_to_its_end(project: Project) -> Non
     process = spawn(["run", "Summarise", "-o", "json"], project.folder, stdin=subprocess.PIPE)
     _, err = process.communicate("one\ntwo\n", timeout=120)
     assert process.returncode == 0, err
-    shown = subprocess.run(
+    shown = forked.run(
         command("sessions", "show", "--json"), cwd=project.folder, capture_output=True, text=True
     )
     assert "<stdin>\none\ntwo\n</stdin>" in json.loads(shown.stdout)["messages"][0]["content"]
@@ -107,7 +108,7 @@ def test_a_pipe_that_begins_to_speak_is_read_to_its_end(project: Project) -> Non
 def test_binary_input_is_refused_with_the_way_to_attach_it(project: Project) -> None:
     project.agent("one")
     for data in (b"\xff\xfe\x00", b"a\0b"):
-        done = subprocess.run(
+        done = forked.run(
             command("run", "what is this?"), cwd=project.folder, input=data, capture_output=True
         )
         assert done.returncode == 2
@@ -341,7 +342,7 @@ def test_input_without_an_end_is_not_read_for_ever(
 
 def test_input_that_is_no_text_is_refused(project: Project) -> None:
     project.agent("one")
-    done = subprocess.run(
+    done = forked.run(
         command("run", "zeus.yaml"), cwd=project.folder, input=b"\xff\xfe\x00", capture_output=True
     )
     assert done.returncode == 2
@@ -359,7 +360,7 @@ def test_closed_streams_are_no_error(project: Project) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_disk_is_told_without_a_traceback(project: Project) -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
+        done = forked.run(
             command("models", "show", "gpt-4o"), cwd=project.folder, stdout=full, stderr=subprocess.PIPE
         )
     assert done.returncode == 1

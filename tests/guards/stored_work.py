@@ -10,7 +10,6 @@ import io
 import json
 import os
 import re
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -18,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support import forked
 from tests.support.provider import Call, Provider, Received, Reply
 
 ARCHIVE: Final = Path(__file__).with_name("stored_work.tar.gz")
@@ -75,7 +75,7 @@ def environment(folder: Path, base: str) -> dict[str, str]:
 
 def zeus(folder: Path, base: str, *words: str, code: int = 0, stdin: str = "") -> str:
     """The output of a `zeus` in a process of its own, which must end with ``code``."""
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-m", "zeus_runtime", *words],
         cwd=folder,
         env=environment(folder, base),

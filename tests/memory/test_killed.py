@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from tests.support import forked
 from tests.support.databases import execute
 from tests.support.extracting import vectors_of
 from tests.support.memory import service
@@ -142,7 +143,7 @@ async def check(folder: Path, url: str, kept: dict[str, tuple[str, int]], gone: 
 
 def start(folder: Path, url: str, name: str, first: int) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.memory.test_killed", str(folder), url, name, str(first)]
-    return subprocess.Popen(
+    return forked.Forked(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
     )
 

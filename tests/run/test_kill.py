@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support import forked
 
 RUNS = 50
 WAIT_SECONDS = 580
@@ -21,7 +22,7 @@ CHECKOUT = Path(__file__).parents[2]
 
 def killed(folder: Path, runs: int, seed: int, *more: str) -> list[dict[str, Any]]:
     """The reports of so many runs, each killed again and again."""
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-m", "tests.support.killing", str(folder), str(runs), str(seed), *more],
         cwd=CHECKOUT,
         capture_output=True,

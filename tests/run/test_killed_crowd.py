@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import forked
 from tests.support.databases import SQLITE_URL, database_on
 from tests.support.killing import await_goodbye, effects, rows
 from tests.support.killing_crowd import SESSIONS, STEPS
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.timeout(WAIT_SECONDS + 60)
 
 def started(folder: Path, url: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.support.killing_crowd", str(folder), url]
-    return subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return forked.Forked(command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def finished(folder: Path, url: str) -> Counter[str]:

@@ -16,7 +16,7 @@ from typing import Any
 import imagesize
 import pytest
 
-from tests.support import mcp_server
+from tests.support import forked, mcp_server
 from tests.support.agents import events_of, play
 from tests.support.pictures import png
 from tests.support.provider import Call, Provider, Reply
@@ -97,7 +97,7 @@ def seen(messages: Any) -> list[bytes]:
 def killed_at(request: int, provider: Provider, folder: Path, *words: str) -> None:
     """``zeus`` in a process of its own, killed while it waits for the answer to a request."""
     command = [sys.executable, "-m", "zeus_runtime", *words]
-    running = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    running = forked.Forked(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert provider.wait_for_requests(request, 60), running.communicate()
     os.kill(running.pid, signal.SIGKILL)
     running.communicate()
@@ -106,7 +106,7 @@ def killed_at(request: int, provider: Provider, folder: Path, *words: str) -> No
 def said(folder: Path, *words: str) -> str:
     """What ``zeus`` says on its standard output."""
     command = [sys.executable, "-m", "zeus_runtime", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    return forked.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
 def notices(events: list[Event]) -> list[str]:
