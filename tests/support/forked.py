@@ -24,22 +24,10 @@ from typing import Any, NoReturn
 
 _NUMBER = struct.Struct("i")
 _PRELOADED = ("langgraph.graph", "sqlmodel", "rich.console", "rich.table", "httpx")
-_PACKAGES = (
-    *(
-        "agent",
-        "cli",
-        "config",
-        "context",
-        "delegation",
-        "memory",
-        "middleware",
-        "models",
-        "plan",
-        "prompt",
-        "registry",
-    ),
-    *("run", "sessions", "skills", "store", "tools", "trust"),
-)
+_PACKAGES = [
+    *"agent cli config context delegation memory middleware models plan".split(),
+    *"prompt registry run sessions skills store tools trust".split(),
+]
 
 
 class Forked(subprocess.Popen[Any]):
@@ -100,7 +88,9 @@ class Forked(subprocess.Popen[Any]):
             popen: Any = super()
             waited: tuple[int, int] = popen._try_wait(wait_flags)
             return waited
-        if not select.select([self._status], [], [], 0 if wait_flags & os.WNOHANG else None)[0]:
+        ended = select.poll()
+        ended.register(self._status, select.POLLIN)
+        if not ended.poll(0 if wait_flags & os.WNOHANG else None):
             return 0, 0
         told = os.read(self._status, _NUMBER.size)
         os.close(self._status)
