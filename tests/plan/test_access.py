@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sys
-import time
 import unicodedata
 from collections.abc import Mapping, Sequence
 from importlib.abc import MetaPathFinder
@@ -533,14 +532,23 @@ def test_a_project_whose_folders_are_all_skills_cannot_be_changed(folder: Path) 
         files_of(folder).write("new/SKILL.md", b"forged")
 
 
-def test_a_link_to_a_whole_disk_does_not_hold_up_the_start(folder: Path) -> None:
+def test_a_link_to_a_whole_disk_does_not_hold_up_the_start(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+
+    def counted(name: str) -> None:
+        function = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *args: (read.append(args), function(*args))[1])
+
+    counted("scandir")
+    counted("listdir")
     (folder / ".claude/skills").mkdir(parents=True)
     (folder / ".claude/skills/a").symlink_to("/")
     (folder / ".claude/skills/b").symlink_to("../../vendor")
-    started = time.monotonic()
     with pytest.raises(WorkspaceError, match="no tool may change it"):
         files_of(folder).write("vendor/SKILL.md", b"forged")
-    assert time.monotonic() - started < 5
+    assert 0 < len(read) < 5_000, "a disk has tens of thousands of folders"
 
 
 def test_no_tool_changes_what_a_servers_words_name(folder: Path) -> None:

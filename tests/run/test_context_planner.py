@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -21,7 +23,7 @@ from tests.support.agents import (
     write_agent,
 )
 from tests.support.planning import edits_of, entries_of, steps_of, texts_of, write_planned
-from zeus_runtime import Agent
+from zeus_runtime import Agent, FailedRunError
 from zeus_runtime.context import fold, read_archive
 from zeus_runtime.context.edits import edit_from_json
 from zeus_runtime.context.ledger import MAX_DECISIONS, PolicyDecision
@@ -507,3 +509,68 @@ async def test_an_estimate_that_nothing_has_confirmed_leaves_room(
     async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
         await agent.run("more", session=session)
     assert (len(model.requests[0].messages) < 23) is shortened
+
+
+DAY_MS = 24 * 3600 * 1000
+
+
+async def second_turn(folder: Path, monkeypatch: pytest.MonkeyPatch, pause_ms: int) -> list[PolicyDecision]:
+    """The decisions in the second turn about an early edit that saves little, after a pause between the turns."""
+    edit = "{kind: evict, seq: 3, content: short, handle: /large_tool_results/c0}"
+    yaml = f"middlewares: [propose: {{at: 15, edits: [{edit}]}}]\n"
+    config = write_planned(folder, yaml, window=100_000)
+    said = ["one two three four " * 8, *[LONG] * 5]
+    async with Agent.from_config(config, directory=folder, model=script(*answers_with(said))) as agent:
+        first = await agent.run("go")
+    assert len(await edits_of(folder, first.session)) == 0
+    later = time.time_ns() + pause_ms * 1_000_000
+    monkeypatch.setattr("zeus_runtime.store.thread_log.time", SimpleNamespace(time_ns=lambda: later))
+    async with Agent.from_config(config, directory=folder, model=PositionModel(lambda _: "done")) as agent:
+        await agent.run("and now?", session=first.session)
+    steps = await steps_of(folder, first.session)
+    assert [step.cache_seconds for step in steps] == [300.0] * len(steps)
+    return list(steps[-1].decisions)
+
+
+def answers_with(texts: list[str]) -> list[AIMessage | str]:
+    return [*(calling(call("echo", f"c{n}", text=text)) for n, text in enumerate(texts)), "done"]
+
+
+async def test_a_cached_prefix_is_kept_between_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (decision,) = await second_turn(tmp_path, monkeypatch, pause_ms=60_000)
+    assert not decision.admitted
+    assert "cached tokens would be sent anew" in decision.reason
+
+
+async def test_after_the_cache_has_expired_an_edit_breaks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (decision,) = await second_turn(tmp_path, monkeypatch, pause_ms=DAY_MS)
+    assert decision.admitted
+
+
+class Cached(PositionModel):
+    """A provider that has the whole request cached, as far as it is not new."""
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        async for piece in super().stream(request):
+            if isinstance(piece, ModelResponse):
+                piece = ModelResponse(piece.message, Usage(20_000, 10, cache_read_tokens=19_000))
+            yield piece
+
+
+@pytest.mark.parametrize("pause_ms", [60_000, DAY_MS])
+async def test_a_call_after_the_cache_has_expired_is_projected_at_the_full_price(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pause_ms: int
+) -> None:
+    config = write_planned(tmp_path, "limits: {max_cost_usd: 0.047}\n", window=100_000)
+    async with Agent.from_config(config, directory=tmp_path, model=Cached(lambda _: "done")) as agent:
+        first = await agent.run(LONG * 40)
+    later = time.time_ns() + pause_ms * 1_000_000
+    monkeypatch.setattr("zeus_runtime.store.thread_log.time", SimpleNamespace(time_ns=lambda: later))
+    async with Agent.from_config(config, directory=tmp_path, model=Cached(lambda _: "done")) as agent:
+        if pause_ms == DAY_MS:  # 20,000 tokens cost $0.05, half of it if they are cached
+            with pytest.raises(FailedRunError, match="the next model call may cost"):
+                await agent.run("and now?", session=first.session)
+        else:
+            await agent.run("and now?", session=first.session)

@@ -91,7 +91,8 @@ async def replay(
     provider = SimulatedProvider(plan.profile, plan.token_counter, summary_tokens=summary_tokens)
     database = Database("sqlite:///backtest.db", directory=folder, is_scratch=True)
     try:
-        log = ThreadLog(database)
+        # The recording's time, so that a pause lets the provider's cache expire as it did.
+        log = ThreadLog(database, now_ms=provider.now_ms)
         await log.create_tables()
         thread = await log.open(_SESSION, agent=plan.config.name)
         player = _Player(_apart(plan, provider, folder), provider, recording, log, thread, listed or {})

@@ -21,6 +21,8 @@ class Budget:
         messages: the number of messages in the view.
         known: whether the input limit is the model's own and not the fallback.
         overflow: whether the request did not fit, or the user asked to compact: every trigger counts as reached.
+        cache_expired: whether the provider's cache has dropped the session's last request, so that what was sent
+            before is paid as if it were new.
     """
 
     input_limit_tokens: int
@@ -30,6 +32,7 @@ class Budget:
     messages: int = 0
     known: bool = True
     overflow: bool = False
+    cache_expired: bool = False
 
     @property
     def usable_tokens(self) -> int:

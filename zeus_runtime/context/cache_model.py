@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from zeus_runtime.models.interface import CachePoints
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,11 @@ class Split:
     def input_tokens(self) -> int:
         return self.fresh_tokens + self.read_tokens + self.written_tokens
 
+
+LIFETIME_SECONDS: Final[Mapping[str, float]] = {"5m": 300.0, "1h": 3600.0}
+"""Seconds for each ``lifetime`` that a request may ask for."""
+
+_UNKNOWN_SECONDS: Final = 300.0
 
 _ANTHROPIC: Final = CacheRules(1024, lifetime_seconds=300, marked=True, lookback=20)
 _ANTHROPIC_4096: Final = CacheRules(4096, lifetime_seconds=300, marked=True, lookback=20)
@@ -99,6 +107,21 @@ def rules_for(model: str) -> CacheRules | None:
             if part.startswith(prefix) or name.startswith(prefix):
                 return rules
     return None
+
+
+def cached_seconds(model: str, points: CachePoints | None) -> float:
+    """How long the provider keeps a request cached if no other one uses it; 0 if it does not cache the request.
+
+    Args:
+        model: its name. Of a provider whose cache is not known, five minutes are assumed.
+        points: the request's.
+    """
+    rules = rules_for(model)
+    if rules is None:
+        return _UNKNOWN_SECONDS
+    if not rules.marked:
+        return rules.lifetime_seconds
+    return 0.0 if points is None else LIFETIME_SECONDS[points.lifetime]
 
 
 class PrefixCache:

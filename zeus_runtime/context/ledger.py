@@ -94,6 +94,7 @@ class StepRecord:
         usage: as reported; None where the provider reported nothing.
         cost_usd: the cost of the call, where a price is known.
         cost_estimated: whether the cost is computed from estimated tokens.
+        cache_seconds: how long the provider keeps the request cached, unless it is used again; 0 if it is not cached.
         policy_tokens, policy_cost_usd: the usage of policies' own model calls in this step.
         duration_ms: the duration of the call.
         finish_reason: the answer's; empty for a failed call.
@@ -122,6 +123,7 @@ class StepRecord:
     usage: StepUsage | None = None
     cost_usd: float | None = None
     cost_estimated: bool = False
+    cache_seconds: float = 0.0
     policy_tokens: int = 0
     policy_cost_usd: float | None = None
     duration_ms: float = 0.0

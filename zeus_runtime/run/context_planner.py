@@ -57,6 +57,19 @@ class PlannedContext:
     admitted: int = 0
 
 
+@dataclass(frozen=True)
+class LastRequest:
+    """The session's last request to this model, as far as the provider may have it cached.
+
+    Args:
+        view: its messages.
+        until_ms: when the cache drops it (UTC milliseconds).
+    """
+
+    view: View
+    until_ms: float
+
+
 class ContextPlanner:
     """One run's planner: the policies, the input limit as known so far, and the anchor of the counts.
 
@@ -68,6 +81,7 @@ class ContextPlanner:
         archive: receives the originals.
         emit: receives notices.
         anchor: the provider's count for the session's last request to this model; None without one.
+        last: that request; None without one.
         learned_limit_tokens: an input limit below the profile's, which the provider stated in an earlier run.
         is_exact: whether texts are counted by the model's own tokenizer.
     """
@@ -82,6 +96,7 @@ class ContextPlanner:
         archive: Archive,
         emit: Callable[[Event], None],
         anchor: Reported | None = None,
+        last: LastRequest | None = None,
         learned_limit_tokens: int | None = None,
         is_exact: bool,
     ) -> None:
@@ -94,7 +109,8 @@ class ContextPlanner:
         self._emit = emit
         self._anchor = anchor or Reported(0, 0)
         self._uncertainty = Uncertainty(0.0 if is_exact else ESTIMATED)
-        self._sent: View | None = None
+        self._last = last
+        self._cache_expired = False
         self._told: set[tuple[str, str]] = set()
 
     async def plan(self, cursor: int, fixed: Fixed, *, forced: bool = False) -> PlannedContext:
@@ -106,6 +122,8 @@ class ContextPlanner:
         """
         view = self._transcript.view(cursor)
         before = view
+        # Once for all policies: what one of them does may take longer than the cache lives.
+        self._cache_expired = self._last is not None and self._transcript.now_ms() > self._last.until_ms
         decisions: list[PolicyDecision] = []
         for name, policy in self._policies:
             if forced and view is not before and self._fits(view, fixed):
@@ -125,9 +143,14 @@ class ContextPlanner:
             view.edits - before.edits,
         )
 
-    def sent(self, planned: PlannedContext, reported_tokens: int | None) -> None:
-        """Remember the request that was sent, and the provider's token count for it."""
-        self._sent = planned.view
+    def sent(self, planned: PlannedContext, reported_tokens: int | None, cached_seconds: float) -> None:
+        """Remember the request that was sent.
+
+        Args:
+            reported_tokens: the provider's token count for it, if it reports one.
+            cached_seconds: how long the provider keeps it cached.
+        """
+        self._last = LastRequest(planned.view, self._transcript.now_ms() + 1000 * cached_seconds)
         # A count under half of the estimate is not believed: some providers leave cached input out of it.
         if reported_tokens and 2 * reported_tokens > planned.estimate_tokens:
             self._learn(reported_tokens, planned.estimate_tokens)
@@ -184,6 +207,7 @@ class ContextPlanner:
             messages=len(view),
             known=self._profile.known,
             overflow=forced,
+            cache_expired=self._cache_expired,
         )
 
     async def _consult(
@@ -258,7 +282,8 @@ class ContextPlanner:
             return []
 
     def _cached(self) -> Cached:
-        return cached_prices(self._profile, self._sent)
+        cached = self._last if not self._cache_expired else None
+        return cached_prices(self._profile, None if cached is None else cached.view)
 
     def _refuse(self, name: str, refusals: Sequence[Refusal], decisions: list[PolicyDecision]) -> None:
         by_reason: dict[tuple[str, str], list[Edit]] = {}

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from zeus_runtime.context.cache_model import cached_seconds
 from zeus_runtime.context.edit_rules import Reported
 from zeus_runtime.context.ledger import PolicyDecision, StepRecord, StepUsage
 from zeus_runtime.context.prompt_cost import Fixed, FixedParts
@@ -25,7 +26,7 @@ from zeus_runtime.models.interface import (
 )
 from zeus_runtime.models.masking import masked_schemas
 from zeus_runtime.prompt import Section, SourcedText, assemble
-from zeus_runtime.run.context_planner import ContextPlanner, PlannedContext
+from zeus_runtime.run.context_planner import ContextPlanner, LastRequest, PlannedContext
 from zeus_runtime.run.cost_limit import Projection, cached_before, projection
 from zeus_runtime.run.request_changes import RequestChanges
 from zeus_runtime.run.resources import RunResources
@@ -104,6 +105,7 @@ class ModelStep:
             archive=resources.archive,
             emit=emit,
             anchor=_anchor(transcript.last_step, resources.model.name),
+            last=_last_request(transcript, resources.model.name),
             learned_limit_tokens=_learned_limit(transcript.last_step, resources),
             is_exact=resources.counter.exact,
         )
@@ -194,7 +196,9 @@ class ModelStep:
 
     def _answered(self, step: StepRecord, planned: PlannedContext, response: ModelResponse) -> StepRecord:
         usage = response.usage
-        self._planning.sent(planned, None if usage is None else usage.input_tokens)
+        asked = self._resources.meter.asked
+        cached = cached_seconds(self._resources.profile.name, None if asked is None else asked.cache_points)
+        self._planning.sent(planned, None if usage is None else usage.input_tokens, cached)
         reported = None
         if usage is not None:
             reported = StepUsage(
@@ -204,6 +208,7 @@ class ModelStep:
             usage=reported,
             cost_usd=self._cost_usd,
             cost_estimated=self._is_estimated and self._cost_usd is not None,
+            cache_seconds=cached,
             finish_reason=response.finish_reason,
         )
 
@@ -215,7 +220,8 @@ class ModelStep:
         """The possible cost of the call; tokens that the last request left in the cache cost the cache price."""
         last, budget = self._transcript.last_step, planned.budget
         # An edit changes the prefix, so the provider's cache no longer matches.
-        cached = 0 if planned.admitted else cached_before(last, self._resources.model.name)
+        is_cold = bool(planned.admitted) or budget.cache_expired
+        cached = 0 if is_cold else cached_before(last, self._resources.model.name)
         reserve = self._resources.output_reserve_tokens
         return projection(self._resources.profile, budget.used_tokens, reserve, cached_tokens=cached)
 
@@ -355,6 +361,13 @@ def _anchor(step: StepRecord | None, model: str) -> Reported | None:
     if 2 * step.usage.input_tokens <= step.estimate_tokens:
         return None
     return Reported(step.usage.input_tokens, step.estimate_tokens)
+
+
+def _last_request(transcript: Transcript, model: str) -> LastRequest | None:
+    step = transcript.last_step
+    if step is None or step.model != model or not transcript.holds_answer(step):
+        return None
+    return LastRequest(transcript.view(step.cursor), transcript.last_step_ms + 1000 * step.cache_seconds)
 
 
 def _as_text(text: object) -> str:

@@ -33,6 +33,7 @@ class StoredThread:
         edits_aside: the numbers of the edits that a rollback set aside.
         rollbacks: the number of rollbacks.
         last_step: the ledger's last entry, if any.
+        last_step_ms: when it was written (UTC milliseconds).
     """
 
     entries: Sequence[LogEntry] = ()
@@ -41,6 +42,7 @@ class StoredThread:
     edits_aside: Container[int] = ()
     rollbacks: int = 0
     last_step: StepRecord | None = None
+    last_step_ms: int = 0
 
 
 async def read_thread(log: ThreadLog, thread: Thread) -> StoredThread:
@@ -57,6 +59,7 @@ async def read_thread(log: ThreadLog, thread: Thread) -> StoredThread:
         edits_aside=edits_aside(made, [(number, at) for number, at, _ in edits]),
         rollbacks=len(made),
         last_step=last_step(steps),
+        last_step_ms=steps[-1].created_ms if steps else 0,
     )
 
 

@@ -58,6 +58,8 @@ class Transcript:
     Attributes:
         session_files: the files of the archive that the session's tools may read.
         problems: the stored edits that cannot be read; the messages that they removed are shown again.
+        last_step: the ledger's last entry, if any.
+        last_step_ms: when it was written (UTC milliseconds).
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Transcript:
         self._replayable = frozenset(replayable)
         self._view: View | None = None
         self.last_step = stored.last_step
+        self.last_step_ms = stored.last_step_ms
         self._texts: set[str] = set()
         for entry in stored.entries:
             self.session_files.note_message(entry.payload, is_given=entry.id.startswith(GIVEN))
@@ -124,6 +127,15 @@ class Transcript:
     def is_rolled_back(self) -> bool:
         """Whether nothing was written since the last rollback."""
         return self.last > 0 and self._places.seq(self.last) < self._places.start
+
+    def now_ms(self) -> int:
+        """The time on the log's clock, UTC milliseconds."""
+        return self._log.now_ms()
+
+    def holds_answer(self, step: StepRecord) -> bool:
+        """Whether the answer of ``step`` is in the conversation, and not set aside by a rollback."""
+        seq = step.cursor + 1
+        return self._ids.get(seq) == self._id(seq, step.run_id)
 
     @property
     def run_of_last(self) -> str:
@@ -231,7 +243,7 @@ class Transcript:
         )
 
     def _taken(self, step: StepRecord, texts: Mapping[str, str]) -> None:
-        self.last_step = step
+        self.last_step, self.last_step_ms = step, self.now_ms()
         if step.fixed not in self._texts:
             self._texts.update(texts)
 

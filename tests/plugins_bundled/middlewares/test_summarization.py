@@ -661,15 +661,21 @@ async def first_summary(
     resumes: bool = False,
     pins: Sequence[int] = (),
     profile: ModelProfile = BOUGHT,
+    pause_before: int = 0,
     **options: Any,
 ) -> tuple[int, Summarize] | None:
-    """The first summary of a session and its step, asked for at every step."""
+    """The first summary of a session and its step, asked for at every step.
+
+    Args:
+        pause_before: the step before which the provider's cache expires.
+    """
     said = history(steps)
     middleware = policy(profile=profile, **options)
     for step in range(1, steps + 1):
         view = view_of(said[: 2 * step + 1], pins=[seq for seq in pins if seq <= 2 * step + 1])
         middleware = policy(profile=profile, **options) if resumes else middleware
-        edit = await proposed(middleware, view, budget_of(view, limit=1_000_000))
+        budget = budget_of(view, limit=1_000_000).override(cache_expired=step == pause_before)
+        edit = await proposed(middleware, view, budget)
         if edit is not None:
             return step, edit
     return None
@@ -714,6 +720,38 @@ async def test_a_step_that_is_asked_about_twice_counts_once() -> None:
     sent.note(view)
     assert sent.cost_usd == once
     assert sent.summary_usd(100) == 100 + 15 + 10
+
+
+async def test_after_the_cache_has_expired_reading_the_conversation_for_a_summary_costs_nothing_more() -> (
+    None
+):
+    view = view_of(history(3))
+    leaving = view.tokens - 10
+    sent = SentAgain(Prices(1.0, 2.0, 3.0), stays_tokens=10, summary_tokens=5)
+    sent.note(view, is_cached=False)
+    again = sent.cost_usd
+    assert sent.summary_usd(view.tokens + 100) == 2 * (100 + 10) + 15
+    # The step is paid at the full price if it is sent, so it counts from the next one on.
+    longer = view_of(history(4))
+    sent.note(longer)
+    assert sent.cost_usd == again + 2 * leaving + longer.tokens - 10
+
+
+async def test_a_pause_brings_a_summary_forward() -> None:
+    warm = await first_summary(120, by_price=True, keep=Size(tokens=1_000))
+    assert warm is not None
+    paused = await first_summary(120, by_price=True, keep=Size(tokens=1_000), pause_before=warm[0] - 6)
+    assert paused is not None
+    # The request after the pause cost eight times as much as one from the cache.
+    assert paused[0] == warm[0] - 5
+
+
+async def test_the_reason_names_an_expired_cache() -> None:
+    paused = await first_summary(120, by_price=True, keep=Size(tokens=1_000), pause_before=58)
+    assert paused is not None
+    assert paused[1].reason.endswith(
+        "since the provider's cache has expired; 109 messages summarized in one call"
+    )
 
 
 async def test_pinned_messages_are_not_paid_for_by_a_summary() -> None:

@@ -7,7 +7,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.context.cache_model import PrefixCache, Segment, rules_for, shared_tokens
+from zeus_runtime.context.cache_model import (
+    LIFETIME_SECONDS,
+    PrefixCache,
+    Segment,
+    rules_for,
+    shared_tokens,
+)
 from zeus_runtime.models.content import whole_text
 from zeus_runtime.models.errors import ModelError
 from zeus_runtime.models.interface import ModelPiece, ModelRequest, ModelResponse, Usage
@@ -22,8 +28,6 @@ if TYPE_CHECKING:
 
 SUMMARY_TOKENS: Final = 600
 """Tokens of the simulated provider's summaries, by default."""
-
-_LIFETIMES: Final[Mapping[str, float]] = {"5m": 300.0, "1h": 3600.0}
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,10 @@ class SimulatedProvider:
     @property
     def name(self) -> str:
         return self._profile.name
+
+    def now_ms(self) -> int:
+        """The recording's time at the next answer, in milliseconds."""
+        return round(1000 * self._at_seconds)
 
     def expect(
         self, answer: AIMessage, *, place: int, at_seconds: float, needles: tuple[str, ...] = ()
@@ -174,7 +182,7 @@ class SimulatedProvider:
             segments,
             at_seconds=self._at_seconds,
             marks=marks,
-            lifetime_seconds=_LIFETIMES.get(lifetime) if marked and points is not None else None,
+            lifetime_seconds=LIFETIME_SECONDS[lifetime] if marked and points is not None else None,
         )
         usage = Usage(
             split.input_tokens,

@@ -80,7 +80,7 @@ class Summarization(Middleware):
         """Return the reason for a summary now; empty for none."""
         sent = self._sent_again(budget)
         if sent is not None:
-            sent.note(view)
+            sent.note(view, is_cached=not budget.cache_expired)
         most = self._options.max_trigger_tokens
         if budget.at_least(self._trigger):
             return f"the request reached {self._trigger}"
@@ -90,7 +90,11 @@ class Summarization(Middleware):
             )
         if sent is not None and self._pays(budget):
             cost, summary = sent.cost_usd, sent.summary_usd(budget.used_tokens)
-            return f"sending the older messages again has cost ${cost:.4f}, and a summary costs about ${summary:.4f}"
+            expired = ", since the provider's cache has expired" if budget.cache_expired else ""
+            return (
+                f"sending the older messages again has cost ${cost:.4f}, and a summary costs about"
+                f" ${summary:.4f}{expired}"
+            )
         return ""
 
     def _pays(self, budget: Budget) -> bool:
@@ -244,7 +248,7 @@ class Summarization(Middleware):
         new = sum(item.tokens for item in items[shared_messages(sent.messages, items) :])
         if not cheaper(
             context.profile,
-            cached_tokens=budget.used_tokens - new,
+            cached_tokens=0 if budget.cache_expired else budget.used_tokens - new,
             new_tokens=new + question_tokens,
             transcript_tokens=sum(item.tokens for item in replaced) + self._counter.text(self._prompt),
         ):

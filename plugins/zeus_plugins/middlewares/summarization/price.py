@@ -43,6 +43,9 @@ def prices_of(profile: ModelProfile) -> Prices | None:
 class SentAgain:
     """The cost of sending messages that a summary would replace, since the last summary. Each step is added once.
 
+    After a pause, the provider's cache has expired, and the next request pays the full price whether or not it is
+    shortened before. So a summary costs much less then: the summarizer reads what would be sent anyway.
+
     Args:
         prices: of the model.
         stays_tokens: the tokens of a view after a summary: the kept messages, the summary, the user's words.
@@ -55,23 +58,33 @@ class SentAgain:
         self._summary_tokens = summary_tokens
         self._first: int | None = None
         self._upto = 0
-        self._tokens = 0
+        self._leaving = 0
+        self._is_cached = True
+        self._unpaid = 0.0
+        self.cost_usd = 0.0
+        """The cost of sending so far; without this step's if the cache has expired, since a summary saves it."""
 
-    def note(self, view: View) -> None:
-        """Add the step that sends ``view``. After a resume, the steps since the last summary are added up once."""
+    def note(self, view: View, *, is_cached: bool = True) -> None:
+        """Add the step that sends ``view``. After a resume, the steps since the last summary are added up once.
+
+        Args:
+            is_cached: whether the provider may still have the messages that were sent before.
+        """
+        stays = self._stays + _pinned(view)
         if self._first is None:
-            self._tokens = _sent_before(view, self._stays + _pinned(view))
+            self.cost_usd = _sent_before(view, stays) * self._prices.again
         elif self._first != view.first:
-            self._tokens = 0
+            self.cost_usd = self._unpaid = 0.0
         elif self._upto == view.upto:
             return
-        self._first, self._upto = view.first, view.upto
-        self._tokens += max(0, view.tokens - _pinned(view) - self._stays)
-
-    @property
-    def cost_usd(self) -> float:
-        """The cost of sending so far."""
-        return self._tokens * self._prices.again
+        self._first, self._upto, self._is_cached = view.first, view.upto, is_cached
+        self._leaving = max(0, view.tokens - stays)
+        self.cost_usd += self._unpaid
+        self._unpaid = 0.0
+        if is_cached:
+            self.cost_usd += self._leaving * self._prices.again
+        else:
+            self._unpaid = self._leaving * self._prices.anew
 
     def summary_usd(self, used_tokens: int) -> float:
         """The cost of a summary: reading the conversation, writing the summary, and sending what stays anew.
@@ -80,7 +93,10 @@ class SentAgain:
             used_tokens: the tokens of the request.
         """
         again, anew, output = self._prices
-        return used_tokens * again + self._summary_tokens * output + self._stays * max(0.0, anew - again)
+        written = self._summary_tokens * output
+        if not self._is_cached:
+            return (used_tokens - self._leaving) * anew + written
+        return used_tokens * again + written + self._stays * max(0.0, anew - again)
 
     def pays(self, used_tokens: int) -> bool:
         """Whether a summary pays now."""
