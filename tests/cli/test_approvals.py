@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from tests.cli.conftest import Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support import mcp_server
-from zeus_runtime.cli.approval_prompt import AnswerField, TerminalApprovals, YesApprovals
+from zeus_runtime.cli.approval_prompt import TerminalApprovals, YesApprovals
 from zeus_runtime.tools.approval import Decision, PendingApproval
+from zeus_runtime.tools.question import AnswerField
 
 ASKING = "middlewares: [approve]\n"
 
@@ -36,7 +37,7 @@ def test_without_a_terminal_the_run_ends_with_7_and_says_how_to_decide(zeus: Zeu
     (pending,) = list(zeus("approvals", "pending", "--config", "loud.yaml", "--json").json)
     assert "? shout needs approval" in result.err
     assert (
-        f"decide with: zeus resume {pending['session']} --config loud.yaml --decide {pending['id']}=approve"
+        f"decide with: zeus resume {pending['session']} --decide {pending['id']}=approve --config loud.yaml"
         in result.err
     )
     shown = zeus("sessions", "show", "--config", "loud.yaml")
@@ -619,6 +620,29 @@ def test_a_waiting_call_is_shown_in_full_with_the_diff_it_would_make_now(
     assert "  no diff: the old file is a PNG image (5 bytes)" in binary
     assert "    │ line 199\n    │ \\x1b[2Jend\n" in binary
     assert zeus("approvals", "show", "nothing").exit_code == 2
+
+
+def test_a_config_with_another_workspace_shows_no_diff_and_binds_nothing(
+    zeus: Zeus, project: Project
+) -> None:
+    write = {"call": "write_file", "args": {"path": "run.sh", "content": "new\n"}}
+    config = project.agent(write, "done", name="agent.yaml", more=ASKING + "workspace: {root: sub}\n")
+    for path in (config, project.agent("other")):
+        path.write_text(path.read_text().replace("[voices]", "[filesystem]"))
+    project.write("sub/run.sh", "old\n")
+    run = zeus("run", "agent.yaml", "go")
+    assert "`zeus approvals show ID --config agent.yaml` shows a call in full" in run.err
+    (pending,) = waiting(zeus)
+    other = zeus("approvals", "show", pending["id"]).out
+    assert "  no diff: the agent that waits has another workspace than this config" in other
+    own = zeus("approvals", "show", pending["id"], "--config", "agent.yaml").out
+    assert "  /run.sh: 1 removed, 1 added" in own
+    zeus("approvals", "show", pending["id"])
+    done = zeus(
+        "resume", pending["session"], "--config", "agent.yaml", "--decide", f"{pending['id']}=approve"
+    )
+    assert done.exit_code == 0
+    assert (project.folder / "sub/run.sh").read_text() == "new\n"
 
 
 def test_a_call_decided_later_does_what_was_shown_last(zeus: Zeus, project: Project) -> None:

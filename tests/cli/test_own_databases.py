@@ -178,6 +178,18 @@ def test_the_databases_of_checkpointers_and_vector_stores_are_asked_for(
     assert "database '.zeus/zeus.db-chroma/chroma.sqlite3' is not trusted" in zeus(*RUN).err
 
 
+@pytest.mark.parametrize("end", ["-wal", "-journal"])
+def test_a_log_beside_a_file_without_a_header_makes_it_a_database(
+    project: Project, zeus: Zeus, end: str
+) -> None:
+    project.write("zeus.yaml", "version: 1\nextends: quickstart\ncheckpointer: {sqlite: {path: cp.bin}}\n")
+    (project.folder / "cp.bin").write_bytes(bytes(4096))
+    assert zeus("trust").exit_code == 0
+    assert zeus("plan").exit_code == 0
+    (project.folder / f"cp.bin{end}").write_bytes(b"x")
+    assert "database 'cp.bin' is not trusted" in zeus("plan").err
+
+
 def test_a_password_does_not_hide_which_file_a_url_names(shipped: Path, zeus: Zeus) -> None:
     assert zeus(*RUN, "--set", "storage.url=sqlite://u:p/a@/.zeus/zeus.db").exit_code == 3
 

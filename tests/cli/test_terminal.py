@@ -7,7 +7,10 @@ from rich.console import Console
 
 from tests.cli.conftest import Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
+from zeus_runtime.cli.event_lines import progress_line
 from zeus_runtime.cli.terminal import TerminalView, _loses, _markdown, _Shown
+from zeus_runtime.escaping import terminal_text
+from zeus_runtime.events import ToolProgress
 
 CALL = {"call": "echo", "args": {"text": "ahoy"}}
 ANSWER = "# Heading\n\nSome **bold** words.\n\n```python\nx = 1\n\ny = 2\n```\n\nThe end."
@@ -62,6 +65,12 @@ def test_progress_is_a_line_that_goes_again(project: Project) -> None:
     with PseudoTerminal(["run", "zeus.yaml", "go", "--quiet"], project.folder) as terminal:
         assert terminal.end() == 0
         assert "step 1" not in terminal.screen
+
+
+def test_a_line_of_progress_keeps_control_characters_at_its_ends() -> None:
+    for message in ("\x1c\x1d real \x85", "\x1c", "done\u2028"):
+        line = progress_line(ToolProgress("c", "t", message), 80)
+        assert terminal_text(message).strip(" \t") in line
 
 
 def test_without_a_terminal_progress_is_an_event_and_no_line(zeus: Zeus, project: Project) -> None:
@@ -154,6 +163,21 @@ def test_what_a_rendering_would_lose_is_shown_as_text(
 )
 def test_an_answer_without_a_loss_is_rendered(answer: str) -> None:
     assert not _loses(answer, _Shown(_markdown(answer)), Console(width=60))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '202. See [log](http://a.example "\u202e"), costs `&euro;`\n',
+        '[log](http://a.example "a b")',
+        "| a | b |\n|---|---|\n| ok | fine | \u2620 \u2260 |\n",
+        "| a |\n|---|\n| x \\| y |\n| x | y\n",
+        "```one two\nx\n```",
+    ],
+)
+def test_an_answer_that_would_lose_a_sign_is_shown_as_text(answer: str) -> None:
+    text = terminal_text(answer)
+    assert _loses(text, _Shown(_markdown(text)), Console(width=60))
 
 
 @pytest.mark.parametrize("term", ["xterm", "dumb"])

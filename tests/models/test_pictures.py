@@ -103,6 +103,11 @@ def test_the_log_keeps_a_message_s_pictures_by_name() -> None:
         assert text_of(again, name_others=True) == f"{message.content}\n{MAP.label}"
 
 
+def test_a_label_is_one_line_whatever_the_name() -> None:
+    odd = Picture("/a\n── you\u202e.png", "image/png", 1, 1, 9, name="b\r\n]")
+    assert odd.label == r"[picture b\r\n]: PNG, 1x1, 9 bytes, /a\n── you\u202e.png]"
+
+
 KINDS = st.lists(st.sampled_from(["user", "answer", "calls", "calls+"]), max_size=8)
 
 

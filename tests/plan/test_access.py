@@ -2127,6 +2127,33 @@ async def test_what_the_user_trusts_is_recorded_out_of_reach_of_the_file_tools(
     assert not (folder / "state/zeus/trust/forged").exists()
 
 
+@pytest.mark.parametrize("where", ["state/zeus/trust", "home/.config/zeus", "home/.config/zeus/plugins"])
+async def test_no_rule_of_a_projects_config_opens_what_decides_about_all_agents(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    (folder / where).mkdir(parents=True)
+    rules = f"workspace: {{access: {{'{where}': write, '{where}/x': write}}}}\n"
+    (told,) = results(await played(folder, rules, ("write_file", {"path": f"/{where}/x", "content": "x"})))
+    assert "it decides about all your agents, so no tool may change it" in told
+    assert not (folder / where / "x").exists()
+
+
+async def test_a_config_of_the_users_own_home_may_open_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    own = folder / "home/.config/zeus"
+    (own / "configs").mkdir(parents=True)
+    write = ("write_file", {"path": "/home/.config/zeus/x", "content": "x"})
+    rule = "workspace: {access: {home/.config/zeus: write}}\n"
+    await played(folder, "", write, config=write_agent(own / "configs", rule, tools=TOOLS))
+    assert (own / "x").read_text() == "x"
+
+
 @pytest.mark.parametrize("path", ["/zeus.yaml", "sub/../.env", "/secrets/key", "/link/key"])
 async def test_nobody_is_asked_for_a_write_that_the_workspace_refuses_anyway(folder: Path, path: str) -> None:
     put(folder, "secrets/key")

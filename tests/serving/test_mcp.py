@@ -16,9 +16,11 @@ from mcp.types import ElicitRequestParams, ElicitResult
 from tests.support import mcp_server
 from tests.support.agents import PositionModel, call, calling, script, write_agent
 from zeus_runtime import Agent
-from zeus_runtime.serving.mcp import server_of
+from zeus_runtime.serving.mcp import _visible, server_of
 
 SMALL = {"command": sys.executable, "args": [str(Path(mcp_server.__file__))], "start_timeout_seconds": 60}
+
+SHOW = "`cd x && zeus approvals show ID`"
 
 
 def agent(folder: Path, model: Any) -> Agent:
@@ -142,13 +144,55 @@ async def test_the_clients_user_sees_a_diff_and_long_values_cut_with_how_to_see_
     model = script(calling(write, call("record", "2", text="x" * 200_000)), "done")
     config = write_agent(tmp_path, "middlewares: [{approve: {mode: ask}}]", tools="[probe, filesystem]")
     running = Agent.from_config(config, directory=tmp_path, model=model)
-    async with running, Client(server_of(running), elicitation_callback=elicit, mode="legacy") as client:
+    async with (
+        running,
+        Client(server_of(running, whole=SHOW), elicitation_callback=elicit, mode="legacy") as client,
+    ):
         await client.call_tool("run", {"prompt": "go"})
     change, long = sorted(asked, key=len)
     assert "    - old\n    + new\n" in change
     name = long.partition("(")[2].partition(")")[0]
-    assert f"    … 196,000 more characters; `zeus approvals show {name}` shows all" in long
+    assert f"    … 196,000 more characters; `cd x && zeus approvals show {name}` shows all" in long
     assert len(long) < 5_000
+
+
+async def test_without_a_command_that_shows_the_whole_the_question_is_not_cut(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action="decline")
+
+    config = write_agent(tmp_path, "middlewares: [{approve: {mode: ask}}]")
+    model = script(calling(call("record", "2", text="x" * 20_000)), "done")
+    running = Agent.from_config(config, directory=tmp_path, model=model)
+    async with running, Client(server_of(running), elicitation_callback=elicit, mode="legacy") as client:
+        await client.call_tool("run", {"prompt": "go"})
+    assert "x" * 20_000 in asked[0]
+
+
+def test_a_form_shows_what_cannot_be_seen_and_keeps_its_values() -> None:
+    odd = "keep\u202e"
+    form = {
+        "type": "object",
+        "properties": {
+            "which\u200b": {"enum": ["wipe", odd], "default": odd, "title": "T\u001b"},
+            "how": {"oneOf": [{"const": odd}, {"const": "b", "title": "B\u200b"}]},
+            "labelled": {"enum": ["a", "b"], "enumNames": ["A\u202e", "B"]},
+            "a\u200b": {"type": "string"},
+        },
+    }
+    assert _visible(form)["properties"] == {
+        "which\u200b": {
+            "enum": ["wipe", odd],
+            "default": odd,
+            "title": "T\\x1b",
+            "enumNames": ["wipe", "keep\\u202e"],
+        },
+        "how": {"oneOf": [{"title": "keep\\u202e", "const": odd}, {"const": "b", "title": "B\\u200b"}]},
+        "labelled": {"enum": ["a", "b"], "enumNames": ["A\\u202e", "B"]},
+        "a\u200b": {"title": "a\\u200b", "type": "string"},
+    }
 
 
 async def test_a_run_that_fails_and_an_unknown_session_are_errors_the_client_reads(tmp_path: Path) -> None:

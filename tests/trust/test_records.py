@@ -87,7 +87,7 @@ def test_the_folder_is_the_users_state_folder() -> None:
 
 def allows(given: str, part: Part = ONE, file: str = "/a.yaml") -> bool:
     trust = recorded_trust({"ZEUS_TRUST": given})
-    return Trust(trust.given, None, file).allows(part)
+    return Trust(trust.given, None, file, folder=str(Path(file).parent), named=file).allows(part)
 
 
 def test_the_environment_allows_digests_files_or_everything() -> None:
@@ -98,6 +98,28 @@ def test_the_environment_allows_digests_files_or_everything() -> None:
     assert not allows("")
     assert not allows(TWO.digest)
     assert not allows("/b.yaml")
+
+
+def test_a_given_path_allows_no_link_to_it_from_another_folder(tmp_path: Path) -> None:
+    for folder in ("app", "volume", "checkout"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "volume/zeus.yaml").touch()
+    (tmp_path / "app/zeus.yaml").symlink_to("../volume/zeus.yaml")
+    (tmp_path / "alias").symlink_to("app")
+    (tmp_path / "checkout/zeus.yaml").symlink_to("../app/zeus.yaml")
+    target = str((tmp_path / "volume/zeus.yaml").resolve())
+
+    def allowed(given: str, named: str) -> bool:
+        trust = recorded_trust({"ZEUS_TRUST": str(tmp_path / given)})
+        at = (tmp_path / named).parent.resolve()
+        return Trust(trust.given, None, target, folder=str(at), named=str(at / "zeus.yaml")).allows(ONE)
+
+    assert allowed("app/zeus.yaml", "app/zeus.yaml")
+    assert allowed("alias/zeus.yaml", "app/zeus.yaml")
+    assert allowed("app/zeus.yaml", "alias/zeus.yaml")
+    assert allowed("app/zeus.yaml", "volume/zeus.yaml")
+    assert not allowed("app/zeus.yaml", "checkout/zeus.yaml")
+    assert not allowed("volume/zeus.yaml", "app/zeus.yaml")
 
 
 @pytest.mark.parametrize("value", ["1", "yes", "zeus.yaml", "sha256:12", "SHA256:" + "1" * 64, "ALL"])

@@ -182,6 +182,7 @@ class Runner:
         broker = ApprovalBroker(
             connections.log,
             user=self._plan.config.user,
+            workspace=self._plan.context.workspace.identity("/"),
             known=redactor,
             secrets=self.secrets,
             emit=emit,

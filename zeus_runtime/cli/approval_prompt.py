@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.streams import columns_of, complain, is_terminal
-from zeus_runtime.escaping import json_shown, word
+from zeus_runtime.escaping import json_shown
 from zeus_runtime.tools.approval import Decision
-from zeus_runtime.tools.question import StyledLine, folded, named, question_lines, tool_label
+from zeus_runtime.tools.question import StyledLine, fields_of, folded, question_lines, tool_label
 
 if TYPE_CHECKING:
     from zeus_runtime.tools.approval import PendingApproval
@@ -161,62 +161,8 @@ class YesApprovals:
         await self._terminal.answer(name)
 
 
-@dataclass(frozen=True)
-class AnswerField:
-    """A part of the answer to a question.
-
-    Args:
-        schema: what it may be.
-        required: whether the answer needs it.
-    """
-
-    name: str
-    schema: Mapping[str, Any]
-    required: bool
-
-    @property
-    def line(self) -> str:
-        """The field in one line: all that its schema says, exactly."""
-        rest = dict(self.schema)
-        about = [word(rest.pop("type", None) or "any")]
-        if isinstance(rest.get("enum"), list):
-            about = ["one of " + " | ".join(map(word, rest.pop("enum")))]
-        if "default" in rest:
-            about.append(f"else {json_shown(rest.pop('default'))}")
-        elif self.required:
-            about.append("required")
-        text = rest.pop("description", None) or rest.pop("title", None)
-        if rest:
-            about.append(json_shown(rest))
-        return f"{named(self.name)} ({', '.join(about)}){f': {json_shown(text)}' if text else ''}"
-
-    def value(self, line: str) -> Any:
-        """What was typed: text where a text is wanted, else JSON."""
-        kind = self.schema.get("type")
-        if kind == "boolean" and line.lower() in ("y", "yes", "n", "no"):
-            return line.lower().startswith("y")
-        if kind == "string":
-            return line
-        try:
-            return json.loads(line)
-        except ValueError:
-            return line
-
-
-def fields_of(pending: PendingApproval) -> Sequence[AnswerField]:
-    """What an answer to a question consists of."""
-    schema = pending.schema or {}
-    required = schema.get("required") or ()
-    return [
-        AnswerField(name, each if isinstance(each, dict) else {}, name in required)
-        for name, each in (schema.get("properties") or {}).items()
-    ]
-
-
 def _show(pending: PendingApproval, *, whole: bool = False) -> None:
-    answers = [field.line for field in fields_of(pending)] if pending.is_question else ()
-    width = columns_of(sys.stderr)
-    for line in question_lines(pending, answers, whole=whole, width=width):
+    for line in question_lines(pending, whole=whole, width=columns_of(sys.stderr)):
         complain(line.text, line.style)
 
 

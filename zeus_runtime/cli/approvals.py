@@ -79,7 +79,6 @@ def list_pending(
 @click.pass_obj
 def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
     """Show a call that waits for a decision in full, and the diff that it would make now."""
-    from zeus_runtime.cli.approval_prompt import fields_of
     from zeus_runtime.errors import UsageError
     from zeus_runtime.run.approvals import masked_pending
     from zeus_runtime.store.approvals import note_shown, open_approvals
@@ -101,10 +100,8 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
             f"nothing waits for a decision under the id {name!r}",
             remedy="`zeus approvals pending` lists what waits.",
         )
-    known = process.secrets.masked
-    pending = masked_pending(pending, known)
-    answers = [known(field.line) for field in fields_of(pending)] if pending.is_question else ()
-    for line in question_lines(pending, answers, whole=True, width=terminal_columns()):
+    pending = masked_pending(pending, process.secrets.masked)
+    for line in question_lines(pending, whole=True, width=terminal_columns()):
         answer(line.text, style=line.style)
 
 
@@ -137,6 +134,9 @@ async def _previewed(checked: Checked, entries: Sequence[str], pending: PendingA
         if entry not in plan.agents:
             return replace(pending, preview=Preview(problem=f"this config has no agent {entry!r} there"))
         plan = plan.agents[entry].plan
+    if pending.workspace not in ("", plan.context.workspace.identity("/")):
+        problem = "the agent that waits has another workspace than this config: name its own with --config"
+        return replace(pending, preview=Preview(problem=problem))
     tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
     arguments = _written(pending, redactor)
     preview = None if tool is None else await preview_of(tool, arguments, masked_for(plan, redactor))

@@ -71,9 +71,9 @@ def result_line(event: ToolCallResult, width: int) -> str:
 
 def progress_line(event: ToolProgress, width: int) -> str:
     """``execute_code · 3/10 · epoch 3: loss 0.2``, the last line of the progress, in at most ``width`` columns."""
-    lines = [line for line in event.message.replace("\r", "\n").split("\n") if line.strip()]
+    lines = [line for line in event.message.replace("\r", "\n").split("\n") if line.strip(" \t")]
     amount = "" if event.done is None or event.total is None else f"{event.done:g}/{event.total:g}"
-    parts = [tool_label(event.tool_name), amount, lines[-1].strip() if lines else ""]
+    parts = [tool_label(event.tool_name), amount, lines[-1].strip(" \t") if lines else ""]
     return shortened(" · ".join(part for part in parts if part), width)
 
 

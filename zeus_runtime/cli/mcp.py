@@ -67,10 +67,20 @@ def command(process: Process, mode: Mode | None, which: ConfigArgs) -> None:
     for notice in plan.notices:
         complain(process.redact(f"note: {notice.message}"), "yellow")
     with prepared(process):
-        asyncio.run(_serve(checked, plan))
+        asyncio.run(_serve(checked, plan, _whole(which, plan)))
 
 
-async def _serve(checked: Checked, plan: Plan) -> None:
+def _whole(which: ConfigArgs, plan: Plan) -> str:
+    """The command that shows a request in full, wherever the client's user types it; empty if there is none."""
+    import shlex
+
+    if which.config == "-" or ":memory:" in plan.config.storage.url:
+        return ""
+    folder = shlex.quote(str(plan.context.directory))
+    return f"`cd {folder} && {which.command('approvals', 'show', 'ID')}`"
+
+
+async def _serve(checked: Checked, plan: Plan, whole: str) -> None:
     import asyncio
 
     from zeus_runtime.agent.agent import Agent
@@ -78,7 +88,7 @@ async def _serve(checked: Checked, plan: Plan) -> None:
 
     has_reader = True
     async with Agent(checked, plan) as agent:
-        serving = asyncio.create_task(server_of(agent).run_stdio_async())
+        serving = asyncio.create_task(server_of(agent, whole=whole).run_stdio_async())
         with _signals() as stopped:
             stopping = asyncio.create_task(stopped.wait())
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -54,6 +54,13 @@ class ConfigArgs:
             words += ["--set", each]
         return words
 
+    def command(self, *words: str) -> str:
+        """A command of ``zeus`` with the option ``--config`` that means this config."""
+        import shlex
+
+        config = [] if self.config is None else ["--config", self.config]
+        return shlex.join(["zeus", *words, *config, *self.laid_over])
+
 
 env_option: Decorator = click.option(
     "--env", metavar="NAME", help="Lay the overlay FILE.NAME.yaml over the config."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,7 +95,7 @@ def _read(process: Process, which: ConfigArgs, output: str) -> Checked:
     try:
         return read_config(process, which)
     except UntrustedError:
-        from zeus_runtime.cli.trusting import examined, shown
+        from zeus_runtime.cli.trusting import examined, folded_lines, shown
         from zeus_runtime.plan.parts_with_subagents import all_parts
 
         found = examined(process, which)
@@ -102,7 +103,7 @@ def _read(process: Process, which: ConfigArgs, output: str) -> Checked:
             answer(as_json({"config": found.document.source, "executes": _parts(found)}))
         else:
             missing = [part for part in all_parts(found) if not found.trust.allows(part)]
-            answer("\n".join(("needs your permission", *shown(missing))))
+            answer("\n".join(("needs your permission", *folded_lines(shown(missing), sys.stdout))))
         raise
 
 

@@ -80,15 +80,12 @@ class Request:
 
     def deciding(self, ending: RunFailed) -> str:
         """The command that approves what the run ended for."""
-        import shlex
-
-        config = self.which.config
-        words = ["zeus", "resume", ending.session, *(["--config", config] if config else [])]
+        words = ["resume", ending.session]
         for each in ending.details["pending"]:
             asked = each.get("answer_schema", {}).get("properties") or {}
             answer = ":" + as_json(dict.fromkeys(asked, "…"), indent=None) if asked else ""
             words += ["--decide", f"{each['id']}=approve{answer}"]
-        return shlex.join([*words, *self.which.laid_over])
+        return self.which.command(*words)
 
 
 @click.command("run")
@@ -276,7 +273,7 @@ def carry_out(process: Process, request: Request) -> int:
         complain(f"go on with: {request.again}")
     if ending.details.get("pending") and request.output == "text":
         complain(f"decide with: {request.deciding(ending)}")
-        complain("`zeus approvals show ID` shows a call in full")
+        complain(f"`{request.which.command('approvals', 'show', 'ID')}` shows a call in full")
     return ending.exit_code
 
 

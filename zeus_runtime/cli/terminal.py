@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from html import unescape
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from rich.console import Console, ConsoleOptions
 from rich.live import Live
 from rich.markdown import Markdown
@@ -166,20 +166,57 @@ def _markdown(text: str) -> Markdown:
 
 
 def _loses(text: str, shown: _Shown, console: Console) -> bool:
-    """Whether a letter of ``text`` is not in its rendering: a long table cell, or a link's title."""
-    lines = console.render_lines(shown, pad=False)
+    """Whether a character of ``text`` is not in its rendering: a link's title, a long table cell, or one too many.
+
+    Both sides are compared without what only the rendering writes: bullets, numbers of lists, frames.
+    """
+    if any(_has_more_cells(place, shown.tokens, text) for place in range(len(shown.tokens))):
+        return True
+    tokens = [each for token in shown.tokens for each in (token, *(token.children or ()))]
+    wanted = terminal_text("\n".join(part for token in tokens for part in _content(token)))
+    lines = console.render_lines(_Shown(_unnumbered(shown.tokens)), pad=False)
     rendered = "".join(segment.text for line in lines for segment in line)
-    return bool(_letters(_MARKUP.sub("", unescape(text))) - _letters(rendered))
+    # Blanks and line ends are laid out anew.
+    return any(not char.isspace() for char in Counter(wanted) - Counter(rendered))
 
 
-def _letters(text: str) -> Counter[str]:
-    return Counter(filter(str.isalnum, text))
+def _content(token: Token) -> Iterator[str]:
+    if token.type in ("text", "code_inline", "fence", "code_block"):
+        yield token.content
+    if token.type == "link_open":
+        yield from (str(token.attrs.get(name, "")) for name in ("href", "title"))
+    # Rich colours code by its language and does not name it.
+    if token.type == "fence" and not _LANGUAGE.fullmatch(token.info.strip()):
+        yield token.info
 
 
-_MARKUP: Final = re.compile(
-    r"^(?: {0,3}>)*[ \t]*(?:\d{1,9}[.)](?=\s)|(?:`{3,}|~{3,})[ \t]*[\w+#.-]{1,20}[ \t]*$)", re.MULTILINE
-)
-"""Numbers of lists, and languages of code: they are shown in another way."""
+_LANGUAGE: Final = re.compile(r"[\w+#.-]{0,20}")
+
+
+def _unnumbered(tokens: Sequence[Token]) -> Markdown:
+    """The tokens as Markdown with bullets for numbers: a list is numbered anew when it is rendered."""
+    from copy import copy
+
+    shown = Markdown("", hyperlinks=False)
+    shown.parsed = [copy(token) for token in tokens]
+    for token in shown.parsed:
+        if token.type in ("ordered_list_open", "ordered_list_close"):
+            token.type = token.type.replace("ordered", "bullet")
+    return shown
+
+
+def _has_more_cells(place: int, tokens: Sequence[Token], text: str) -> bool:
+    """Whether a table's row begins at ``place`` and has more cells than its heading; the parser drops those."""
+    row = tokens[place]
+    if row.type != "tr_open" or row.map is None:
+        return False
+    end = next(index for index in range(place, len(tokens)) if tokens[index].type == "tr_close")
+    cells = sum(token.type in ("th_open", "td_open") for token in tokens[place:end])
+    line = text.split("\n")[row.map[0]].strip(" \t>")
+    return len(_BAR.findall(line.removeprefix("|"))) - line.endswith("|") >= cells
+
+
+_BAR: Final = re.compile(r"(?<!\\)\|")
 
 
 class _Shown:
@@ -187,6 +224,7 @@ class _Shown:
 
     def __init__(self, inner: Markdown) -> None:
         self._inner = inner
+        self.tokens: Sequence[Token] = inner.parsed
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         # Emphasis parts a text into segments, so marks on one character may come in several.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TextIO, TypeAlias
 
 from zeus_runtime.cli.options import ConfigArgs, read_config
 from zeus_runtime.cli.output import padded
@@ -167,12 +167,17 @@ def _data_hint(part: Part, former: Record) -> Iterator[str]:
 
 
 def complain_lines(lines: Iterable[str]) -> None:
-    """Write lines to standard error; a line too long for the terminal continues after a dotted bar."""
+    """Write lines to standard error, each of them folded."""
+    for line in folded_lines(lines, sys.stderr):
+        complain(line)
+
+
+def folded_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
+    """The lines for ``stream``; one that is too long for a terminal continues after a dotted bar."""
     from zeus_runtime.tools.question import StyledLine, folded
 
-    for line in lines:
-        for part in folded(StyledLine(line), columns_of(sys.stderr) if is_terminal(sys.stderr) else None):
-            complain(part.text)
+    width = columns_of(stream) if is_terminal(stream) else None
+    return (part.text for line in lines for part in folded(StyledLine(line), width))
 
 
 def _line(mark: str, label: str, value: str, *, whole: bool) -> str:

@@ -159,6 +159,7 @@ class Dispatcher:
         broker = ApprovalBroker(
             connections.log,
             user=self.broker.user,
+            workspace=plan.context.workspace.identity("/"),
             known=connections.redactor,
             secrets=secrets,
             emit=emit,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ class Picture:
     def label(self) -> str:
         """A description on one line."""
         kind = self.media_type.partition("/")[2].upper()
-        name = self.name or self.path
-        where = "" if name == self.path else f", {self.path}"
+        name = printable(self.name or self.path)
+        where = "" if not self.name or self.name == self.path else f", {printable(self.path)}"
         return f"[picture {name}: {kind}, {self.width}x{self.height}, {self.size_bytes:,} bytes{where}]"
 
     def as_json(self) -> dict[str, Any]:

@@ -38,6 +38,7 @@ _EXECUTED_NAMES: Final = ("*.dist-info", "*.egg-info", "sitecustomize*", "usercu
 """Python executes modules of these names in any folder on its path; Zeus loads plugins that a distribution names."""
 
 _DECIDES: Final = "it decides about this agent"
+_DECIDES_ALL: Final = "it decides about all your agents"
 _SESSIONS: Final = "it holds the sessions"
 
 # Limits, because a project may contain a link to a whole disk.
@@ -104,11 +105,13 @@ def _add_homes(deciding: Deciding, checked: Checked) -> None:
     """The Homes, the accounts in the user's own Home, and the project's skills."""
     # A project's `.env` or a program's mapping may name another Home for this run; the next run reads the user's own.
     own = dict.fromkeys((*user_home(checked.process_environ), *user_home(checked.environ)))
+    # All agents of the user read it, so only a config of their own may open it.
+    is_own = checked.trust.is_own(Path(checked.trust.file))
     for home in own:
-        _add(deciding, home)
+        _add(deciding, home, _DECIDES if is_own else _DECIDES_ALL, is_liftable=is_own)
     accounts = accounts_folder(checked.process_environ)
     if accounts is not None:
-        _add(deciding, accounts, holds_keys=True)
+        _add(deciding, accounts, _DECIDES_ALL, holds_keys=True, is_liftable=is_own)
     work = _work(checked)
     skills = {base / each for base in work for each in PROJECT_FOLDERS}
     searched = (checked.directory / ".zeus", *checked.homes, *checked.document.homes, *own)
@@ -147,7 +150,7 @@ def _add_runtime(deciding: Deciding, checked: Checked) -> None:
         if not is_work and deciding.find(str(place)) is None:
             _add_code(deciding, place)
     if checked.trust.records is not None:
-        _add(deciding, checked.trust.records)
+        _add(deciding, checked.trust.records, _DECIDES_ALL, is_liftable=False)
     # The memory and environment of the processes contain the secrets that are masked elsewhere.
     _add(deciding, Path("/proc"), holds_keys=True)
 
@@ -229,9 +232,16 @@ def _work(checked: Checked) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((checked.directory, root)))
 
 
-def _add(deciding: Deciding, file: Path, why: str = _DECIDES, *, holds_keys: bool = False) -> None:
+def _add(
+    deciding: Deciding,
+    file: Path,
+    why: str = _DECIDES,
+    *,
+    holds_keys: bool = False,
+    is_liftable: bool = True,
+) -> None:
     for each in _spellings(file):
-        deciding.add(str(each), why, holds_keys=holds_keys)
+        deciding.add(str(each), why, holds_keys=holds_keys, is_liftable=is_liftable)
 
 
 def _installed(directory: Path) -> Iterator[Path]:

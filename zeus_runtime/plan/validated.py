@@ -171,6 +171,7 @@ def trust_of(
         trust,
         file=str(path if document.path is None else path.resolve()),
         folder=str(path.parent.resolve()),
+        named=str(path.parent.resolve() / path.name),
         words=tuple(words),
         homes=homes,
         variables=variables,

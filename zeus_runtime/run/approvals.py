@@ -87,6 +87,7 @@ class ApprovalBroker:
     Args:
         log: the log that stores requests; None for a simulation, in which the user is not asked.
         user: the user whose allowlist and approval mode apply.
+        workspace: SHA-256 of the place of the agent's workspace.
         known: the secrets that are masked in the content of an approval.
         secrets: masks arguments that the user changed, as it masks arguments that a model writes.
         emit: receives the events.
@@ -106,6 +107,7 @@ class ApprovalBroker:
         log: ThreadLog | None = None,
         *,
         user: str = "",
+        workspace: str = "",
         known: Redactor | None = None,
         secrets: Redactor | None = None,
         emit: Callable[[Event], None] = lambda _event: None,
@@ -118,6 +120,7 @@ class ApprovalBroker:
         self._above = above
         self._given_log = log
         self.user = user
+        self._workspace = workspace
         self._told = known or Redactor()
         self._known = self._told.masked
         self._secrets = secrets or Redactor()
@@ -288,7 +291,7 @@ class ApprovalBroker:
         change = request.preview and redacted(request.preview, self._known)
         reason, schema = self._secrets.text(request.reason), self._known(request.schema)
         stored = replace(request, reason=reason, schema=schema, preview=change)
-        written = await put(self._log, self._thread, self._run_id, stored, shown)
+        written = await put(self._log, self._thread, self._run_id, stored, shown, workspace=self._workspace)
         pending = masked_pending(written, self._known)
         self._has_asked = True
         if pending.is_open and self._is_over(pending):

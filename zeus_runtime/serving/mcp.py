@@ -27,8 +27,12 @@ if TYPE_CHECKING:
 SESSIONS = "zeus://sessions"
 
 
-def server_of(agent: Agent) -> MCPServer[Any]:
-    """The server of ``agent``, which its caller closes."""
+def server_of(agent: Agent, *, whole: str = "") -> MCPServer[Any]:
+    """The server of ``agent``, which its caller closes.
+
+    Args:
+        whole: the command that shows a request in full, with ``ID`` for its id. Without one, requests are not cut.
+    """
     config = agent.plan.config
     about = config.description or f"The agent {config.name!r}."
 
@@ -57,7 +61,7 @@ def server_of(agent: Agent) -> MCPServer[Any]:
         try:
             if session:  # models fill in every parameter they know
                 await _require_own(agent, session)
-            ending = await _run(agent, prompt, session or None, ctx)
+            ending = await _run(agent, prompt, session or None, ctx, whole)
         except ZeusError as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
         return _result(ending)
@@ -105,10 +109,10 @@ async def _require_own(agent: Agent, session: str) -> None:
         raise UsageError(f"there is no session {session!r} of the agent {name!r}")
 
 
-async def _run(agent: Agent, prompt: str, session: str | None, ctx: Context[Any, Any]) -> Event:
+async def _run(agent: Agent, prompt: str, session: str | None, ctx: Context[Any, Any], whole: str) -> Event:
     ending: Event | None = None
     told = 0
-    async with aclosing(agent.stream(prompt, session=session, approvals=_channel(ctx))) as events:
+    async with aclosing(agent.stream(prompt, session=session, approvals=_channel(ctx, whole))) as events:
         async for event in events:
             ending = event
             if isinstance(event, ToolCallStarted | ToolProgress):
@@ -120,12 +124,12 @@ async def _run(agent: Agent, prompt: str, session: str | None, ctx: Context[Any,
     return ending
 
 
-def _channel(ctx: Context[Any, Any]) -> ApprovalChannel | None:
+def _channel(ctx: Context[Any, Any], whole: str) -> ApprovalChannel | None:
     """A way to the client's user; None where the client has none."""
     capabilities = ctx.client_capabilities
     if capabilities is None or capabilities.elicitation is None:
         return None
-    return _Client(ctx)
+    return _Client(ctx, whole)
 
 
 _VERDICT: Final = {
@@ -141,14 +145,16 @@ _VERDICT: Final = {
 class _Client:
     """The client's user, asked by elicitation: whether a call may be made, or what a tool wants to know."""
 
-    def __init__(self, ctx: Context[Any, Any]) -> None:
+    def __init__(self, ctx: Context[Any, Any], whole: str) -> None:
         self._ctx = ctx
+        self._whole = whole
 
     async def ask(self, pending: PendingApproval) -> Decision | None:
         from zeus_runtime.tools.approval import Decision
 
         form = pending.schema if pending.is_question and pending.schema is not None else _VERDICT
-        lines = question_lines(pending, rest=f"`zeus approvals show {pending.id}` shows all")
+        rest = f"{self._whole.replace('ID', pending.id)} shows all"
+        lines = question_lines(pending, whole=not self._whole, rest=rest)
         question = "\n".join(line.text for line in lines)
         try:
             answer = await self._ctx.session.elicit_form(question, _visible(form), self._ctx.request_id)
@@ -166,15 +172,34 @@ class _Client:
 
 
 def _visible(form: Any) -> Any:
-    """A form with escapes for what cannot be seen in its texts; values stay as they are."""
-    if isinstance(form, Mapping):
-        return {
-            key: printable(value)
-            if key in ("title", "description") and isinstance(value, str)
-            else _visible(value)
-            for key, value in form.items()
-        }
-    return [_visible(each) for each in form] if isinstance(form, list | tuple) else form
+    """A form with escapes for what cannot be seen in its texts.
+
+    Names and values stay as they are, since the answer repeats them: one that cannot be seen gets a title.
+    """
+    if not isinstance(form, Mapping):
+        return [_visible(each) for each in form] if isinstance(form, list | tuple) else form
+    shown = {key: each if key in _VALUES else _visible(each) for key, each in form.items()}
+    for key in ("title", "description"):
+        if isinstance(form.get(key), str):
+            shown[key] = printable(form[key])
+    if isinstance(form.get("properties"), Mapping):
+        shown["properties"] = {name: _titled(each, name) for name, each in shown["properties"].items()}
+    values = form.get("enum")
+    if isinstance(values, list | tuple):
+        labels = form.get("enumNames")
+        texts = [str(each) for each in (labels if isinstance(labels, list | tuple) else values)]
+        if labels is not None or texts != list(map(printable, texts)):
+            shown["enumNames"] = list(map(printable, texts))
+    return _titled(shown, form["const"]) if "const" in form else shown
+
+
+_VALUES: Final = frozenset({"enum", "const", "default", "enumNames"})
+
+
+def _titled(form: Any, value: Any) -> Any:
+    """``form`` with a title, if ``value`` cannot be seen as it is."""
+    is_seen = not isinstance(value, str) or printable(value) == value
+    return form if is_seen or not isinstance(form, Mapping) else {"title": printable(value), **form}
 
 
 def _result(ending: Event) -> CallToolResult:

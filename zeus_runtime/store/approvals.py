@@ -32,7 +32,13 @@ _MODE: Final = "approval_mode"
 
 
 async def put(
-    log: ThreadLog, thread: Thread, run_id: str, request: ApprovalRequest, shown: Mapping[str, Any]
+    log: ThreadLog,
+    thread: Thread,
+    run_id: str,
+    request: ApprovalRequest,
+    shown: Mapping[str, Any],
+    *,
+    workspace: str = "",
 ) -> PendingApproval:
     """Store ``request`` if it is new, and return the stored request.
 
@@ -42,6 +48,7 @@ async def put(
     Args:
         run_id: the run that asks.
         shown: the arguments, with secrets masked.
+        workspace: SHA-256 of the place of the agent's workspace.
 
     Raises:
         LogConflictError: another process has claimed the session.
@@ -56,6 +63,7 @@ async def put(
         "schema": request.schema,
         "may_remember": request.may_remember,
         "on_timeout": request.on_timeout,
+        "workspace": workspace,
     }
     change = "" if request.preview is None else request.preview.digest
     expires = None if request.timeout_seconds is None else now + round(request.timeout_seconds * 1000)

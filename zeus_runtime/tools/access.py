@@ -237,10 +237,11 @@ class Patterns:
 
 
 class Protected(NamedTuple):
-    """Why the floor protects a file, and whether it also forbids reading."""
+    """Why the floor protects a file, whether it also forbids reading, and whether a rule of a config may lift that."""
 
     why: str
     holds_keys: bool = False
+    is_liftable: bool = True
 
 
 _KEYS: Final = Protected("it may hold keys", holds_keys=True)
@@ -288,13 +289,22 @@ class Deciding:
         self.keys: set[str] = set()
         self.added: dict[str, None] = {}
 
-    def add(self, host: str, why: str = "it decides about this agent", *, holds_keys: bool = False) -> None:
+    def add(
+        self,
+        host: str,
+        why: str = "it decides about this agent",
+        *,
+        holds_keys: bool = False,
+        is_liftable: bool = True,
+    ) -> None:
         """Protect the file or folder at an absolute path."""
         self.added[host] = None
         self._found.clear()
-        known = self._paths.get(_folded_host(host))
-        holds_keys = holds_keys or (known is not None and known.holds_keys)
-        self._paths[_folded_host(host)] = Protected(why if known is None else known.why, holds_keys)
+        new = Protected(why, holds_keys, is_liftable)
+        known = self._paths.get(_folded_host(host), new)
+        holds_keys = new.holds_keys or known.holds_keys
+        is_liftable = new.is_liftable and known.is_liftable
+        self._paths[_folded_host(host)] = Protected(known.why, holds_keys, is_liftable)
         if holds_keys:
             self.keys.add(host)
 
@@ -328,6 +338,8 @@ class Deciding:
         hit = self._paths.get(f"{at}/{folded(name)}") or self._named(at, folded(name))
         if above is not None and (hit is None or above[0].holds_keys >= hit.holds_keys):
             return above[0], above[1] + 1
+        if hit is not None and above is not None and not above[0].is_liftable:
+            hit = hit._replace(is_liftable=False)
         return None if hit is None else (hit, 0)
 
     def _named(self, folder: str, name: str) -> Protected | None:
@@ -338,6 +350,8 @@ class Deciding:
 @dataclass(frozen=True)
 class Floor:
     """Files that no tool may change, and keys that no tool may read, unless a rule without wildcards names them.
+
+    No rule opens files that decide about all agents of the user: the config that has the rule may be a stranger's.
 
     Args:
         deciding: files that decide about the agents.
@@ -351,7 +365,7 @@ class Floor:
         for protected, depths in self._protections(reached):
             if kind == "read" and not protected.holds_keys:
                 continue
-            if any(self.rules.opens(name.parts, depth) for name, depth in depths):
+            if protected.is_liftable and any(self.rules.opens(name.parts, depth) for name, depth in depths):
                 continue
             may = "read or change" if protected.holds_keys else "change"
             return Ruling("deny", f"{protected.why}, so no tool may {may} it", _TELL)
@@ -361,7 +375,8 @@ class Floor:
         """Whether a rule lifts a protection of a file."""
         return any(
             rule.lifts(name.parts, depth)
-            for _, depths in self._protections(reached)
+            for protected, depths in self._protections(reached)
+            if protected.is_liftable
             for name, depth in depths
         )
 

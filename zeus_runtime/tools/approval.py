@@ -122,6 +122,7 @@ class PendingApproval:
         withdrawn: the conversation continued without it.
         shown: ``Preview.digest`` of the change that was shown last; the decision is bound to it too. Empty if the
             arguments were shown instead, None for a request that is older than these digests.
+        workspace: SHA-256 of the place of the agent's workspace; empty for a request that is older than this.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
     """
 
@@ -143,6 +144,7 @@ class PendingApproval:
     decided_ms: int | None = None
     withdrawn: bool = False
     shown: str | None = None
+    workspace: str = field(default="", repr=False)
     preview: Preview | None = field(default=None, compare=False, repr=False)
 
     @property

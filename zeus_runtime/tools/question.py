@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -50,6 +51,58 @@ class StyledLine(NamedTuple):
     style: Style = "plain"
 
 
+@dataclass(frozen=True)
+class AnswerField:
+    """A part of the answer to a question.
+
+    Args:
+        schema: what it may be.
+        required: whether the answer needs it.
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+    required: bool
+
+    @property
+    def line(self) -> str:
+        """The field in one line: all that its schema says, exactly."""
+        rest = dict(self.schema)
+        about = [word(rest.pop("type", None) or "any")]
+        if isinstance(rest.get("enum"), list):
+            about = ["one of " + " | ".join(map(word, rest.pop("enum")))]
+        if "default" in rest:
+            about.append(f"else {json_shown(rest.pop('default'))}")
+        elif self.required:
+            about.append("required")
+        text = rest.pop("description", None) or rest.pop("title", None)
+        if rest:
+            about.append(json_shown(rest))
+        return f"{named(self.name)} ({', '.join(about)}){f': {json_shown(text)}' if text else ''}"
+
+    def value(self, line: str) -> Any:
+        """What was typed: text where a text is wanted, else JSON."""
+        kind = self.schema.get("type")
+        if kind == "boolean" and line.lower() in ("y", "yes", "n", "no"):
+            return line.lower().startswith("y")
+        if kind == "string":
+            return line
+        try:
+            return json.loads(line)
+        except ValueError:
+            return line
+
+
+def fields_of(pending: PendingApproval) -> Sequence[AnswerField]:
+    """The parts of the answer to a question that a tool asks; none for a call."""
+    schema = (pending.schema or {}) if pending.is_question else {}
+    required = schema.get("required") or ()
+    return [
+        AnswerField(name, each if isinstance(each, dict) else {}, name in required)
+        for name, each in (schema.get("properties") or {}).items()
+    ]
+
+
 def shown_texts(arguments: Mapping[str, Any]) -> Iterator[str]:
     """Every text in the arguments that a question shows whole, without a further key."""
     for value in list(arguments.values())[:MOST_LINES]:
@@ -78,7 +131,6 @@ def tool_label(name: str | None) -> str:
 
 def question_lines(
     pending: PendingApproval,
-    answers: Sequence[str] = (),
     *,
     whole: bool = False,
     width: int | None = None,
@@ -91,16 +143,15 @@ def question_lines(
     line or could be mistaken for others.
 
     Args:
-        answers: the parts of the answer to a question.
         whole: long values and diffs in full, and the arguments that a diff stands for.
         width: columns of a line; None for no limit.
         rest: how to see the part that is cut.
     """
-    shown = _lines(pending, answers, None if whole else rest)
+    shown = _lines(pending, None if whole else rest)
     return [part for line in shown for part in folded(line, width)]
 
 
-def _lines(pending: PendingApproval, answers: Sequence[str], rest: str | None) -> Iterator[StyledLine]:
+def _lines(pending: PendingApproval, rest: str | None) -> Iterator[StyledLine]:
     waits = "asks" if pending.is_question else "waits for approval"
     yield StyledLine(f"{tool_label(pending.tool)} {waits} ({pending.id})", "yellow")
     preview = pending.preview
@@ -115,6 +166,7 @@ def _lines(pending: PendingApproval, answers: Sequence[str], rest: str | None) -
         yield from _left(len(preview.changes), "change", rest)
         if preview.problem:
             yield StyledLine(f"  no diff: {exact_line(preview.problem)}")
+    answers = [field.line for field in fields_of(pending)]
     for each in answers[: _most(rest)]:
         kept = each if rest is None else _cut(each)
         yield StyledLine(f"  answer: {kept}")

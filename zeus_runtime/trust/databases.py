@@ -22,8 +22,14 @@ _PATIENCE_SECONDS: Final = 10.0
 
 
 def is_database(file: Path) -> bool:
-    """Whether a file is a SQLite database that is not empty."""
-    return _header(file).startswith(_MAGIC)
+    """Whether SQLite finds content in a file: the file's own, or that of a log beside it."""
+    header = _header(file)
+    return header.startswith(_MAGIC) or (bool(header) and any(map(_header, _logs(file))))
+
+
+def _logs(file: Path) -> tuple[Path, ...]:
+    """The logs from which SQLite completes a database when it opens it, whatever the file itself has."""
+    return tuple(file.with_name(f"{file.name}{end}") for end in ("-wal", "-journal"))
 
 
 def is_made(records: Path | None, file: Path) -> bool:
@@ -167,7 +173,7 @@ def _content(file: Path) -> str:
     from hashlib import sha256
 
     content = sha256()
-    for each in (file, file.with_name(f"{file.name}-wal")):
+    for each in (file, *_logs(file)):
         if each.is_file():
             with each.open("rb") as stream:
                 while block := stream.read(1 << 20):

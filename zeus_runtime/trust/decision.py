@@ -39,6 +39,7 @@ class Trust:
         records: the folder with the user's permissions.
         file: the outermost config, as an absolute path; permissions are recorded for it.
         folder: the folder where that config was named, with links resolved; the target of a link may be elsewhere.
+        named: the path as it was named, with the folder's links resolved.
         words: the config as a command line names it.
         homes: the Homes that belong to the user or come with an installed distribution.
         variables: the names of the variables that the config gets with the same value as the process.
@@ -49,6 +50,7 @@ class Trust:
     records: Path | None
     file: str = ""
     folder: str = ""
+    named: str = ""
     words: tuple[str, ...] = ()
     homes: tuple[Path, ...] = ()
     variables: frozenset[str] = frozenset()
@@ -60,13 +62,23 @@ class Trust:
 
     def allows(self, part: Part) -> bool:
         """Whether a part may be executed."""
-        if part.own or ALL in self.given or part.digest in self.given or self.file in self.given:
+        if part.own or ALL in self.given or part.digest in self.given or self._is_given():
             return True
         if self.records is None:
             return False
         from zeus_runtime.trust.records import is_recorded
 
         return is_recorded(self.records, self.file, part.digest)
+
+    def _is_given(self) -> bool:
+        """Whether a given path names this config.
+
+        Overlays, ``.env`` and presets come from the folder where a config is named. So a link elsewhere to a config
+        that was given is another config.
+        """
+        if self.named in self.given:
+            return True
+        return self.file in self.given and str(Path(self.file).parent) == self.folder
 
     def require(self, parts: Sequence[Part]) -> None:
         """Raise unless all parts may be executed.
@@ -139,6 +151,7 @@ def _is_digest(text: str) -> bool:
 
 def _entries(text: str, name: str) -> list[str]:
     found = [each.strip() for each in text.split(",") if each.strip()]
+    targets: list[str] = []
     for index, each in enumerate(found):
         if each == ALL or _is_digest(each):
             continue
@@ -147,5 +160,8 @@ def _entries(text: str, name: str) -> list[str]:
                 f"{name} has {each!r}, which is neither a digest nor an absolute path",
                 remedy=f"`zeus trust --print FILE` prints the value; {name}={ALL} allows everything",
             )
-        found[index] = str(Path(each).resolve())
-    return found
+        # As it is named, and its target: a config may be a link, as in a mounted volume of Kubernetes.
+        path = Path(each)
+        found[index] = str(path.parent.resolve() / path.name)
+        targets.append(str(path.resolve()))
+    return [*found, *targets]

@@ -15,6 +15,7 @@ from zeus_runtime.cli.output import TextTable, as_json, local_time, tell
 from zeus_runtime.cli.sessions.options import config_option, session_argument
 from zeus_runtime.cli.streams import answer, complain
 from zeus_runtime.columns import shortened
+from zeus_runtime.escaping import exact_line
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -106,7 +107,8 @@ def _tell_about(stored: StoredSession, hidden: int, redact: Redactor) -> None:
     if stored.info.parent:
         complain(f"(it works for {stored.info.parent})")
     for child in stored.children:
-        complain(f"(sub-agent {child.agent}: {child.session}, {child.state or 'not begun'}: {child.title})")
+        about = f"{child.session}, {child.state or 'not begun'}: {exact_line(child.title)}"
+        complain(f"(sub-agent {exact_line(child.agent)}: {about})")
     for waiting in stored.approvals:
         if waiting.is_open:
             line = redact(call_line(waiting.tool, waiting.arguments, 200))
