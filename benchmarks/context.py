@@ -1,6 +1,6 @@
 """The context engine beside deepagents: overflows, reusable prefix, money, recovery and CPU on long sessions.
 
-``python -m benchmarks.context [--lengths 200,1000,3000] [--windows 8000,…] [--quick]``
+``python -m benchmarks.context [--lengths 200,1000,3000,1000+pauses] [--windows 8000,…] [--engines zeus,…] [--quick]``
 """
 
 from __future__ import annotations
@@ -75,7 +75,12 @@ def cases(
 @click.option(
     "--windows", default=",".join(map(str, WINDOWS)), show_default=True, help="Input limits, tokens."
 )
-@click.option("--engines", default=",".join(ENGINES), show_default=True)
+@click.option(
+    "--engines",
+    default=",".join(ENGINES),
+    show_default=True,
+    help="Also zeus-48k and deepagents-48k, which compact at 48,000 tokens, and zeus-preset.",
+)
 @click.option(
     "--prices",
     type=click.Choice(["gpt", "claude"]),

@@ -41,10 +41,10 @@ class Played:
 
     @property
     def growth(self) -> float:
-        """The last tenth's CPU per step over the first tenth's."""
+        """The last tenth's CPU per step over the first tenth's: means, since a compaction is part of the cost."""
         tenth = max(1, len(self.cpu_seconds) // 10)
-        first = sorted(self.cpu_seconds[:tenth])[tenth // 2]
-        return sorted(self.cpu_seconds[-tenth:])[tenth // 2] / first if first else 1.0
+        first = sum(self.cpu_seconds[:tenth])
+        return sum(self.cpu_seconds[-tenth:]) / first if first else 1.0
 
 
 def trajectories(path: Path | None = None) -> tuple[Recording, ...]:
@@ -57,6 +57,15 @@ def chains(found: Sequence[Recording], lengths: Sequence[int]) -> Iterator[Recor
     """The trajectories played one after the other in one thread."""
     for length in lengths:
         yield chained(f"{length} messages", found, length)
+
+
+def paused(played: Recording, seconds: float = 3600.0) -> Recording:
+    """The session with a pause before each of the user's messages but the first."""
+    at, times = 0.0, []
+    for place, (message, when) in enumerate(zip(played.messages, played.at_seconds, strict=True)):
+        at += seconds if place and message.type == "human" else 0.0
+        times.append(when + at)
+    return Recording(f"{played.name}, paused", played.messages, tuple(times))
 
 
 def synthetic(turns: int = 40) -> Iterator[Recording]:

@@ -32,6 +32,7 @@ from zeus_runtime.run.transcript import Transcript
 from zeus_runtime.tools import WorkspaceFiles
 
 if TYPE_CHECKING:
+    from zeus_runtime.context.tokens import Counter
     from zeus_runtime.models.interface import ModelPiece, ModelRequest
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.store.thread_log import ThreadLog
@@ -73,6 +74,7 @@ async def replay(
     needles: Sequence[str] = (),
     summary_tokens: int = SUMMARY_TOKENS,
     listed: Mapping[str, Toolset] | None = None,
+    provider_counter: Counter | None = None,
 ) -> Replayed:
     """Play ``recording`` under ``plan``.
 
@@ -84,11 +86,13 @@ async def replay(
         needles: texts from the user that the last request should still contain.
         summary_tokens: the length of the summaries that policies get.
         listed: the tools of toolsets, by component name (``listed_toolsets``); without it toolsets have none.
+        provider_counter: how the provider counts; the plan's counter by default.
     """
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
 
-    provider = SimulatedProvider(plan.profile, plan.token_counter, summary_tokens=summary_tokens)
+    counter = provider_counter or plan.token_counter
+    provider = SimulatedProvider(plan.profile, counter, summary_tokens=summary_tokens)
     database = Database("sqlite:///backtest.db", directory=folder, is_scratch=True)
     try:
         # The recording's time, so that a pause lets the provider's cache expire as it did.
