@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import pytest
@@ -25,8 +25,8 @@ pieces = st.sampled_from(
 )
 
 
-def changing(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
-    def change(data: bytes) -> bytes:
+def changing(old: bytes, new: bytes) -> Callable[[bytes, Sequence[str]], bytes]:
+    def change(data: bytes, _placeholders: Sequence[str]) -> bytes:
         assert old in data, "the model did not see this"
         return data.replace(old, new)
 
@@ -35,7 +35,7 @@ def changing(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
 
 @given(st.lists(pieces).map(b"".join))
 def test_an_edit_that_changes_nothing_leaves_every_byte(data: bytes) -> None:
-    assert edited_masked(data, lambda shown: shown, SECRETS) == data
+    assert edited_masked(data, lambda shown, _placeholders: shown, SECRETS) == data
 
 
 @given(st.lists(pieces).map(b"".join), st.lists(pieces).map(b"".join))
@@ -56,7 +56,7 @@ def test_a_line_of_a_private_key_is_edited_around() -> None:
     data = f"key: |\n  {PEM.splitlines()[1]}\n  {PEM.splitlines()[2]}\nend".encode()
     shown: list[bytes] = []
 
-    def change(seen: bytes) -> bytes:
+    def change(seen: bytes, _placeholders: Sequence[str]) -> bytes:
         shown.append(seen)
         return seen.replace(b"end", b"done")
 
@@ -65,11 +65,39 @@ def test_a_line_of_a_private_key_is_edited_around() -> None:
 
 
 def test_a_secret_of_another_file_is_not_put_in() -> None:
-    assert edited_masked(b"a", lambda _shown: b"<secret:API_KEY>", SECRETS) == b"<secret:API_KEY>"
+    assert edited_masked(b"a", changing(b"a", b"<secret:API_KEY>"), SECRETS) == b"<secret:API_KEY>"
     assert written_masked(b"k=<secret:API_KEY>", lambda: b"nothing", SECRETS) == b"k=<secret:API_KEY>"
     assert written_masked(b"k=<secret:API_KEY>", lambda: FILE, SECRETS) == b"k=" + KEY.encode()
     assert "<secret:API_KEY>" in placeholders_left(b"k=<secret:API_KEY>", SECRETS)
-    assert placeholders_left(b"k=<secret:OF_ANOTHER>", SECRETS) == ""
+    assert "<secret:OF_ANOTHER>" in placeholders_left(b"k=<secret:OF_ANOTHER>", SECRETS)
+    assert placeholders_left(b"k=<secret:OF_ANOTHER>", Redactor()) == ""
+
+
+def test_a_change_is_told_the_placeholders_that_stand_for_secrets_of_the_file() -> None:
+    told: list[Sequence[str]] = []
+
+    def change(shown: bytes, placeholders: Sequence[str]) -> bytes:
+        told.append(placeholders)
+        return shown
+
+    edited_masked(FILE, change, SECRETS)
+    edited_masked(b"k=<secret:API_KEY>", change, SECRETS)
+    assert told == [["<secret:API_KEY>"], ()]
+
+
+@pytest.mark.parametrize(
+    "renamed", [b"<secret:KEY>", b"<secret:API_KEY:rot13>", b"<secret:API", b"<secret:A B>"]
+)
+def test_a_secret_is_not_lost_to_a_placeholder_with_another_name(renamed: bytes) -> None:
+    with pytest.raises(WorkspaceError, match="stands for no secret") as found:
+        edited_masked(FILE, changing(b"<secret:API_KEY>", renamed), SECRETS)
+    assert "cannot be renamed" in str(found.value)
+    with pytest.raises(WorkspaceError, match="stands for no secret"):
+        written_masked(b"KEY=" + renamed, lambda: FILE, SECRETS)
+    # Where no secret can be lost, and where it was text before, it is text like any other.
+    assert written_masked(b"KEY=" + renamed, lambda: b"nothing", SECRETS) == b"KEY=" + renamed
+    both = FILE + renamed
+    assert edited_masked(both, changing(b"test", b"prod"), SECRETS) == both.replace(b"test", b"prod")
 
 
 def test_a_file_that_holds_both_a_secret_and_its_placeholder_is_left_alone() -> None:
@@ -114,7 +142,7 @@ SEEN = masked_bytes(HOLDS, TORN)
 def test_no_change_shows_a_part_of_a_secret_at_the_next_reading(pieces: list[bytes]) -> None:
     new = b"".join(pieces)
     with suppress(WorkspaceError):
-        assert masked_bytes(edited_masked(HOLDS, lambda _seen: new, TORN), TORN) == new
+        assert masked_bytes(edited_masked(HOLDS, lambda _seen, _placeholders: new, TORN), TORN) == new
     with suppress(WorkspaceError):
         assert masked_bytes(written_masked(new, lambda: HOLDS, TORN), TORN) == new
 

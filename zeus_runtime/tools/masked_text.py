@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.config.secrets.placeholders import START
+from zeus_runtime.config.secrets.placeholders import PLACEHOLDER, START
 from zeus_runtime.tools.paths import WorkspaceError
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.tools.tool import ToolResult
+
+_LIKE_PLACEHOLDER: Final = re.compile(rf"{START}[^\s<>]*>?")
 
 
 def masked_result(result: ToolResult, secrets: Redactor) -> ToolResult:
@@ -44,17 +47,22 @@ def _masked_wide(data: bytes, secrets: Redactor) -> bytes:
     return data
 
 
-def edited_masked(data: bytes, change: Callable[[bytes], bytes], secrets: Redactor) -> bytes:
+def edited_masked(data: bytes, change: Callable[[bytes, Sequence[str]], bytes], secrets: Redactor) -> bytes:
     """``change`` made in the file as the model sees it, its secrets masked, and then put back.
 
     So nothing is found by guessing at a secret, and a placeholder in ``change`` means the secret of this same file.
 
+    Args:
+        change: takes the file as the model sees it, and the placeholders in it that stand for a secret. It must not
+            change a part of one: the placeholder could then stand for another secret, or for none.
+
     Raises:
-        WorkspaceError: the file has a placeholder as text beside its secret, or the change tears a secret apart.
+        WorkspaceError: the file has a placeholder as text beside its secret, or the change tears a secret apart or
+            renames a placeholder.
     """
     text = _decoded(data)
     shown = secrets.text(text)
-    changed = change(data if shown == text else _encoded(shown))
+    changed = change(data, ()) if shown == text else change(_encoded(shown), secrets.masks(text))
     return (
         changed if START not in shown and START.encode() not in changed else _put_back(changed, text, secrets)
     )
@@ -68,7 +76,7 @@ def written_masked(data: bytes, held: Callable[[], bytes], secrets: Redactor) ->
 
     Raises:
         WorkspaceError: the file has a placeholder as text beside its secret, or cannot be read, or the new content
-            tears a secret apart.
+            tears a secret apart or renames a placeholder.
     """
     if not secrets.forms or START.encode() not in data:
         return data
@@ -77,7 +85,10 @@ def written_masked(data: bytes, held: Callable[[], bytes], secrets: Redactor) ->
 
 def placeholders_left(data: bytes, secrets: Redactor) -> str:
     """A note for the model about placeholders that were written as plain text; empty if there are none."""
-    if START.encode() not in data or not (left := secrets.placeholders_in(_decoded(data))):
+    if START.encode() not in data or not secrets.forms:
+        return ""
+    left = list(dict.fromkeys(PLACEHOLDER.findall(_decoded(data))))
+    if not left:
         return ""
     return (
         f" Written as plain text: {', '.join(left)}. A placeholder becomes the secret only in a file that already"
@@ -87,6 +98,13 @@ def placeholders_left(data: bytes, secrets: Redactor) -> str:
 
 def _put_back(data: bytes, held: str, secrets: Redactor) -> bytes:
     text = _decoded(data)
+    if secrets.masks(held) and (unknown := _unknown(text, held, secrets)):
+        raise WorkspaceError(
+            f"{unknown} stands for no secret, and the file holds secrets, of which one could be lost;"
+            " nothing was changed.",
+            remedy="Copy each placeholder exactly as the file shows it: a placeholder cannot be renamed. To write this"
+            " as text, ask the user to make this change.",
+        )
     try:
         real = secrets.restored(text, held)
     except ValueError as error:
@@ -101,6 +119,14 @@ def _put_back(data: bytes, held: str, secrets: Redactor) -> bytes:
             remedy="Keep its placeholders together and in order, or ask the user to make this change.",
         )
     return _encoded(real)
+
+
+def _unknown(text: str, held: str, secrets: Redactor) -> str:
+    """What looks like a placeholder in ``text``, stands for no known secret, and was no text of the file."""
+    for match in _LIKE_PLACEHOLDER.finditer(text):
+        if match[0] not in held and not secrets.placeholders_in(match[0]):
+            return match[0]
+    return ""
 
 
 def _decoded(data: bytes) -> str:

@@ -130,3 +130,30 @@ def test_an_edit_that_makes_no_sense_is_refused(data: bytes, old: str, new: str,
 def test_the_search_for_the_nearest_line_is_bounded() -> None:
     data = b"\n".join(b"x = compute(%d, 'some argument of the call')" % n for n in range(200_000))
     assert "nearest" in refusal(data, "x = compute(3.5, 'some argument in a call')", "y")
+
+
+HIDDEN = "<secret:OLD_TOKEN>"
+FILE = f"OLD_TOKEN={HIDDEN}\r\nuse OLD_TOKEN\r\n".encode()
+
+
+def test_a_match_that_begins_or_ends_inside_a_placeholder_is_none() -> None:
+    edited = replace_text(FILE, "OLD_TOKEN", "NEW_TOKEN", replace_all=True, placeholders=[HIDDEN])
+    assert edited == (f"NEW_TOKEN={HIDDEN}\r\nuse NEW_TOKEN\r\n".encode(), (1, 2))
+    edited = replace_text(FILE, "use OLD", "use NEW", replace_all=False, placeholders=[HIDDEN])
+    assert edited.lines == (2,)
+    edited = replace_text(FILE, f"={HIDDEN}\n", "=\n", replace_all=False, placeholders=[HIDDEN])
+    assert edited.data == FILE.replace(HIDDEN.encode(), b"")
+    # Twice in the text, once outside a placeholder: not ambiguous.
+    edited = replace_text(
+        f"{HIDDEN} secret:".encode(), "secret:", "key:", replace_all=False, placeholders=[HIDDEN]
+    )
+    assert edited.data == f"{HIDDEN} key:".encode()
+
+
+@pytest.mark.parametrize(
+    "part", ["secret:", "<secret:", "TOKEN>", f"={HIDDEN[:-1]}", f"{HIDDEN[1:]}\n", HIDDEN[3:9]]
+)
+def test_a_text_that_is_found_only_with_a_part_of_a_placeholder_is_refused(part: str) -> None:
+    with pytest.raises(WorkspaceError, match="only with a part of the placeholder <secret:OLD_TOKEN>"):
+        replace_text(FILE, part, "x", replace_all=True, placeholders=[HIDDEN])
+    assert edit(FILE, part, "x", replace_all=True) != FILE, "it is text where it stands for no secret"

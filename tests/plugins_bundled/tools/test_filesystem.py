@@ -20,7 +20,7 @@ from zeus_runtime import ZeusError
 from zeus_runtime.plugin import PlanContext, Redactor
 from zeus_runtime.plugin.files import WorkspaceError, WorkspaceFiles
 from zeus_runtime.plugin.model import ModelProfile
-from zeus_runtime.plugin.tool import Tool, ToolResult
+from zeus_runtime.plugin.tool import Tool, ToolResult, preview_of
 from zeus_runtime.tools import invoke, validate_arguments
 
 Call = Callable[..., Awaitable[ToolResult]]
@@ -515,3 +515,33 @@ async def test_a_file_too_large_to_be_masked_whole_is_masked_by_lines(
     run = cast(Any, SimpleNamespace(secrets=Redactor().adding({"abc-123-def-456": "T"})))
     for tool, arguments in (("read_file", {"path": "/large.txt"}), ("grep", {"pattern": "TOKEN"})):
         assert "TOKEN=<secret:T>" in (await invoke(tools_of(root)[tool], arguments, run)).content
+
+
+OLD, NEW = "aaa-First-11-xyz", "bbb-Second-22-xyz"
+
+
+@pytest.mark.parametrize("replace_all", [True, False])
+async def test_a_variable_is_renamed_and_its_secret_stays(root: Path, *, replace_all: bool) -> None:
+    """The new name is that of another secret of the file."""
+    run = cast(Any, SimpleNamespace(secrets=Redactor().adding({OLD: "OLD_TOKEN", NEW: "NEW_TOKEN"})))
+    (root / "c.env").write_text(f"OLD_TOKEN={OLD}\nNEW_TOKEN={NEW}\n")
+    edit = tools_of(root)["edit_file"]
+    arguments = {"path": "c.env", "old": "OLD_TOKEN", "new": "NEW_TOKEN", "replace_all": replace_all}
+    assert not (await invoke(edit, arguments, run)).is_error
+    assert (root / "c.env").read_text() == f"NEW_TOKEN={OLD}\nNEW_TOKEN={NEW}\n"
+    refused = await invoke(edit, arguments, run)
+    assert refused.is_error
+    assert "part of the placeholder <secret:OLD_TOKEN>" in refused.content
+
+
+async def test_a_file_is_not_written_with_a_placeholder_that_was_renamed(root: Path) -> None:
+    run = cast(Any, SimpleNamespace(secrets=Redactor().adding({OLD: "OLD_TOKEN"})))
+    (root / "c.env").write_text(f"OLD_TOKEN={OLD}\n")
+    arguments = {"path": "c.env", "content": "STORE_TOKEN=<secret:STORE_TOKEN>\n"}
+    refused = await invoke(tools_of(root)["write_file"], arguments, run)
+    assert refused.is_error
+    assert "<secret:STORE_TOKEN> stands for no secret" in refused.content
+    assert (root / "c.env").read_text() == f"OLD_TOKEN={OLD}\n"
+    shown = await preview_of(tools_of(root)["write_file"], arguments, run.secrets)
+    assert shown is not None
+    assert "stands for no secret" in shown.problem

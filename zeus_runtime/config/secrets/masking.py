@@ -41,7 +41,7 @@ _LINE_VALUE = re.compile(rf"""(?P<head>(?:--set\s)?[\s-]*["']?{_KEY})(?P<value>[
 _FLOW_VALUE = re.compile(
     rf"""(?P<head>{_KEY})(?P<value>"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s\[{{|>#,\]}}"'][^,\]}}#]*)"""
 )
-_WRITTEN = re.compile(rf"<((?:not the )*({PLACEHOLDER.pattern[1:]}))")
+_WRITTEN = re.compile(rf"<((?:not the )*{PLACEHOLDER.pattern[1:]})")
 _HARMLESS = re.compile(r"""(null|true|false|~|-?\d{1,7}|["']?\$\{[^}]*\}["']?)\s*(#.*)?""")
 
 
@@ -178,9 +178,11 @@ class Redactor:
         return "".join(self._parts(text))
 
     def told(self, text: str) -> str:
-        """``text``, but two different texts never become the same: placeholders that are already in it are changed."""
+        """``text``, but two different texts never become the same: what looks like a placeholder already is changed."""
+        if not self._forms:
+            return text
         return "".join(
-            part if masks else _WRITTEN.sub(self._told_apart, part)
+            part if masks else _WRITTEN.sub(r"<not the \1", part)
             for masks, part in zip(cycle((False, True)), self._parts(text))
         )
 
@@ -193,9 +195,6 @@ class Redactor:
                 yield shown
                 done = end
         yield text[done:]
-
-    def _told_apart(self, match: re.Match[str]) -> str:
-        return f"<not the {match[1]}" if self._stands(f"<{match[2]}") else match[0]
 
     def masked(self, value: Any) -> Any:
         """A text or JSON value with known secrets replaced, as ``text`` does."""
@@ -244,6 +243,10 @@ class Redactor:
         """A text or JSON value with the placeholders of known secrets replaced by the secrets."""
         texts = {shown: text for text, shown in self._forms.items()}
         return _each(value, lambda text: PLACEHOLDER.sub(lambda match: texts.get(match[0], match[0]), text))
+
+    def masks(self, text: str) -> Sequence[str]:
+        """The placeholders that ``text`` puts in the place of secrets, each once."""
+        return list(dict.fromkeys(each.shown for group in self._found(text) for each in group))
 
     def placeholders_in(self, text: str) -> Sequence[str]:
         """The placeholders of known secrets that ``text`` holds, each once."""

@@ -63,8 +63,8 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
     def preview(path: str, old: str, new: str, secrets: Redactor, replace_all: bool = False) -> Preview:
         from zeus_plugins.tools.filesystem.edits import replace_text
 
-        def replaced(data: bytes) -> bytes:
-            return replace_text(data, old, new, replace_all=replace_all).data
+        def replaced(data: bytes, placeholders: Sequence[str]) -> bytes:
+            return replace_text(data, old, new, replace_all=replace_all, placeholders=placeholders).data
 
         data = files.read(path, max_bytes=options.max_write_bytes)
         edited = edited_masked(data, replaced, secrets)
@@ -89,9 +89,9 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
         lines: tuple[int, ...] = ()
         left = ""
 
-        def replaced(data: bytes) -> bytes:
+        def replaced(data: bytes, placeholders: Sequence[str]) -> bytes:
             nonlocal lines
-            edited = replace_text(data, old, new, replace_all=replace_all)
+            edited = replace_text(data, old, new, replace_all=replace_all, placeholders=placeholders)
             lines = edited.lines
             return edited.data
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from zeus_plugins.tools.filesystem.texts import binary_kind, decode, encode, plural
@@ -21,14 +22,19 @@ class Edited(NamedTuple):
     lines: tuple[int, ...]
 
 
-def replace_text(data: bytes, old: str, new: str, *, replace_all: bool) -> Edited:
+def replace_text(
+    data: bytes, old: str, new: str, *, replace_all: bool, placeholders: Sequence[str] = ()
+) -> Edited:
     """``data`` with ``old`` replaced by ``new``; the BOM, other line ends and bytes that are not UTF-8 do not change.
 
     A line end in ``old`` matches LF and CRLF. Line ends in ``new`` become those of the file.
 
+    Args:
+        placeholders: texts that are changed as a whole or not at all: a match that begins or ends inside one is none.
+
     Raises:
         WorkspaceError: there is nothing to change, the file is not text, or ``old`` is not found (the error shows the
-            nearest lines) or found more than once.
+            nearest lines), found more than once, or found only with a part of a placeholder.
     """
     if not old:
         raise WorkspaceError(
@@ -41,12 +47,15 @@ def replace_text(data: bytes, old: str, new: str, *, replace_all: bool) -> Edite
         raise WorkspaceError(f"The file is {kind}, not text.", remedy="edit_file changes text only.")
     decoded = decode(data)
     plain, wanted = _plain(decoded.text), _plain(old)
-    places = _places(plain, wanted)
+    closed = _Closed(plain, placeholders)
+    places = _places(wanted, closed)
     if not places:
+        if wanted in plain:
+            raise _within(closed.at(plain.find(wanted), len(wanted)))
         raise _not_found(plain, wanted, _plain(new))
     lines = _line_numbers(plain, places)
     if not replace_all:
-        overlapping = plain.find(wanted, places[0] + 1)
+        overlapping = closed.find(wanted, places[0] + 1)
         if overlapping >= 0:
             raise _ambiguous(lines if len(places) > 1 else _line_numbers(plain, [places[0], overlapping]))
     replacement = _plain(new).replace("\n", decoded.newline)
@@ -62,12 +71,43 @@ def _plain(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _places(plain: str, wanted: str) -> list[int]:
+class _Closed:
+    """A text in which nothing is found that begins or ends inside one of the placeholders."""
+
+    def __init__(self, plain: str, placeholders: Sequence[str]) -> None:
+        self._plain = plain
+        # No placeholder holds a "<" but its first, so no two overlap.
+        self._spans = sorted(
+            (place, place + len(each)) for each in placeholders for place in _places_of(plain, each)
+        )
+        self._starts = [start for start, _ in self._spans]
+
+    def find(self, wanted: str, start: int) -> int:
+        """The next place of ``wanted``; -1 if there is none."""
+        place = self._plain.find(wanted, start)
+        while place >= 0 and self.at(place, len(wanted)):
+            place = self._plain.find(wanted, place + 1)
+        return place
+
+    def at(self, place: int, length: int) -> str:
+        """The placeholder of which a text there has only a part; empty if there is none."""
+        for edge in (place, place + length):
+            number = bisect_left(self._starts, edge) - 1
+            if number >= 0 and edge < self._spans[number][1]:
+                return self._plain[slice(*self._spans[number])]
+        return ""
+
+
+def _places_of(plain: str, wanted: str) -> list[int]:
+    return [match.start() for match in re.finditer(re.escape(wanted), plain)]
+
+
+def _places(wanted: str, closed: _Closed) -> list[int]:
     places: list[int] = []
-    place = plain.find(wanted)
+    place = closed.find(wanted, 0)
     while place >= 0:
         places.append(place)
-        place = plain.find(wanted, place + len(wanted))
+        place = closed.find(wanted, place + len(wanted))
     return places
 
 
@@ -103,6 +143,15 @@ def _ambiguous(lines: tuple[int, ...]) -> WorkspaceError:
     return WorkspaceError(
         f"old occurs {plural(len(lines), 'time')} (lines {listed}{more}); nothing was changed.",
         remedy="Add surrounding lines until it occurs only once, or set replace_all.",
+    )
+
+
+def _within(placeholder: str) -> WorkspaceError:
+    return WorkspaceError(
+        f"old was found only with a part of the placeholder {placeholder}, which stands for a secret; nothing was"
+        " changed.",
+        remedy="Give an old that holds the whole placeholder, or only text outside it. A placeholder keeps its name"
+        " where the variable gets another one.",
     )
 
 
