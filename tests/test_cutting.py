@@ -253,3 +253,7 @@ def test_a_text_in_one_line_loses_spaces_tabs_and_line_ends_only(text: str) -> N
     assert line == line.strip(" ")
     plain = text.replace("\r\n", "\n").translate(dict.fromkeys(map(ord, " \t\n")))
     assert line.replace(" ", "") == plain
+
+
+def test_last_words_keep_control_characters_at_their_ends() -> None:
+    assert last_words(b" \x1cone\x0c \n", 100) == "\x1cone\x0c"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import unicodedata
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zeus_runtime.escaping import (
@@ -19,6 +20,7 @@ from zeus_runtime.escaping import (
     exact_line,
     json_text,
     printable,
+    shell_word,
     terminal_line,
     terminal_text,
 )
@@ -281,3 +283,19 @@ def test_a_letter_of_another_alphabet_passes_for_no_latin_one(text: str, shown: 
 
 def test_no_text_looks_like_the_next_part_of_a_line_that_was_too_long() -> None:
     assert (exact_line("┊ x"), exact("┊ x"), exact_blanks("┊ x")) == ("\\u250a x",) * 3
+
+
+@given(
+    st.text(
+        st.one_of(
+            st.sampled_from("a '\\\n\x1b\u202e$`\"!é"), st.characters(codec="utf-8", exclude_characters="\0")
+        ),
+        max_size=12,
+    )
+)
+@settings(max_examples=20, deadline=None)
+def test_a_shell_reads_a_word_as_it_was(text: str) -> None:
+    word = shell_word(text)
+    assert printable(word) == word
+    said = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True).stdout
+    assert said == text.encode()

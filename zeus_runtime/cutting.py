@@ -46,7 +46,8 @@ def last_words(data: bytes, most: int) -> str:
     if len(data) > most and not data[-most - 1 : -most].isspace():
         while start < len(text) and not _parts(text[start]):
             start += 1
-    return text[start:].strip()
+    # `strip()` alone would drop control characters.
+    return text[start:].strip(" \t\r\n")
 
 
 def _word_start(text: str, end: int) -> int:

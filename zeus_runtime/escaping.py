@@ -66,6 +66,17 @@ def terminal_line(text: str) -> str:
     return "".join(_NAMED.get(char, char) for char in terminal_text(text))
 
 
+def shell_word(text: str) -> str:
+    """A word of a command for a shell, on one line and without an unseen character: such a word is ``$'…'``."""
+    import shlex
+
+    if printable(text) == text:
+        return shlex.quote(text)
+    raw = text.encode("utf-8", "surrogateescape")
+    plain = (chr(byte) if 32 <= byte < 127 and byte not in b"\\'" else f"\\x{byte:02x}" for byte in raw)
+    return f"$'{''.join(plain)}'"
+
+
 def printable(text: str) -> str:
     """A name or path as one line of valid UTF-8: every character except visible ones and the space becomes an escape.
 

@@ -13,6 +13,7 @@ import pytest
 from tests.cli.conftest import SCRIPTED, Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support import mcp_server
+from zeus_runtime.cli.trusting import _marked
 
 TELLING = 'from pathlib import Path\nPath(__file__).with_name("ran").touch()\n'
 """What a test sees of code that was executed."""
@@ -1040,3 +1041,12 @@ def test_a_project_cannot_give_the_users_own_config_another_base(
     own.write_text("version: 1\nextends: mine\n")
     result = zeus("validate", str(own))
     assert (result.exit_code, "there is no preset 'mine'" in result.out + result.err) == (3, True)
+
+
+def test_what_changed_is_marked_in_its_place() -> None:
+    before = [("argument", each) for each in ("--read", "/", "--write", "/tmp/x")]
+    now = [("argument", each) for each in ("--read", "/tmp/x", "--write", "/")]
+    marks = [(mark, value) for mark, (_, value) in _marked(before, now, now)]
+    assert [value for mark, value in marks if mark != "+"] == [value for _, value in before]
+    assert [value for mark, value in marks if mark != "-"] == [value for _, value in now]
+    assert {mark for mark, _ in marks} == {" ", "+", "-"}

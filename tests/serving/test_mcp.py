@@ -20,7 +20,9 @@ from zeus_runtime.serving.mcp import _visible, server_of
 
 SMALL = {"command": sys.executable, "args": [str(Path(mcp_server.__file__))], "start_timeout_seconds": 60}
 
-SHOW = "`cd x && zeus approvals show ID`"
+
+def show(name: str) -> str:
+    return f"cd x && zeus approvals show {name}"
 
 
 def agent(folder: Path, model: Any) -> Agent:
@@ -146,7 +148,7 @@ async def test_the_clients_user_sees_a_diff_and_long_values_cut_with_how_to_see_
     running = Agent.from_config(config, directory=tmp_path, model=model)
     async with (
         running,
-        Client(server_of(running, whole=SHOW), elicitation_callback=elicit, mode="legacy") as client,
+        Client(server_of(running, whole=show), elicitation_callback=elicit, mode="legacy") as client,
     ):
         await client.call_tool("run", {"prompt": "go"})
     change, long = sorted(asked, key=len)
@@ -180,6 +182,9 @@ def test_a_form_shows_what_cannot_be_seen_and_keeps_its_values() -> None:
             "how": {"oneOf": [{"const": odd}, {"const": "b", "title": "B\u200b"}]},
             "labelled": {"enum": ["a", "b"], "enumNames": ["A\u202e", "B"]},
             "a\u200b": {"type": "string"},
+            "default": {"title": "t\u202e", "description": "d\u001b"},
+            "const": {"title": "t\u202e"},
+            "title": {"type": "string"},
         },
     }
     assert _visible(form)["properties"] == {
@@ -192,6 +197,9 @@ def test_a_form_shows_what_cannot_be_seen_and_keeps_its_values() -> None:
         "how": {"oneOf": [{"title": "keep\\u202e", "const": odd}, {"const": "b", "title": "B\\u200b"}]},
         "labelled": {"enum": ["a", "b"], "enumNames": ["A\\u202e", "B"]},
         "a\u200b": {"title": "a\\u200b", "type": "string"},
+        "default": {"title": "t\\u202e", "description": "d\\x1b"},
+        "const": {"title": "t\\u202e"},
+        "title": {"type": "string"},
     }
 
 

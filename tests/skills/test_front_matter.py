@@ -100,3 +100,8 @@ def test_no_file_is_too_broken_to_be_read(data: bytes) -> None:
     read = read_skill_text(data)
     assert "\n" not in read.name + read.description
     assert all(each.line >= 1 and each.column >= 1 for each in read.warnings)
+
+
+def test_a_descriptions_control_characters_stay() -> None:
+    text = read_skill_text(b'---\nname: x\ndescription: "a\\e[8m b\\x85 \\u2028\\t c"\n---\nbody\n')
+    assert text.description == "a\x1b[8m b\x85 \u2028 c"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
@@ -20,6 +20,7 @@ from zeus_runtime.cli.options import (
     set_option,
 )
 from zeus_runtime.cli.streams import complain
+from zeus_runtime.escaping import shell_word
 
 if TYPE_CHECKING:
     import asyncio
@@ -70,17 +71,15 @@ def command(process: Process, mode: Mode | None, which: ConfigArgs) -> None:
         asyncio.run(_serve(checked, plan, _whole(which, plan)))
 
 
-def _whole(which: ConfigArgs, plan: Plan) -> str:
-    """The command that shows a request in full, wherever the client's user types it; empty if there is none."""
-    import shlex
-
+def _whole(which: ConfigArgs, plan: Plan) -> Callable[[str], str] | None:
+    """What gives the command that shows a request in full, wherever the client's user types it; None if none does."""
     if which.config == "-" or ":memory:" in plan.config.storage.url:
-        return ""
-    folder = shlex.quote(str(plan.context.directory))
-    return f"`cd {folder} && {which.command('approvals', 'show', 'ID')}`"
+        return None
+    folder = shell_word(str(plan.context.directory))
+    return lambda name: f"cd {folder} && {which.command('approvals', 'show', name)}"
 
 
-async def _serve(checked: Checked, plan: Plan, whole: str) -> None:
+async def _serve(checked: Checked, plan: Plan, whole: Callable[[str], str] | None) -> None:
     import asyncio
 
     from zeus_runtime.agent.agent import Agent

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import click
 
 from zeus_runtime.cli.completion import complete_config, complete_model
+from zeus_runtime.escaping import shell_word
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -56,10 +57,8 @@ class ConfigArgs:
 
     def command(self, *words: str) -> str:
         """A command of ``zeus`` with the option ``--config`` that means this config."""
-        import shlex
-
         config = [] if self.config is None else ["--config", self.config]
-        return shlex.join(["zeus", *words, *config, *self.laid_over])
+        return " ".join(map(shell_word, ["zeus", *words, *config, *self.laid_over]))
 
 
 env_option: Decorator = click.option(

@@ -136,15 +136,30 @@ def shown(
         changed = former is not None and former.digest != part.digest
         where = f"  ({one_line(part.where)})" if part.where else ""
         yield f"{part}{where}{', changed since you allowed it' if changed else ''}"
-        before = set(former.lines) if former is not None and changed else None
         recorded = _recorded(part, mask)
-        for line, kept in zip(part.lines, recorded, strict=True):
-            mark = "+" if before is not None and kept not in before else " "
-            yield _line(mark, *line, whole=whole)
+        before = former.lines if former is not None and changed else recorded
+        yield from (_line(mark, *line, whole=whole) for mark, line in _marked(before, recorded, part.lines))
         if former is not None and changed:
-            gone = [line for line in former.lines if line not in recorded]
-            yield from (_line("-", *line, whole=whole) for line in gone)
             yield from _data_hint(part, former)
+
+
+def _marked(
+    before: Sequence[tuple[str, str]], now: Sequence[tuple[str, str]], shown: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The lines as a diff: ``-`` for one that is gone, ``+`` for a new one, a space for one that stays in its place.
+
+    Args:
+        before, now: as a record keeps them.
+        shown: those of ``now`` as a person sees them.
+    """
+    from difflib import SequenceMatcher
+
+    for kind, start, end, first, last in SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield from ((" ", line) for line in shown[first:last])
+        else:
+            yield from (("-", line) for line in before[start:end])
+            yield from (("+", line) for line in shown[first:last])
 
 
 def _recorded(part: Part, mask: Callable[[str], str]) -> tuple[tuple[str, str], ...]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 
 SESSIONS = "zeus://sessions"
 
+Whole: TypeAlias = "Callable[[str], str] | None"
 
-def server_of(agent: Agent, *, whole: str = "") -> MCPServer[Any]:
+
+def server_of(agent: Agent, *, whole: Whole = None) -> MCPServer[Any]:
     """The server of ``agent``, which its caller closes.
 
     Args:
-        whole: the command that shows a request in full, with ``ID`` for its id. Without one, requests are not cut.
+        whole: takes a request's id and gives the command that shows it in full. Without one, requests are not cut.
     """
     config = agent.plan.config
     about = config.description or f"The agent {config.name!r}."
@@ -109,7 +111,7 @@ async def _require_own(agent: Agent, session: str) -> None:
         raise UsageError(f"there is no session {session!r} of the agent {name!r}")
 
 
-async def _run(agent: Agent, prompt: str, session: str | None, ctx: Context[Any, Any], whole: str) -> Event:
+async def _run(agent: Agent, prompt: str, session: str | None, ctx: Context[Any, Any], whole: Whole) -> Event:
     ending: Event | None = None
     told = 0
     async with aclosing(agent.stream(prompt, session=session, approvals=_channel(ctx, whole))) as events:
@@ -124,7 +126,7 @@ async def _run(agent: Agent, prompt: str, session: str | None, ctx: Context[Any,
     return ending
 
 
-def _channel(ctx: Context[Any, Any], whole: str) -> ApprovalChannel | None:
+def _channel(ctx: Context[Any, Any], whole: Whole) -> ApprovalChannel | None:
     """A way to the client's user; None where the client has none."""
     capabilities = ctx.client_capabilities
     if capabilities is None or capabilities.elicitation is None:
@@ -145,7 +147,7 @@ _VERDICT: Final = {
 class _Client:
     """The client's user, asked by elicitation: whether a call may be made, or what a tool wants to know."""
 
-    def __init__(self, ctx: Context[Any, Any], whole: str) -> None:
+    def __init__(self, ctx: Context[Any, Any], whole: Whole) -> None:
         self._ctx = ctx
         self._whole = whole
 
@@ -153,8 +155,8 @@ class _Client:
         from zeus_runtime.tools.approval import Decision
 
         form = pending.schema if pending.is_question and pending.schema is not None else _VERDICT
-        rest = f"{self._whole.replace('ID', pending.id)} shows all"
-        lines = question_lines(pending, whole=not self._whole, rest=rest)
+        rest = "" if self._whole is None else f"`{self._whole(pending.id)}` shows all"
+        lines = question_lines(pending, whole=not rest, rest=rest)
         question = "\n".join(line.text for line in lines)
         try:
             answer = await self._ctx.session.elicit_form(question, _visible(form), self._ctx.request_id)
@@ -178,12 +180,10 @@ def _visible(form: Any) -> Any:
     """
     if not isinstance(form, Mapping):
         return [_visible(each) for each in form] if isinstance(form, list | tuple) else form
-    shown = {key: each if key in _VALUES else _visible(each) for key, each in form.items()}
+    shown = {key: _visible_below(key, each) for key, each in form.items()}
     for key in ("title", "description"):
         if isinstance(form.get(key), str):
             shown[key] = printable(form[key])
-    if isinstance(form.get("properties"), Mapping):
-        shown["properties"] = {name: _titled(each, name) for name, each in shown["properties"].items()}
     values = form.get("enum")
     if isinstance(values, list | tuple):
         labels = form.get("enumNames")
@@ -193,7 +193,17 @@ def _visible(form: Any) -> Any:
     return _titled(shown, form["const"]) if "const" in form else shown
 
 
+def _visible_below(key: str, value: Any) -> Any:
+    if key in _VALUES:
+        return value
+    if key in _BY_NAME and isinstance(value, Mapping):
+        # The keys are names of fields, whatever they are called.
+        return {name: _titled(_visible(each), name) for name, each in value.items()}
+    return _visible(value)
+
+
 _VALUES: Final = frozenset({"enum", "const", "default", "enumNames"})
+_BY_NAME: Final = frozenset({"properties", "$defs", "definitions", "patternProperties"})
 
 
 def _titled(form: Any, value: Any) -> Any:

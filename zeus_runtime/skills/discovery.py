@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from zeus_runtime.cutting import unwrapped
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -254,7 +255,7 @@ def _parsed(root: SkillRoot, folder: Path, state: os.stat_result) -> Skill:
     if text.name and text.name != folder.name:
         warnings.append(Warned(1, 1, f"the name {text.name!r} is not the folder's, {folder.name!r}"))
     return Skill(
-        name=text.name or " ".join(folder.name.split()),
+        name=text.name or unwrapped(folder.name),
         description=text.description,
         folder=real,
         root=root,

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from zeus_runtime.cutting import unwrapped
+
 KNOWN: Final = frozenset(
     {
         "name",
@@ -28,7 +30,6 @@ MAX_DESCRIPTION: Final = 1_024
 _NAME: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z")
 _FENCE: Final = re.compile(r"---[ \t]*\Z")
 _KEY: Final = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*)|)\Z")
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def read_skill_text(data: bytes) -> FrontMatter:
     name = _name(values, places, warnings)
     description = _description(values, places, body, body_line, warnings)
     hidden = str(values.get("disable-model-invocation", "")).strip().lower() in ("true", "yes", "on")
-    license_ = _line(values["license"]) if isinstance(values.get("license"), str) else ""
+    license_ = unwrapped(values["license"]) if isinstance(values.get("license"), str) else ""
     warnings.sort(key=lambda each: (each.line, each.column))
     return FrontMatter(name, description, body, body_line, not hidden, license_, tuple(warnings))
 
@@ -177,7 +178,7 @@ def _places(written: list[str], first: int) -> dict[str, tuple[int, int]]:
 
 def _name(values: Mapping[str, Any], places: Mapping[str, tuple[int, int]], warnings: list[Warned]) -> str:
     given = values.get("name")
-    name = _line(given) if isinstance(given, str) else ""
+    name = unwrapped(given) if isinstance(given, str) else ""
     place = places.get("name", (1, 1))
     if not name:
         warnings.append(Warned(*place, "no name; the folder's is used"))
@@ -199,12 +200,12 @@ def _description(
     warnings: list[Warned],
 ) -> str:
     given = values.get("description")
-    description = _line(given) if isinstance(given, str) else ""
+    description = unwrapped(given) if isinstance(given, str) else ""
     place = places.get("description", (1, 1))
     if not description:
         prose = (line.strip() for line in body.split("\n"))
-        description = _line(next((line for line in prose if line and line[0].isalnum()), ""))
-        description = description or _line(body.lstrip("# \n").partition("\n")[0])
+        description = unwrapped(next((line for line in prose if line and line[0].isalnum()), ""))
+        description = description or unwrapped(body.lstrip("# \n").partition("\n")[0])
         warnings.append(
             Warned(
                 *place,
@@ -217,7 +218,3 @@ def _description(
         warnings.append(Warned(*place, f"the description is cut at {MAX_DESCRIPTION:,} characters"))
         description = description[: MAX_DESCRIPTION - 1].rstrip() + "…"
     return description
-
-
-def _line(text: str) -> str:
-    return " ".join(_CONTROL.sub(" ", text).split())

@@ -124,8 +124,8 @@ def probe(bwrap: str) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SandboxUnavailableError(f"{bwrap} cannot be run: {error}", remedy=remedy) from None
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
+        said = done.stderr.decode(errors="replace").strip(" \t\r\n").split("\n")
         raise SandboxUnavailableError(
-            f"bubblewrap cannot make a sandbox: {said[-1] if said else f'exit code {done.returncode}'}",
+            f"bubblewrap cannot make a sandbox: {said[-1] if said[-1] else f'exit code {done.returncode}'}",
             remedy=remedy,
         )

@@ -175,10 +175,10 @@ class Far:
         text = b""
         with suppress(asyncssh.Error, OSError):
             text = await process.stderr.read(_REASON_BYTES + 1)
-        told = cut_text(text.decode(errors="replace"), _REASON_BYTES).strip().splitlines()
+        told = cut_text(text.decode(errors="replace"), _REASON_BYTES).strip(" \t\r\n").split("\n")
         return SandboxUnavailableError(
             f"{self._options.python} on {self._line.name} cannot run programs: "
-            f"{told[-1] if told else f'it ended with {code}'}",
+            f"{told[-1] if told[-1] else f'it ended with {code}'}",
             remedy="Install Python 3.11 or newer there, or set `python` to its path.",
         )
 

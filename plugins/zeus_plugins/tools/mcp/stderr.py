@@ -35,8 +35,10 @@ class ErrorLog(asyncio.Protocol):
     @property
     def last_words(self) -> str:
         """The last lines that the server wrote, for a message."""
-        lines = last_words(self._last, _LAST_BYTES).splitlines()
-        return last_words(" / ".join(line.strip() for line in lines[-3:]).encode(), _LAST_WORDS_BYTES)
+        lines = last_words(self._last, _LAST_BYTES).split("\n")
+        words = " / ".join(line.strip(" \t\r") for line in lines[-3:])
+        kept = last_words(words.encode(), _LAST_WORDS_BYTES)
+        return kept if kept == words and len(lines) <= 3 else f"… {kept}"
 
     def data_received(self, data: bytes) -> None:
         self._last = (self._last + data)[-_LAST_BYTES - 1 :]
