@@ -8,19 +8,29 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from inspect import iscoroutinefunction
 from pathlib import Path
 from traceback import format_exception
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from tests.support.agents import TOOLS, Answering, call, calling, events_of, play, script, write_agent
 from zeus_runtime import Agent, FailedRunError
 from zeus_runtime.config import ConfigError
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.memory.embedding import MaskedEmbedder
+from zeus_runtime.models.interface import (
+    ModelPiece,
+    ModelRequest,
+    ModelResponse,
+    ReasoningDelta,
+    Retrying,
+    TextDelta,
+    ToolCallDelta,
+)
 from zeus_runtime.plan.redaction import opened_embedder
 from zeus_runtime.plugin.model import ModelError
 from zeus_runtime.tools.approval import Decision
@@ -114,6 +124,47 @@ async def test_a_section_a_schema_and_the_ledger_are_masked(tmp_path: Path) -> N
     assert request.system.startswith(f"You know {SHOWN}.")
     assert request.stable_system_length <= len(request.system)
     assert_in_no_file(tmp_path)
+
+
+class InPieces:
+    """A model whose first try fails; it streams one character at a time."""
+
+    name = "in-pieces"
+
+    def __init__(self, message: AIMessage) -> None:
+        self.message = message
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        if any(each.type == "tool" for each in request.messages):
+            yield TextDelta("done")
+            yield ModelResponse(AIMessage("done"))
+            return
+        yield TextDelta(KEY[:9])
+        yield Retrying(2, "again", 0)
+        for kind in (ReasoningDelta, TextDelta):
+            for each in f"it is {KEY} or {KEY[:4]}":
+                yield kind(each)
+        for number, asked in enumerate(self.message.tool_calls):
+            yield ToolCallDelta(number, asked["id"], asked["name"], "")
+            for each in json.dumps(asked["args"]):
+                yield ToolCallDelta(number, None, None, each)
+        yield ModelResponse(self.message)
+
+
+@pytest.mark.parametrize("to_model", ["mask", "allow"])
+async def test_a_secret_that_streams_in_pieces_is_in_no_event(to_model: str, tmp_path: Path) -> None:
+    message = AIMessage(f"it is {KEY} or {KEY[:4]}", tool_calls=[call("record", "r", text=KEY)])
+    config = write_agent(tmp_path, f"secrets: {{to_model: {to_model}}}\n", plugin=TOOLS)
+    model = InPieces(message)
+    async with Agent.from_config(config, directory=tmp_path, environ=ENVIRON, model=model) as running:
+        events = [each.to_wire() for each in await play(running, "go")]
+    end = f"it is {SHOWN} or {KEY[:4]}"
+    retried = next(number for number, each in enumerate(events) if each["type"] == "model_retry")
+    usage = next(number for number, each in enumerate(events) if each["type"] == "token_usage")
+    for kind, told in [("text", end), ("reasoning", end), ("tool_call_chunk", json.dumps({"text": SHOWN}))]:
+        pieces = [each for each in events[retried:usage] if each["type"] == kind]
+        assert "".join(each.get("text", each.get("arguments", "")) for each in pieces) == told
+    assert "text" not in {each["type"] for each in events[:retried]}
 
 
 APPROVE = "middlewares: [{approve: {ask: [record]}}]\n"

@@ -65,7 +65,7 @@ class Dispatcher:
             self.broker,
             self,
             await connections.toolsets_of(plan).opened(),
-            masked_for(plan, connections.redactor),
+            connections.redactor,
         )
 
     async def __call__(self, task: DelegatedTask) -> ToolResult:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from zeus_runtime.errors import masking_errors
 from zeus_runtime.models.interface import (
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
 
 Message = TypeVar("Message", bound="BaseMessage")
+StreamedText: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta
 _TEXTS: Final = (TextDelta, ReasoningDelta, ToolCallDelta)
 
 
@@ -68,7 +69,7 @@ def masked_schemas(schemas: Sequence[ToolSchema], secrets: Redactor) -> tuple[To
 
 def masked_pieces(pieces: Sequence[ModelPiece], secrets: Redactor) -> list[ModelPiece]:
     """What a model streamed with known secrets masked, also one that came in several pieces."""
-    held = _Held(secrets)
+    held = HeldPieces(secrets)
     told = [each for piece in pieces if isinstance(piece, _TEXTS) for each in held.passed(piece)]
     return [*told, *held.rest()]
 
@@ -98,14 +99,14 @@ class Masked:
         return self._model.name
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
-        held = _Held(self._secrets)
+        held = HeldPieces(self._secrets)
         stream: AsyncGenerator[ModelPiece, None] = self._model.stream(self._sent(request))  # type: ignore[assignment]
         # Whatever hears of a failure, a tracer or an observer too, hears it masked.
         with masking_errors(self._secrets):
             async with aclosing(stream) as source:
                 async for piece in source:
                     if isinstance(piece, Retrying):
-                        held = _Held(self._secrets)
+                        held = HeldPieces(self._secrets)
                         yield replace(piece, reason=self._secrets(piece.reason))
                     elif isinstance(piece, ModelResponse):
                         for left in held.rest():
@@ -143,21 +144,21 @@ class Masked:
         return known[1]
 
 
-class _Held:
+class HeldPieces:
     """The ends of a stream's texts that may be the beginning of a secret: text, reasoning, each call's arguments."""
 
     def __init__(self, secrets: Redactor) -> None:
         self._secrets = secrets
         self._ends: dict[tuple[type, int], str] = {}
 
-    def passed(self, piece: TextDelta | ReasoningDelta | ToolCallDelta) -> Iterator[ModelPiece]:
+    def passed(self, piece: StreamedText) -> Iterator[StreamedText]:
         """What of the piece, and of what was held before it, can be told now."""
         key = _key(piece)
         told, self._ends[key] = self._secrets.settled(self._ends.get(key, "") + _text(piece))
         if told or isinstance(piece, ToolCallDelta):
             yield _with_text(piece, told)
 
-    def rest(self) -> Iterator[ModelPiece]:
+    def rest(self) -> Iterator[StreamedText]:
         """What is held at the end of the stream."""
         for (kind, index), end in self._ends.items():
             if end:
@@ -165,15 +166,15 @@ class _Held:
                 yield ToolCallDelta(index, None, None, text) if kind is ToolCallDelta else kind(text)
 
 
-def _key(piece: TextDelta | ReasoningDelta | ToolCallDelta) -> tuple[type, int]:
+def _key(piece: StreamedText) -> tuple[type, int]:
     return type(piece), piece.index if isinstance(piece, ToolCallDelta) else 0
 
 
-def _text(piece: TextDelta | ReasoningDelta | ToolCallDelta) -> str:
+def _text(piece: StreamedText) -> str:
     return piece.arguments if isinstance(piece, ToolCallDelta) else piece.text
 
 
-def _with_text(piece: TextDelta | ReasoningDelta | ToolCallDelta, text: str) -> ModelPiece:
+def _with_text(piece: StreamedText, text: str) -> StreamedText:
     if isinstance(piece, ToolCallDelta):
         return piece if piece.arguments == text else replace(piece, arguments=text)
     return piece if piece.text == text else type(piece)(text)

@@ -10,7 +10,7 @@ from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context import Archive
 from zeus_runtime.middleware.contexts import RunContext
 from zeus_runtime.models.retry import with_retry
-from zeus_runtime.plan.redaction import behind_mask
+from zeus_runtime.plan.redaction import behind_mask, masked_for
 from zeus_runtime.prompt import time_section
 from zeus_runtime.prompt.project import (
     NO_PROJECT,
@@ -48,7 +48,7 @@ def run_resources(
     approvals: ApprovalBroker | None = None,
     delegate: Delegate | None = None,
     opened: Mapping[str, Toolset] | None = None,
-    secrets: Redactor | None = None,
+    known: Redactor | None = None,
 ) -> RunResources:
     """The resources of one run on ``session``: the agent's shared parts, and new middlewares.
 
@@ -56,9 +56,10 @@ def run_resources(
         approvals: asks the run's user; None for a simulation.
         delegate: gives tasks to the plan's agents; None for a simulation.
         opened: the open toolsets by component name; without them the run has only the plan's own tools.
-        secrets: masked in everything that models are sent and the log keeps; None for a simulation.
+        known: the known secrets; None for a simulation.
     """
-    secrets = secrets or Redactor()
+    known = known or Redactor()
+    secrets = masked_for(plan, known)
     model = behind_mask(model, secrets)
     approvals = approvals or ApprovalBroker()
     counter = plan.token_counter
@@ -108,6 +109,7 @@ def run_resources(
         approvals=approvals,
         delegate=delegate,
         secrets=secrets,
+        known=known,
         project=_project(plan),
     )
 

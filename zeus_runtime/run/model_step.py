@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context.cache_model import cached_seconds
 from zeus_runtime.context.edit_rules import Reported
 from zeus_runtime.context.ledger import PolicyDecision, StepRecord, StepUsage
@@ -21,10 +22,9 @@ from zeus_runtime.models.interface import (
     ReasoningDelta,
     Retrying,
     TextDelta,
-    ToolCallDelta,
     ToolSchema,
 )
-from zeus_runtime.models.masking import masked_schemas
+from zeus_runtime.models.masking import HeldPieces, StreamedText, masked_schemas
 from zeus_runtime.prompt import Section, SourcedText, assemble
 from zeus_runtime.run.context_planner import ContextPlanner, LastRequest, PlannedContext
 from zeus_runtime.run.cost_limit import Projection, cached_before, projection
@@ -92,6 +92,9 @@ class ModelStep:
         self._given: tuple[ToolSchema, ...] = ()
         self.schemas: tuple[ToolSchema, ...] = ()
         self._masked: dict[Section, tuple[str, str]] = {}
+        # A secret may be split over two pieces, so masking each event is too late. A model behind the mask holds the
+        # pieces back itself.
+        self._held_back = Redactor() if resources.secrets is resources.known else resources.known
         self._sectioned = [
             (name, each) for name, each in resources.middlewares if overrides(type(each), "sections")
         ]
@@ -302,13 +305,20 @@ class ModelStep:
     async def _stream(self, request: ModelRequest) -> ModelResponse:
         shown = request.purpose == "turn"
         response: ModelResponse | None = None
+        held = HeldPieces(self._held_back)
         # Counted here and not per step: a middleware may call the model twice, or for a summary; each costs.
         with self._resources.meter.admitted(self._projected):
             async for piece in self._resources.model.stream(request):
                 if isinstance(piece, ModelResponse):
                     response = piece
-                elif shown:
-                    self._emit(_event_of(piece))
+                elif not shown:
+                    continue
+                elif isinstance(piece, Retrying):
+                    held = HeldPieces(self._held_back)
+                    self._emit(ModelRetry(piece.attempt, piece.reason, piece.wait_seconds))
+                else:
+                    self._emit_pieces(held.passed(piece))
+            self._emit_pieces(held.rest())
             if response is None:
                 raise ModelError("the model's stream ended without an answer", kind="network")
             counted = self._resources.meter.count(response, lambda: self._projected.input_tokens)
@@ -319,6 +329,10 @@ class ModelStep:
         if shown:
             self._resources.meter.asked = request
         return response
+
+    def _emit_pieces(self, pieces: Iterable[StreamedText]) -> None:
+        for piece in pieces:
+            self._emit(_event_of(piece))
 
 
 def too_large(error: ModelError, planned: PlannedContext, fixed: Fixed, limit_tokens: int) -> ModelError:
@@ -376,11 +390,9 @@ def _as_text(text: object) -> str:
     return text
 
 
-def _event_of(piece: TextDelta | ReasoningDelta | ToolCallDelta | Retrying) -> Event:
+def _event_of(piece: StreamedText) -> Event:
     if isinstance(piece, TextDelta):
         return Text(piece.text)
     if isinstance(piece, ReasoningDelta):
         return Reasoning(piece.text)
-    if isinstance(piece, ToolCallDelta):
-        return ToolCallChunk(piece.index, piece.id, piece.name, piece.arguments)
-    return ModelRetry(piece.attempt, piece.reason, piece.wait_seconds)
+    return ToolCallChunk(piece.index, piece.id, piece.name, piece.arguments)

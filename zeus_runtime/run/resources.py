@@ -43,6 +43,7 @@ class RunResources:
         archive: receives the originals before an edit.
         approvals: asks the run's user.
         secrets: masked in everything that the model is sent and the log keeps.
+        known: all known secrets, masked in events; ``secrets`` has none of them if the config allows them to the model.
         delegate: gives tasks to the plan's agents; None in a simulation.
         project: the project's instructions, read once per run.
     """
@@ -62,4 +63,5 @@ class RunResources:
     approvals: ApprovalBroker
     delegate: Delegate | None = None
     secrets: Redactor = field(default_factory=Redactor)
+    known: Redactor = field(default_factory=Redactor)
     project: ProjectSection = NO_PROJECT

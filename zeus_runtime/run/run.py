@@ -340,6 +340,7 @@ class Run:
             person=self._resources.approvals.person,
             is_attended=self._resources.approvals.channel is not None,
             secrets=self._resources.secrets,
+            known=self._resources.known,
         )
 
     async def _invoked(

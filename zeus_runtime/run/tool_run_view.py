@@ -45,6 +45,7 @@ class ToolRunView:
     person: object = field(default=None, repr=False)
     is_attended: bool = False
     secrets: Redactor = field(default_factory=Redactor)
+    known: Redactor = field(default_factory=Redactor)
     _questions: int = 0
     waits: ApprovalPending | None = None
     unanswered: list[str] = field(default_factory=list)

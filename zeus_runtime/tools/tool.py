@@ -95,7 +95,15 @@ class ToolRun(Protocol):
 
     @property
     def secrets(self) -> Redactor:
-        """The known secrets: they are masked in the tool's result, and stay in the files that it changes."""
+        """The secrets that are masked in the tool's result; they stay in the files that it changes.
+
+        None, if the config allows them to the model.
+        """
+        ...
+
+    @property
+    def known(self) -> Redactor:
+        """All known secrets: they are masked in what a person sees. ``progress`` masks each message by itself."""
         ...
 
     def state(self, name: str) -> JSON:

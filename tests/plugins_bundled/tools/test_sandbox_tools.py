@@ -136,6 +136,36 @@ signal.sigwait([signal.SIGUSR1])
     assert 2 <= len(seen) <= tenths + 1, "pieces come a tenth of a second apart"
 
 
+async def test_a_secret_that_a_program_prints_in_two_pieces_is_masked_though_the_model_may_see_it(
+    tmp_path: Path,
+) -> None:
+    bubblewrap(tmp_path)
+    word = f"told{secrets.token_hex(4)}"
+    token = "shop-Secret-abc123XYZ"
+    code = f"""
+import signal
+open('/proc/self/comm', 'w').write({word!r})
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+print('it is {token[:9]}', end='', flush=True)
+signal.sigwait([signal.SIGUSR1])
+print('{token[9:]}')
+"""
+    model = ScriptedModel([calling(("execute_code", {"code": code})), "done"])
+    config = {"version": 1, "model": "gpt-4o", "tools": ["sandbox"], "secrets": {"to_model": "allow"}}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    environ = {"SHOP_TOKEN": token}
+    seen: list[str] = []
+    async with Agent.from_config(directory=tmp_path, model=model, environ=environ) as running:
+        async for event in running.stream("go"):
+            if isinstance(event, ToolProgress):
+                if not seen:
+                    (process,) = processes_with(word)
+                    os.kill(process, signal.SIGUSR1)
+                seen.append(event.message)
+    assert "it is <secret:SHOP_TOKEN>\n".startswith("".join(seen))
+    assert token in str(model.requests[-1].messages[-1].content)
+
+
 async def test_of_output_that_comes_too_fast_the_end_is_told() -> None:
     seen: list[str] = []
     again = asyncio.Event()

@@ -205,6 +205,8 @@ class Redactor:
 
         The rest may be the beginning of a secret, or a secret that another one may overlap.
         """
+        if not self._forms:
+            return text, ""
         end = self._open_end(text)
         parts: list[str] = []
         done = 0
@@ -304,8 +306,6 @@ class Redactor:
 
     def _open_end(self, text: str) -> int:
         """The start of the longest end of ``text`` that more text may complete to a secret."""
-        if not self._forms:
-            return len(text)
         escape = unfinished(text)
         ends = [escape, _open_start(text, self._searches.plain), self._open_folded(text)]
         if (whole := min(escape, unfinished_wrap(text))) < len(text):

@@ -26,7 +26,8 @@ def told(tell: Callable[[str], object], secrets: Redactor) -> Iterator[Callable[
 
     Args:
         tell: called with the next piece of text.
-        secrets: masked before a piece is cut, even if a secret arrives in two pieces.
+        secrets: masked before a piece is cut, even if a secret arrives in two pieces; a person sees the progress, so
+            all that are known.
     """
     import asyncio
 

@@ -102,7 +102,7 @@ def _execute_code(options: Options, backend: SandboxBackend) -> Tool:
                 "code contains characters that UTF-8 cannot encode (lone surrogates)"
             ) from None
         program = Program(command, {command[-1].rpartition("/")[2]: source})
-        with told(run.progress, run.secrets) as hear:
+        with told(run.progress, run.known) as hear:
             outcome = await box.exec(program, limits, hear)
         return ToolResult(
             report(outcome, limits, max_characters=options.max_result_chars, secrets=run.secrets),
