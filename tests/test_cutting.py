@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,48 @@ def damaged(text: str) -> str:
         return str(convert.parsed(b"", ".x"))
 
 
+def described(text: str) -> str:
+    from zeus_runtime.skills.front_matter import read_skill_text
+
+    return read_skill_text(f"---\nname: a\ndescription: {json.dumps(text)}\n---\nx\n".encode()).description
+
+
+def remembered(text: str) -> str:
+    from zeus_runtime.memory.retrieval.ranking import _cut as cut
+
+    return cut("", text, 300) or ""
+
+
+def drawn(text: str) -> str:
+    from zeus_runtime.memory.profile.fields import short_value
+
+    return short_value(text)
+
+
+def instructed(text: str) -> str:
+    from zeus_runtime.memory.profile.fields import ProfileField
+    from zeus_runtime.memory.profile.text import INSTRUCTIONS, profile_section
+
+    field = ProfileField("content", text)
+    return str(profile_section([field], [], max_characters=300 + len(INSTRUCTIONS)))
+
+
+def malformed(text: str) -> str:
+    from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
+
+    with pytest.raises(InterpolationError) as caught:
+        interpolate(f"${{{text}", {})
+    return caught.value.message
+
+
+def repeated(text: str) -> str:
+    from langchain_core.messages import AIMessage
+
+    from zeus_runtime.run.repeated_calls import named
+
+    return named(AIMessage("", tool_calls=[{"name": "f", "args": {"a": text}, "id": "1"}]))
+
+
 CUTTERS: dict[Callable[[str], str], int] = {
     (lambda text: cut_text(text, 100)): 100,
     (lambda text: last_words(text.encode(), 100)): 100,
@@ -128,6 +171,12 @@ CUTTERS: dict[Callable[[str], str], int] = {
     refused_by_tavily: 300,
     unread: 200,
     damaged: 200,
+    described: 1_024,
+    remembered: 300,
+    drawn: 300,
+    instructed: 300,
+    malformed: 40,
+    repeated: 120,
 }
 """What cuts text that is not yet masked, and about where."""
 
@@ -182,33 +231,37 @@ async def test_what_a_program_prints_in_two_pieces_is_masked_while_it_runs(at: i
 AFTER_MASKING = {
     "zeus_plugins/middlewares/eviction/preview.py": "a message, masked when it was stored",
     "zeus_plugins/middlewares/summarization/extract.py": "a message",
-    "zeus_plugins/middlewares/truncation/candidates.py": "arguments, masked when they were streamed",
     "zeus_plugins/tools/filesystem/pages.py": "a line, masked two lines above",
-    "zeus_plugins/tools/sandbox/report.py": "masked by its caller",
-    "zeus_runtime/run/repeated_calls.py": "arguments",
-    "zeus_runtime/run/run.py": "the name of a call, as streamed",
     "zeus_runtime/cli/trusting.py": "a part to be trusted, masked",
-    "zeus_runtime/config/schema/construct.py": "a value of the config, whose secrets hide in repr",
     "zeus_runtime/config/messages/diagnostics.py": "a source line, masked",
-    "zeus_runtime/config/layers/interpolation.py": "an expression, which names a variable",
-    "zeus_runtime/config/layers/files.py": "the name of a file",
-    "zeus_runtime/config/messages/schema_errors.py": "a value of the config that hides nothing",
+    "zeus_runtime/config/yaml/sources.py": "a source line, masked one line above",
+    "zeus_runtime/context/inspection/excerpts.py": "a message, masked when it was read",
+    "zeus_runtime/cutting.py": "it cuts between words",
 }
 """Files that cut by characters, and why no secret is in what they cut."""
 
 
 def cuts_by_characters(tree: ast.AST) -> bool:
-    """Whether ``f"{text[:n]}..."`` stands in the code."""
+    """Whether ``f"{text[:n]}..."`` or ``text[:n].rstrip() + "..."`` stands in the code."""
     return any(
-        isinstance(cut, ast.FormattedValue)
-        and isinstance(cut.value, ast.Subscript)
-        and isinstance(cut.value.slice, ast.Slice)
-        and isinstance(mark, ast.Constant)
-        and str(mark.value).startswith(("…", "..."))
+        is_slice(cut) and isinstance(mark, ast.Constant) and str(mark.value).startswith(("…", "..."))
         for text in ast.walk(tree)
-        if isinstance(text, ast.JoinedStr)
-        for cut, mark in zip(text.values, text.values[1:], strict=False)
+        for cut, mark in pairwise(joined(text))
     )
+
+
+def joined(text: ast.AST) -> list[ast.AST]:
+    if isinstance(text, ast.JoinedStr):
+        return [each.value if isinstance(each, ast.FormattedValue) else each for each in text.values]
+    if isinstance(text, ast.BinOp):
+        return [*joined(text.left), *joined(text.right)]
+    return [text]
+
+
+def is_slice(node: ast.AST) -> bool:
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
 
 
 def test_code_that_cuts_by_characters_says_why_it_may() -> None:
@@ -219,8 +272,7 @@ def test_code_that_cuts_by_characters_says_why_it_may() -> None:
         for file in package.rglob("*.py")
         if "testing" not in file.parts and cuts_by_characters(ast.parse(file.read_text(encoding="utf-8")))
     }
-    assert found <= set(AFTER_MASKING), "use cut_text, which leaves no part of a secret"
-    assert "zeus_runtime/config/messages/schema_errors.py" in found
+    assert found == set(AFTER_MASKING), "use cut_text, which leaves no part of a secret"
 
 
 @pytest.mark.parametrize("place", range(45, 85, 3))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.cutting import cut_text
 from zeus_runtime.models.content import calls_of
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def digest_of(text: str) -> str:
 def named(answer: BaseMessage) -> str:
     """The calls of an answer for a sentence: names and arguments, shortened."""
     said = [f"{call['name'] or '(no name)'} {_json(call['args'])}" for call in calls_of(answer)]
-    text = ", ".join(each if len(each) <= 120 else f"{each[:119]}…" for each in said[:3])
+    text = ", ".join(cut_text(each, 120) for each in said[:3])
     return text if len(said) <= 3 else f"{text} and {len(said) - 3} more"
 
 

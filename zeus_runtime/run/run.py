@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import LimitError
 from zeus_runtime.events import Event, Notice, Text, ToolCallResult, ToolCallStarted, ToolProgress
 from zeus_runtime.middleware.chain import chain
@@ -286,7 +287,7 @@ class Run:
         if tool is None and (why := self._absent.get(call.name)):
             return ToolResult(f"{call.name} is not there now. {why}", is_error=True)
         if tool is None:
-            shown = call.name if len(call.name) <= _LONGEST_NAME else f"{call.name[:_LONGEST_NAME]}…"
+            shown = cut_text(call.name, _LONGEST_NAME)
             return ToolResult(f"There is no tool {shown!r}. {self._known_tools()}", is_error=True)
         refusal = permitted(tool, self.turn.mode)
         if refusal is not None:

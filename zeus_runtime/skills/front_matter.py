@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from zeus_runtime.cutting import unwrapped
+from zeus_runtime.cutting import unwrapped, without_last_word
 
 KNOWN: Final = frozenset(
     {
@@ -216,5 +216,5 @@ def _description(
         )
     if len(description) > MAX_DESCRIPTION:
         warnings.append(Warned(*place, f"the description is cut at {MAX_DESCRIPTION:,} characters"))
-        description = description[: MAX_DESCRIPTION - 1].rstrip() + "…"
+        description = without_last_word(description[: MAX_DESCRIPTION - 1])
     return description

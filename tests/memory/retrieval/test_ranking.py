@@ -141,6 +141,6 @@ def test_what_is_quarantined_or_not_active_is_left_out(status: Status, trust: Tr
 
 
 def test_what_does_not_fit_is_cut_off_and_the_rest_left_out() -> None:
-    shown = format_memories_for_prompt([item("m1", "a" * 500), item("m2", "b" * 500), item("m3")], 5, 900)
+    shown = format_memories_for_prompt([item("m1", "a" * 500), item("m2", "b " * 250), item("m3")], 5, 900)
     assert shown.ids == ("m1", "m2")
     assert "b…\n" in shown.text

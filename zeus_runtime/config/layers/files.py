@@ -24,6 +24,7 @@ from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic, di
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Mark, Node
+from zeus_runtime.cutting import cut_text
 from zeus_runtime.disk_paths import expanded
 
 DISCOVERED: Final = "zeus.yaml"
@@ -100,7 +101,7 @@ class Layers:
                 return path
             dangles = path.is_symlink()
         except OSError as error:
-            message = f"{str(source)[:200]!r} names no file: {error.strerror}"
+            message = f"{_cut(str(source))!r} names no file: {error.strerror}"
             raise _lost("file-not-found", message, "correct the name") from None
         if dangles:
             raise _lost(
@@ -395,10 +396,6 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= 200 else f"{name[:197]}..."
-
-
 def _siblings(path: Path) -> str:
     try:
         present = sorted(other.name for other in path.parent.iterdir() if other.suffix in (".yaml", ".yml"))
@@ -413,3 +410,7 @@ def _siblings(path: Path) -> str:
 
 def _lost(code: str, message: str, hint: str) -> ConfigError:
     return ConfigError([Sources().diagnostic(code, message, None, hint=hint)])
+
+
+def _cut(name: str) -> str:
+    return cut_text(name, 200)

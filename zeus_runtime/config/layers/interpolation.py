@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from zeus_runtime.cutting import cut_text
+
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_NESTED: Final = 20
 """Defaults within defaults."""
@@ -119,5 +121,6 @@ def _closing(text: str, start: int) -> int:
 
 
 def _malformed(written: str, why: str) -> InterpolationError:
-    shown = written if len(written) <= 40 else f"{written[:37]}..."
-    return InterpolationError("bad-interpolation", f"`{shown}`: {why}", "write `$$` for a plain `$`")
+    return InterpolationError(
+        "bad-interpolation", f"`{cut_text(written, 40)}`: {why}", "write `$$` for a plain `$`"
+    )

@@ -11,6 +11,7 @@ from zeus_runtime.config.schema.types import PLAIN, REF
 from zeus_runtime.config.schema.walk import resolve, type_name
 from zeus_runtime.config.secrets.masking import HiddenStr
 from zeus_runtime.config.yaml.tree import Path, show_path
+from zeus_runtime.cutting import cut_text
 
 
 class Problem(NamedTuple):
@@ -98,7 +99,7 @@ def shown_value(value: Any) -> str:
     if isinstance(value, HiddenStr):
         return repr(value)
     if isinstance(value, str):
-        return repr(value if len(value) <= 60 else f"{value[:57]}...")
+        return repr(cut_text(value, 60))
     return (
         {None: "null", True: "true", False: "false"}.get(value, str(value))
         if _is_named(value)

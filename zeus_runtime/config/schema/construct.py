@@ -21,6 +21,7 @@ from zeus_runtime.config.schema.forms import (
 )
 from zeus_runtime.config.schema.markers import Maximum, MaxLength, Minimum, MinLength, Pattern, RefTo
 from zeus_runtime.config.secrets.masking import HiddenStr, Secret
+from zeus_runtime.cutting import cut_text
 
 
 class BuildError(ValueError):
@@ -280,5 +281,4 @@ def _shown(value: Any) -> str:
         return "a mapping"
     if isinstance(value, list | tuple):
         return "a list"
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+    return cut_text(repr(value), 60)

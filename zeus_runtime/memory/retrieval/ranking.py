@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from zeus_runtime.cutting import without_last_word
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.items import MemoryItem, Scope
 from zeus_runtime.memory.normalise import normalise
@@ -126,5 +127,5 @@ def one_line(text: str) -> str:
 def _cut(head: str, text: str, room: int) -> str | None:
     if len(head) + len(text) <= room:
         return head + text
-    kept = room - len(head) - 1
-    return f"{head}{text[:kept].rstrip()}…" if kept >= _LEAST else None
+    kept = without_last_word(text[: max(0, room - len(head) - 1)])
+    return head + kept if len(kept) > _LEAST else None
