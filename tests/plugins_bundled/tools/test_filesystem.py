@@ -534,6 +534,21 @@ async def test_a_variable_is_renamed_and_its_secret_stays(root: Path, *, replace
     assert "part of the placeholder <secret:OLD_TOKEN>" in refused.content
 
 
+async def test_a_file_that_cannot_be_read_does_not_lose_its_secret_to_a_placeholder(root: Path) -> None:
+    run = cast(Any, SimpleNamespace(secrets=Redactor().adding({OLD: "OLD_TOKEN"})))
+    text = f"OLD_TOKEN={OLD}\n{'x' * 100}"
+    (root / "c.env").write_text(text)
+    write = tools_of(root, Options(max_write_bytes=100))["write_file"]
+    refused = await invoke(write, {"path": "c.env", "content": "OLD_TOKEN=<secret:OLD_TOKEN>\n"}, run)
+    assert refused.is_error
+    assert "content has a placeholder, and the file" in refused.content
+    assert "larger than 100 bytes" in refused.content
+    assert (root / "c.env").read_text() == text
+    for path, content in (("c.env", "no placeholder"), ("new/c.env", "<secret:OLD_TOKEN>")):
+        assert not (await invoke(write, {"path": path, "content": content}, run)).is_error
+        assert (root / path).read_text() == content
+
+
 async def test_a_file_is_not_written_with_a_placeholder_that_was_renamed(root: Path) -> None:
     run = cast(Any, SimpleNamespace(secrets=Redactor().adding({OLD: "OLD_TOKEN"})))
     (root / "c.env").write_text(f"OLD_TOKEN={OLD}\n")

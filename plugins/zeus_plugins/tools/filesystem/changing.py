@@ -114,11 +114,20 @@ def _change(files: WorkspaceFiles, path: str, before: str | None, after: str) ->
 
 
 def _held(files: WorkspaceFiles, path: str, options: Options) -> bytes:
-    """The file's present bytes; empty if it does not exist or cannot be read."""
+    """The file's present bytes, which may hold the secret of a placeholder; empty if it does not exist.
+
+    Raises:
+        WorkspaceError: the file cannot be read, so its secret would be lost.
+    """
     try:
         return files.read(path, max_bytes=options.max_write_bytes)
-    except WorkspaceError:
+    except NoSuchFileError:
         return b""
+    except WorkspaceError as error:
+        raise WorkspaceError(
+            f"content has a placeholder, and the file, which may hold its secret, cannot be read: {error.message}",
+            remedy="Ask the user to make this change.",
+        ) from error
 
 
 def _text_of(files: WorkspaceFiles, path: str, options: Options) -> str | None:
