@@ -262,6 +262,21 @@ def test_the_placeholders_of_known_secrets_are_listed_once_each_and_no_others() 
     assert Redactor().placeholders_in(password) == []
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (1234567890, "<secret:PIN>"),
+        (1234567890.0, "<secret:PIN>.0"),
+        (-1234567890, "-<secret:PIN>"),
+        (12345678905, "<secret:PIN>5"),
+        (123456789, 123456789),
+    ],
+)
+def test_a_secret_of_digits_is_masked_in_numbers(value: float, shown: float | str) -> None:
+    redactor = Redactor().adding({"1234567890": "PIN"})
+    assert redactor.masked({"a": [value]}) == redactor.json({"a": [value]}) == {"a": [shown]}
+
+
 def test_secrets_of_a_set_are_numbered_in_the_same_order_in_every_process() -> None:
     values = [f"secret-{number}-{number * 7919}" for number in range(40)]
     numbered = Redactor().adding(set(values)).names

@@ -126,7 +126,7 @@ def test_a_secret_that_is_written_as_a_number_is_masked_in_text_and_as_a_number(
     value = {"n": [88392017441, 188392017441, 77392017441, 5, 0.5, True, None]}
     assert redactor.json(value) == redactor.masked(value)
     assert redactor.adding(["True"]).json([True]) == [True], "a word, but no number"
-    assert redactor.masked(value) == {"n": [own, 188392017441, other, 5, 0.5, True, None]}
+    assert redactor.masked(value) == {"n": [own, f"1{own}", other, 5, 0.5, True, None]}
 
 
 @pytest.mark.parametrize(

@@ -524,7 +524,7 @@ def _each(value: Any, masked: Callable[[str], str]) -> Any:
         return shown
     if isinstance(value, list | tuple):
         return [_each(item, masked) for item in value]
-    if (text := number_text(value)) is not None and PLACEHOLDER.fullmatch(shown_text := masked(text)):
+    if (text := number_text(value)) is not None and (shown_text := masked(text)) != text:
         return shown_text
     return value
 
