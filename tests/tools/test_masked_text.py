@@ -73,6 +73,15 @@ def test_a_secret_of_another_file_is_not_put_in() -> None:
     assert placeholders_left(b"k=<secret:OF_ANOTHER>", Redactor()) == ""
 
 
+def test_a_secret_with_doubled_signs_is_masked_and_edited_around() -> None:
+    secrets = Redactor().adding({"pa%zz-Qx%41-w$kk-99": "PASSWORD"})
+    data = b"alembic = pa%%zz-Qx%%41-w$kk-99\ncompose: pa%zz-Qx%41-w$$kk-99\nend\n"
+    assert masked_bytes(data, secrets) == (
+        b"alembic = <secret:PASSWORD:percents>\ncompose: <secret:PASSWORD:dollars>\nend\n"
+    )
+    assert edited_masked(data, changing(b"end", b"done"), secrets) == data.replace(b"end", b"done")
+
+
 def test_a_change_is_told_the_placeholders_that_stand_for_secrets_of_the_file() -> None:
     told: list[Sequence[str]] = []
 
