@@ -535,3 +535,29 @@ def test_the_program_is_not_data(words: tuple[str, ...], data: str, tmp_path: Pa
         assert ("data", f"{data}: it is started, so its content may not change") in made.lines
     assert len(digests) == 2
     assert program_data(command, project) == (data,)
+
+
+@pytest.mark.parametrize("name", ["helper.pyc", "helper.cpython-311.pyc"])
+def test_a_compiled_file_without_its_source_is_in_the_digest(tmp_path: Path, name: str) -> None:
+    caches = tmp_path / "tools" / "__pycache__"
+    caches.mkdir(parents=True)
+    (tmp_path / "tools/__main__.py").write_text("import helper")
+
+    def digest(content: bytes) -> str:
+        (caches / name).write_bytes(bytes(8) + content)
+        command = Command("s", ("python3", "tools"), {}, ".", ())
+        return command_part(command, Project(tmp_path, (tmp_path,), "/usr/bin")).digest
+
+    assert digest(b"a") != digest(b"b")
+    (tmp_path / "tools/helper.py").write_text("")
+    assert (digest(b"a") == digest(b"b")) is (name != "helper.pyc")
+
+
+def test_a_program_behind_a_file_that_is_not_executable_is_covered(tmp_path: Path) -> None:
+    for folder, mode in (("bin", 0o644), ("scripts", 0o755), ("later", 0o755)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "srv").write_text("x")
+        (tmp_path / folder / "srv").chmod(mode)
+    path = os.pathsep.join(str(tmp_path / each) for each in ("bin", "scripts", "later"))
+    found = command_part(Command("s", ("srv",), {}, ".", ()), Project(tmp_path, (tmp_path,), path))
+    assert [each.parent.name for each in found.files] == ["bin", "scripts"]

@@ -137,7 +137,7 @@ def _add_linked_keys(deciding: Deciding, checked: Checked) -> None:
 def _add_runtime(deciding: Deciding, checked: Checked) -> None:
     """The files that run Zeus: Python, its packages, the record of the user's permissions, and the processes."""
     for installed in _installed(checked.directory):
-        _add(deciding, installed)
+        _add(deciding, installed, _DECIDES_ALL, is_liftable=False)
     for source in _on_the_path(checked.directory):
         for name in _EXECUTED_NAMES:
             deciding.add_names(source, name, "the next Python that starts would execute it")

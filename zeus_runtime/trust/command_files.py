@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from glob import escape
 from hashlib import file_digest, sha256
+from importlib.util import source_from_cache
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -204,12 +205,17 @@ class _NameSearch:
                     self._bases.append(place)
 
     def program(self, word: str) -> Iterator[Named]:
-        """The program that the command starts: the first match on ``PATH``, or a path."""
+        """The program that the command starts: the matches on ``PATH`` up to the first executable one, or a path."""
         if os.sep not in word:
             folders = self._project.path.split(os.pathsep) if word else []
             places = [_place(str(self._cwd / folder), word) for folder in folders]
-            found = [Path(each) for each in places if stat.S_ISREG(self._mode(each))]
-            yield from [Named(0, word, each, "") for each in found if self._is_ours(each)][:1]
+            for each in places:
+                if stat.S_ISREG(self._mode(each)):
+                    if self._is_ours(Path(each)):
+                        yield Named(0, word, Path(each), "")
+                    # The system passes over files that it may not execute, which may become executable later.
+                    if os.access(each, os.X_OK):
+                        return
             return
         for name in self._names(word):
             place = _place(str(self._cwd), name)
@@ -565,8 +571,16 @@ def _is_in(path: Path, places: set[Path]) -> bool:
 
 
 def _is_timed(file: Path) -> bool:
-    """Whether Python compiled this file and would compile it again if the source's time changed."""
+    """Whether Python compiled this file and would compile it again if the source's time changed.
+
+    A file without a source beside the folder, or without the interpreter's tag in its name, is run as it is.
+    """
     if file.parent.name != _CACHES or file.suffix != ".pyc":
+        return False
+    try:
+        if not stat.S_ISREG(Path(source_from_cache(str(file))).stat().st_mode):
+            return False
+    except (OSError, ValueError):
         return False
     try:
         if not stat.S_ISREG(file.stat().st_mode):
