@@ -273,7 +273,8 @@ async def test_a_sub_agent_that_works_behind_a_link_is_judged_by_the_links_name(
         ("data/open/a.txt", None),
         ("data/hard.txt", r"2 names \(hard links\)"),
         ("../ext/hard.txt", None),
-        ("../ext/private/a.txt", None),
+        ("../ext/open/a.txt", None),
+        ("../ext/private/a.txt", r"`data/private/\*\*: deny`"),
         ("node_modules/hard.txt", None),
     ],
 )
@@ -333,6 +334,200 @@ async def test_a_sub_agents_rules_name_a_link_as_its_parent_does(folder: Path) -
     helper = plan.agents["h"].plan.context.workspace
     assert "sub/l/**" in str(helper.refusal_of(folder / "sub/l/a.txt"))
     assert helper.refusal_of(folder / "sub/x.txt") is None
+
+
+# A rule about a link is a rule about what the link leads to
+
+
+def link_all(folder: Path, **links: str) -> None:
+    for link, target in links.items():
+        (folder / link).parent.mkdir(parents=True, exist_ok=True)
+        (folder / link).symlink_to(target)
+
+
+CERTS = {"certs/live/x/privkey.pem": "../../archive/x/privkey1.pem"}
+VOLUME = {"secrets/..data": "..2026", "secrets/token": "..data/token"}
+RELEASE = {"current": "releases/42"}
+
+
+@pytest.mark.parametrize(
+    ("links", "rule", "real"),
+    [
+        (RELEASE, "current/secrets/**", "releases/42/secrets/key.txt"),
+        (RELEASE, "CURRENT/Secrets", "releases/42/secrets/key.txt"),
+        (RELEASE, "current", "releases/42/secrets/key.txt"),
+        (RELEASE, "*/secrets/**", "releases/42/secrets/key.txt"),
+        (RELEASE, "{current,other}/secrets/*.txt", "releases/42/secrets/key.txt"),
+        (CERTS, "privkey.pem", "certs/archive/x/privkey1.pem"),
+        (CERTS, "certs/live/**", "certs/archive/x/privkey1.pem"),
+        (CERTS, "**/live/*/*.pem", "certs/archive/x/privkey1.pem"),
+        (VOLUME, "secrets/token", "secrets/..2026/token"),
+        (VOLUME, "token", "secrets/..2026/token"),
+        ({"app/[slug]": "../x/pages"}, "app/[slug]/**", "x/pages/a.txt"),
+        ({**RELEASE, "releases/42/secrets": "../../vault"}, "current/secrets/**", "vault/key.txt"),
+        ({**RELEASE, "releases/42/secrets": "../../vault"}, "*/secrets/**", "vault/key.txt"),
+    ],
+)
+async def test_a_rule_that_names_a_link_closes_what_the_link_leads_to(
+    folder: Path, links: Mapping[str, str], rule: str, real: str
+) -> None:
+    put(folder, real)
+    put(folder, "open.txt", text="open\n")
+    link_all(folder, **links)
+    name = real.rpartition("/")[2]
+    found = results(
+        await played(
+            folder,
+            f"workspace: {{access: {{{json.dumps(rule)}: deny}}}}",
+            ("read_file", {"path": real}),
+            ("write_file", {"path": f"/{real}", "content": "x"}),
+            ("grep", {"pattern": "needle|open"}),
+            ("glob", {"pattern": f"**/{name}"}),
+        )
+    )
+    assert [f"the rule `{rule}: deny`" in each for each in found[:2]] == [True, True]
+    assert "/open.txt" in found[2]
+    assert "needle" not in found[2].replace("'needle|open'", "")
+    assert f"/{real}" not in found[3]
+    assert (folder / real).read_text() == "needle\n"
+
+
+async def test_the_user_attaches_nothing_that_a_rule_closes_by_a_link(folder: Path) -> None:
+    put(folder, "certs/archive/x/privkey1.pem")
+    link_all(folder, **CERTS)
+    yaml = "middlewares: [resources]\nworkspace: {access: {privkey.pem: deny}}\n"
+    model = script("one")
+    async with Agent.from_config(
+        write_agent(folder, yaml, tools=TOOLS), directory=folder, model=model
+    ) as agent:
+        with pytest.raises(UsageError, match=r"cannot be attached: .*`privkey.pem: deny`"):
+            await events_of(agent.stream("see", attachments=["certs/archive/x/privkey1.pem"]))
+        await events_of(agent.stream("see @certs/archive/x/privkey1.pem"))
+    assert "needle" not in str(model.requests[0])
+
+
+def writes(folder: Path, access: str, path: str) -> str:
+    try:
+        files_of(folder, f"workspace: {{access: {access}}}").write(path, b"new")
+    except WorkspaceError as error:
+        return error.message
+    return "written"
+
+
+@pytest.mark.parametrize(
+    ("access", "path", "expected"),
+    [
+        ("{current/conf/**: read}", "/releases/42/conf/a", "`current/conf/**: read`"),
+        ("{current/conf/**: ask}", "/releases/42/conf/a", "`current/conf/**: ask`"),
+        # A rule that opens something does so for the path that it names.
+        ("{'**': read, current/**: write}", "/releases/42/conf/a", "`**: read`"),
+        ("{releases/**: read, current/**: write}", "/releases/42/conf/a", "`releases/**: read`"),
+        ("{current/**: read, current/conf/**: write}", "/releases/42/conf/a", "written"),
+        # A rule that fits the file's own path too has its exceptions there.
+        ("{'**': read, releases/**: write}", "/releases/42/conf/a", "written"),
+        ("{'**/*': read, releases/**: write}", "/releases/42/conf/a", "written"),
+        ("{'**': read, releases/**: write, 'current/*.md': ask}", "/releases/42/a.txt", "written"),
+        ("{'**': read, releases/**: write, 'current/*.md': ask}", "/releases/42/a.md", "`current/*.md: ask`"),
+        ("{src/**: read, src/gen/**: write}", "/src/gen/3/a", "written"),
+        # Neither a link to the workspace nor the links of a package manager close the project.
+        ("{vendor/**: deny}", "/open", "written"),
+        ("{vendor/up/open: deny}", "/open", "`vendor/up/open: deny`"),
+        ("{node_modules/**: read}", "/packages/a/x", "written"),
+        ("{node_modules/a/**: read}", "/packages/a/x", "`node_modules/a/**: read`"),
+        # No name of a link lifts a protection.
+        ("{vendor/up/zeus.yaml: write}", "/zeus.yaml", "it decides about this agent"),
+        ("{vendor/up/zeus.yaml: write, 'vendor/up/*.md': read}", "/zeus.yaml", "it decides about this agent"),
+        ("{vendor/up/.env: write}", "/.env", "it may hold keys"),
+        ("{current/.env.x: write, 'current/*.md': deny}", "/releases/42/.env.x", "it may hold keys"),
+        ("{releases/42/.env.x: write, 'current/*.md': deny}", "/releases/42/.env.x", "written"),
+    ],
+)
+def test_a_link_in_a_rule_restricts_and_opens_nothing(
+    folder: Path, access: str, path: str, expected: str
+) -> None:
+    put(folder, "releases/42/conf/a", "src/gen/3/a", "packages/a/x", "open")
+    link_all(
+        folder,
+        **RELEASE,
+        **{"src/cur": "gen/3", "vendor/up": "..", "node_modules/a": "../packages/a"},
+    )
+    assert expected in writes(folder, access, path)
+
+
+def test_a_link_in_a_rule_is_followed_again_when_it_changes(folder: Path) -> None:
+    put(folder, "releases/42/secrets/key", "releases/43/secrets/key")
+    files = files_of(folder, "workspace: {access: {current/secrets/**: deny}}")
+    for release in ("42", "43"):
+        (folder / "current").unlink(missing_ok=True)
+        link_all(folder, current=f"releases/{release}")
+        with calling_tool("probe"):
+            seen = {each for each in ("42", "43") if not files.hides(f"/releases/{each}/secrets/key")}
+            assert seen == {"42", "43"} - {release}
+
+
+def test_links_are_searched_once_and_not_for_each_call(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(folder, "certs/archive/x/privkey1.pem", "open")
+    link_all(folder, **CERTS)
+    files = files_of(folder, "workspace: {access: {privkey.pem: deny}}")
+    assert files.hides("/certs/archive/x/privkey1.pem")
+
+    def refused(*_args: object) -> None:
+        raise AssertionError("a folder was listed")
+
+    monkeypatch.setattr(os, "scandir", refused)
+    for name in ("one", "two"):
+        with calling_tool(name):
+            assert files.hides("/certs/archive/x/privkey1.pem")
+            assert files.read("/open", max_bytes=10) == b"needle\n"
+
+
+def test_links_are_searched_only_for_rules_and_in_a_part_of_a_large_workspace(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(folder, "certs/archive/x/privkey1.pem", *(f"{n}/{m}" for n in range(30) for m in range(100)))
+    link_all(folder, **CERTS, **{"key.pem": "certs/archive/x/privkey1.pem"})
+    (folder / "loop").symlink_to("loop")
+    for access, listed in (("{'**': write}", 0), ("{'*.pem': deny, loop/x: deny}", 40)):
+        files = files_of(folder, f"workspace: {{access: {access}}}")
+        read: list[object] = []
+        scandir = os.scandir
+        monkeypatch.setattr(os, "scandir", lambda at: (read.append(at), scandir(at))[1])  # noqa: B023
+        assert files.hides("/certs/archive/x/privkey1.pem") == bool(listed)
+        assert len(read) <= listed
+        monkeypatch.undo()
+        monkeypatch.chdir(folder)
+
+
+def test_a_sub_agent_is_held_by_a_link_in_its_parents_rule(folder: Path) -> None:
+    put(folder, "releases/42/secrets/key", "releases/42/open")
+    link_all(folder, **RELEASE)
+    config = write_agent(
+        folder,
+        "workspace: {access: {current/secrets/**: deny}}\n"
+        "agents: {h: {description: Helps., overrides: {workspace: {root: releases}}}}\n",
+        tools="[filesystem, subagents]",
+    )
+    plan = make_plan(check(config, directory=folder, environ={"HOME": str(folder.parent / "home")}))
+    helper = plan.agents["h"].plan.context.workspace
+    assert helper.hides("/42/secrets/key")
+    assert not helper.hides("/42/open")
+
+
+@pytest.mark.parametrize("path", ["releases/42/secrets/key", "current/secrets/key"])
+async def test_a_path_rule_of_approve_closes_what_a_link_in_it_leads_to(folder: Path, path: str) -> None:
+    put(folder, "releases/42/secrets/key")
+    link_all(folder, **RELEASE)
+    found = results(
+        await played(
+            folder,
+            'middlewares: [{approve: {mode: run_everything, deny: [{"*": {path: "current/secrets/**"}},'
+            ' {echo: {text: ["a\\0b/c", "https://x/{a,b}", "git {}"]}}]}}]',
+            ("read_file", {"path": path}),
+            ("grep", {"pattern": "needle"}),
+        )
+    )
+    assert '`deny: * {"path": "current/secrets/**"}`' in found[0]
+    assert found[1].startswith("No match")
 
 
 # What decides about the agent

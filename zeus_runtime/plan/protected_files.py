@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from glob import escape
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +25,7 @@ from zeus_runtime.registry.home import accounts_folder, bundled_home, user_home
 from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 from zeus_runtime.tools.access import is_key_name
+from zeus_runtime.tools.links import links_in
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -41,10 +41,8 @@ _DECIDES: Final = "it decides about this agent"
 _DECIDES_ALL: Final = "it decides about all your agents"
 _SESSIONS: Final = "it holds the sessions"
 
-# Limits, because a project may contain a link to a whole disk.
-_MOST_ENTRIES: Final = 2_000
-_MOST_LEVELS: Final = 8
 _MOST_LINKED_FOLDERS: Final = 100
+"""A project may contain a link to a whole disk."""
 
 
 def add_deciding(deciding: Deciding, checked: Checked) -> None:
@@ -129,7 +127,7 @@ def _add_linked_keys(deciding: Deciding, checked: Checked) -> None:
     work = _work(checked)
     path = checked.document.path
     for folder in dict.fromkeys((*work, *(() if path is None else (path.absolute().parent,)))):
-        for link in _links(folder, levels=1):
+        for link in links_in(folder, levels=1):
             if is_key_name(link.name) and not _holds(link, work):
                 _add(deciding, link, holds_keys=True)
 
@@ -170,7 +168,7 @@ def _add_linked_code(deciding: Deciding, folder: Path, work: Sequence[Path]) -> 
         at = real_path(waiting.pop(0))
         if at not in seen:
             seen.add(at)
-            links = [link for link in _links(Path(at)) if not _holds(link, work)]
+            links = [link for link in links_in(Path(at)) if not _holds(link, work)]
             for link in links:
                 _add_code(deciding, link)
             waiting += links
@@ -191,33 +189,12 @@ def _add_folder(deciding: Deciding, folder: Path, work: Sequence[Path] = ()) -> 
         if at in seen:
             continue
         seen.add(at)
-        for link in _links(Path(at)):
+        for link in links_in(Path(at)):
             if _holds(link, work) and (link / SKILL_FILE).exists():
                 _add(deciding, link / SKILL_FILE)
             else:
                 _add(deciding, link)
                 waiting.append(link)
-
-
-def _links(folder: Path, levels: int = _MOST_LEVELS) -> Iterator[Path]:
-    """The links in a folder, upper levels first; links are not followed."""
-    left, level = _MOST_ENTRIES, [str(folder)]
-    for _ in range(levels):
-        below: list[str] = []
-        for each in level:
-            entries = _entries(each, left)
-            left -= len(entries)
-            yield from (Path(entry.path) for entry in entries if entry.is_symlink())
-            below += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-        level = below
-
-
-def _entries(folder: str, most: int) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as found:
-            return list(islice(found, most))
-    except OSError:
-        return []  # missing, not a folder, or closed to the user: Zeus cannot read it either
 
 
 def _holds(link: Path, folders: Sequence[Path]) -> bool:

@@ -1,7 +1,8 @@
 """The access policy: which files tools may read, list and change. Pure: it judges names and touches no disk.
 
-A file is judged by every name that leads to it after the workspace has resolved it: the requested path, and the path
-below each mount (``/`` and the routes) that contains its real folder. It is judged by several layers, and the strictest
+A file is judged by every name that leads to it after the workspace has resolved it: the requested path, the path
+below each mount (``/`` and the routes) that contains its real folder, and the paths through links (``tools/links.py``).
+It is judged by several layers, and the strictest
 ruling wins. The layers are the rules of ``workspace.access``, the floor that protects the agent's configuration and
 keys, the path rules of components, and the policies of the agents above a sub-agent.
 """
@@ -17,7 +18,15 @@ from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES, STATE
 from zeus_runtime.tools.paths import folded, join
-from zeus_runtime.tools.patterns import PartTest, PathTest, folded_glob, folded_part, has_magic, parts_of
+from zeus_runtime.tools.patterns import (
+    PartTest,
+    PathTest,
+    folded_glob,
+    folded_part,
+    folded_start,
+    has_magic,
+    parts_of,
+)
 
 Right: TypeAlias = Literal["deny", "read", "ask", "write"]
 """The right of tools: nothing; read; read, and write with an approval; read and write."""
@@ -51,11 +60,14 @@ class Name(NamedTuple):
         parts: of the path.
         opened: how many leading parts belong to a route of the YAML; a ``.zeus`` among them protects nothing.
         foreign: the file is outside of the workspace, so rules about names apply, but rules about paths do not.
+        linked: only a link of the workspace gives it this name. Rules may restrict the file by this name, but not open
+            it, and the floor does not look at it.
     """
 
     parts: tuple[str, ...]
     opened: int = 0
     foreign: bool = False
+    linked: bool = False
 
 
 class Reached(NamedTuple):
@@ -72,9 +84,18 @@ class Reached(NamedTuple):
     host: str
     below_git: int | None = None
 
+    @property
+    def own(self) -> Iterator[Name]:
+        """Its names, without those that only a link gives it."""
+        return (name for name in self.names if not name.linked)
+
 
 class AccessLayer(Protocol):
-    """One source of rulings. The options of a tool component or middleware may give one (``access_layer(mode)``)."""
+    """One source of rulings. The options of a tool component or middleware may give one (``access_layer(mode)``).
+
+    A layer may have an attribute ``patterns``, in the form of ``AccessRule``: then its rulings also get the names that
+    links of the workspace give to files and that one of the patterns may match.
+    """
 
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
         """Return the ruling against ``tool``'s access to the file; None if this layer does not object.
@@ -151,6 +172,14 @@ class AccessRule:
         """Whether the rule applies to a file of that name."""
         return not (name.foreign and self.is_rooted) and self.depth(name.parts) > 0
 
+    def may_fit_below(self, parts: tuple[str, ...]) -> bool:
+        """Whether a folder's own names may make the rule fit what is in the folder, which may be a link."""
+        return self.depth(parts) > 0 or (self.is_rooted and self._start(parts))
+
+    @cached_property
+    def _start(self) -> PathTest:
+        return folded_start("/".join(self.parts))
+
     def depth(self, parts: tuple[str, ...]) -> int:
         """Return how many leading parts of a path the pattern covers; 0 if it does not match."""
         if not parts:
@@ -177,7 +206,7 @@ class AccessRules:
     rules: tuple[AccessRule, ...] = ()
 
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
-        return strictest(self._ruling(name, kind) for name in reached.names)
+        return strictest(self._ruling(name, kind, reached) for name in reached.names)
 
     def opens(self, parts: tuple[str, ...], depth: int) -> bool:
         """Whether a rule lifts the protection of the place that the first ``depth`` parts name."""
@@ -188,11 +217,14 @@ class AccessRules:
         """The rules that matter for each kind of access: for reading, all rights except ``deny`` are equal."""
         return {"read": [rule for rule in self.rules if rule.right == "deny"], "write": self.rules}
 
-    def _ruling(self, name: Name, kind: Kind) -> Ruling | None:
+    def _ruling(self, name: Name, kind: Kind, reached: Reached) -> Ruling | None:
         fitting = [rule for rule in self._of[kind] if rule.fits(name)]
         if not fitting:
             return None
         rule = min(fitting, key=lambda each: (each.right != "deny", -each.exactness, _STRICTNESS[each.right]))
+        # A rule for the file's own path as well, such as `**: read`, has its exceptions there: a link adds nothing.
+        if name.linked and any(rule.fits(own) for own in reached.own):
+            return None
         action = _ACTIONS[rule.right, kind]
         if action is None:
             return None
@@ -382,7 +414,7 @@ class Floor:
 
     def _protections(self, reached: Reached) -> Iterator[tuple[Protected, list[tuple[Name, int]]]]:
         """Yield a file's protections, each with its names and how many of their parts name the protected place."""
-        for name in reached.names:
+        for name in reached.own:
             for index, part in enumerate(map(folded, name.parts)):
                 if part.startswith(".env"):
                     yield _KEYS, [(name, index + 1)]
@@ -397,9 +429,9 @@ class Floor:
         found = self.deciding.find(reached.host)
         if found is not None:
             protected, below = found
-            yield protected, [(name, len(name.parts) - below) for name in reached.names]
+            yield protected, [(name, len(name.parts) - below) for name in reached.own]
         if reached.below_git is not None:
-            yield _NAMES[".git"], [(name, len(name.parts) - reached.below_git) for name in reached.names]
+            yield _NAMES[".git"], [(name, len(name.parts) - reached.below_git) for name in reached.own]
 
 
 _TELL: Final = "Tell the user what you would have it say; do not try another way."
@@ -423,6 +455,13 @@ class AccessPolicy:
         """Return the ruling against ``tool``'s access to a file; None if it is allowed."""
         layers: tuple[AccessLayer, ...] = (self.floor, self.rules, *self.layers)
         return strictest(layer.ruling(reached, kind, tool) for layer in layers)
+
+    @property
+    def restricting(self) -> Sequence[AccessRule]:
+        """The rules that close or restrict files; those of its layers as rules to read only."""
+        rules = [rule for rule in self.rules.rules if rule.right != "write"]
+        patterns = [each for layer in self.layers for each in getattr(layer, "patterns", ())]
+        return [*rules, *(AccessRule(each, "read") for each in patterns)]
 
 
 def refusal_text(path: tuple[str, ...], ruling: Ruling) -> str:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
@@ -27,6 +28,7 @@ from zeus_runtime.tools.access import (
     refusal_text,
     strictest,
 )
+from zeus_runtime.tools.links import LinkedNames, folded_parts, resolving
 from zeus_runtime.tools.mounts import Mounts, Parts
 from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES, STATE
 from zeus_runtime.tools.paths import WorkspaceError, folded, join
@@ -75,7 +77,8 @@ def calling(
     named = None if files is None else frozenset(map(_folded, files))
     token, keys = _CALL.set(CallingTool(tool, approved, named)), _LINKED_KEYS.set({})
     try:
-        yield
+        with resolving(once=tool is not None):
+            yield
     finally:
         _CALL.reset(token)
         _LINKED_KEYS.reset(keys)
@@ -127,7 +130,8 @@ class Gate:
     Args:
         mounts: the folders.
         policy: the access policy.
-        linked: names of folders whose files may have other names elsewhere (hard links).
+        linked: names of folders whose files may have other names elsewhere (hard links), since a package manager fills
+            them.
         above: the gate of this agent's parent, which must allow an access too.
     """
 
@@ -161,10 +165,12 @@ class Gate:
             for number, gate in enumerate(self._all)
         ]
         mounted = {real for gate, _ in gates for real in gate.mounts.reals()}
+        ends = {target for gate, _ in gates for target in gate._links.targets}
+        here = folded_parts(base)
         found = set()
         for entry in entries:
             host = f"{base}/{entry}"
-            if host in mounted:
+            if host in mounted or (ends and (*here, folded(entry)) in ends):
                 ruling = self.ruling((*parts, entry), host, "read")
             else:
                 ruling = strictest(
@@ -188,11 +194,16 @@ class Gate:
     def _names(self, parts: Parts | None, host: str, *, foreign: bool = False) -> tuple[Name, ...]:
         """Return all names of a file here. If ``foreign``, ``parts`` is its path elsewhere, as in a sub-agent."""
         names = self.mounts.names_of(host)
-        if parts is None or any(name.parts == parts for name in names):
-            return names
-        if foreign:
-            return names or (Name(parts, foreign=True),)
-        return (Name(parts), *names)
+        if parts is not None and all(name.parts != parts for name in names):
+            if not foreign:
+                names = (Name(parts), *names)
+            elif not names:
+                names = (Name(parts, foreign=True),)
+        return (*names, *self._links.of(host))
+
+    @cached_property
+    def _links(self) -> LinkedNames:
+        return LinkedNames(self.mounts, self.policy.restricting, self.linked)
 
     def _named_as(self, written: str, is_sub_agents: bool) -> Iterator[Name]:
         """Yield the names of a file of a sub-agent whose root or route is written as a path through a link here."""

@@ -97,6 +97,28 @@ def folded_glob(pattern: str, *, or_literal: bool = True) -> PathTest:
     return fits
 
 
+def folded_start(pattern: str) -> PathTest:
+    """A test whether a folder's own names count where ``folded_glob`` matches what is below that folder.
+
+    They do not count for a ``**`` at the start of the pattern, which fits the same files below any folder.
+
+    Raises:
+        ValueError: more than 64 alternatives in braces.
+    """
+    patterns = [*expand_braces(pattern), *_with_literal_braces(pattern)]
+    tests = [
+        [None if part == _ANY else folded_part(part, or_literal=True) for part in parts_of(each)]
+        for each in dict.fromkeys(patterns)
+    ]
+    anywhere = [_past_any({0}, each) for each in tests]
+
+    def fits(parts: Parts) -> bool:
+        names = [folded(part) for part in parts]
+        return any(_reached(each, names) - free for each, free in zip(tests, anywhere, strict=True))
+
+    return fits
+
+
 def folded_part(pattern: str, *, or_literal: bool = False) -> PartTest:
     """A test of a ``folded`` name against one part of a pattern, whose literal pieces are folded by the same steps."""
     first, *rest = _WILDCARDS.split(pattern)
@@ -165,21 +187,22 @@ def _compiled(patterns: Sequence[str], part_test: Callable[[str], PartTest]) -> 
 def _steps(pattern: Parts, part_test: Callable[[str], PartTest]) -> PathTest:
     tests = [None if part == _ANY else part_test(part) for part in pattern]
 
-    def test(parts: Parts) -> bool:
-        # Which pattern positions can be reached after each part; ** can stand for nothing, so it lets the next in.
-        reached = _past_any({0}, tests)
-        for part in parts:
-            reached = _past_any(
-                {
-                    index if step is None else index + 1
-                    for index in reached
-                    if index < len(tests) and ((step := tests[index]) is None or step(part))
-                },
-                tests,
-            )
-        return len(tests) in reached
+    return lambda parts: len(tests) in _reached(tests, parts)
 
-    return test
+
+def _reached(tests: Sequence[PartTest | None], parts: Parts) -> set[int]:
+    """Which positions of a pattern the parts can reach; ``**`` can stand for nothing, so it lets the next in."""
+    reached = _past_any({0}, tests)
+    for part in parts:
+        reached = _past_any(
+            {
+                index if step is None else index + 1
+                for index in reached
+                if index < len(tests) and ((step := tests[index]) is None or step(part))
+            },
+            tests,
+        )
+    return reached
 
 
 def _past_any(reached: set[int], tests: Sequence[PartTest | None]) -> set[int]:

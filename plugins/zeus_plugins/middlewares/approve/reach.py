@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from zeus_plugins.middlewares.approve.rules import Rule
@@ -28,16 +28,22 @@ class PathRules:
     ask: tuple[Rule, ...]
     deny: tuple[Rule, ...]
 
+    @property
+    def patterns(self) -> Sequence[str]:
+        """Return the patterns that restrict files, so that the links that they name are followed."""
+        return [each for rule in (*self.ask, *self.deny) for each in rule.path_patterns]
+
     def ruling(self, reached: Reached, kind: Literal["read", "write"], tool: str | None) -> Ruling | None:
         """Return the ruling if ``tool`` may not open the file, or only with approval."""
         if denied := self._fitting(self.deny, reached, tool, unknown=True):
             return Ruling("deny", f"the rule `deny: {denied[0]}` closes it")
         asked = self._fitting(self.ask, reached, tool, unknown=True)
+        own = reached._replace(names=tuple(reached.own))
         allowed = [
             rule
-            for rule in self._fitting(self.allow, reached, tool, unknown=False)
+            for rule in self._fitting(self.allow, own, tool, unknown=False)
             if rule.files is not None
-            and all(rule.files(name.parts) and not name.foreign for name in reached.names)
+            and all(rule.files(name.parts) and not name.foreign for name in own.names)
         ]
         for rule in asked:
             if not any(each.says_more_than(rule) for each in allowed):

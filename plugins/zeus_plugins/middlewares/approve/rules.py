@@ -107,6 +107,14 @@ class Rule:
         tests = [folded_glob(each) for each in texts]
         return lambda path: any(test(path) for test in tests)
 
+    @property
+    def path_patterns(self) -> Iterator[str]:
+        """Yield the patterns of its arguments that may be paths, from `/` on."""
+        for patterns in self.arguments.values():
+            for each in patterns:
+                if isinstance(each, str) and _unreadable(each) is None and parts_of(each):
+                    yield "/".join(("", *parts_of(each)))
+
     @cached_property
     def _tool(self) -> re.Pattern[str]:
         return re.compile(translate(self.tool))

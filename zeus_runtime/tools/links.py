@@ -1,0 +1,172 @@
+"""The names that links of the workspace give to files, so that a rule about a link also restricts what it leads to."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import cached_property
+from itertools import islice, takewhile
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from zeus_runtime.disk_paths import real_path
+from zeus_runtime.frozen import dataclass
+from zeus_runtime.tools.access import AccessRule, Name
+from zeus_runtime.tools.mounts import Mounts, Parts
+from zeus_runtime.tools.paths import WorkspaceError, folded, split
+from zeus_runtime.tools.patterns import expand_braces, has_magic, parts_of
+
+# Limits, because a project may contain a link to a whole disk.
+_MOST_ENTRIES: Final = 2_000
+_MOST_LEVELS: Final = 8
+_MOST_THROUGH_LINKS: Final = 100
+
+Targets: TypeAlias = "Mapping[Parts, Sequence[Parts]]"
+"""The parts of a real path, folded, to the virtual paths that lead there through links."""
+
+_RESOLVED: ContextVar[dict[int, tuple[LinkedNames, Targets]] | None] = ContextVar(
+    "zeus_resolved_links", default=None
+)
+
+
+@contextmanager
+def resolving(*, once: bool) -> Iterator[None]:
+    """While inside, links are resolved once, as for a tool's call, which is short, or for each file."""
+    token = _RESOLVED.set({} if once else None)
+    try:
+        yield
+    finally:
+        _RESOLVED.reset(token)
+
+
+@dataclass(frozen=True)
+class LinkedNames:
+    """The names through links that some rule may match.
+
+    The links on the way of a path that a rule spells out are resolved again for each call. Links that only a pattern
+    matches are searched once, and resolved again for each call.
+
+    Args:
+        mounts: the workspace.
+        rules: those that restrict files.
+        skipped: names of folders that are not searched: package managers fill them with links to the project's code.
+    """
+
+    mounts: Mounts
+    rules: Sequence[AccessRule]
+    skipped: Sequence[str] = ()
+
+    def of(self, host: str) -> Iterator[Name]:
+        """Yield the names through links of the file at a real path."""
+        targets = self.targets
+        if not targets:
+            return
+        parts = parts_of(host)
+        same = folded_parts(host)
+        for length in range(len(parts) + 1):
+            for name in targets.get(same[:length], ()):
+                yield Name((*name, *parts[length:]), linked=True)
+
+    @property
+    def targets(self) -> Targets:
+        """Where the links lead now."""
+        if not self.rules:
+            return {}
+        known = _RESOLVED.get()
+        if known is None:
+            return self._resolved()
+        if id(self) not in known:
+            known[id(self)] = self, self._resolved()
+        return known[id(self)][1]
+
+    def _resolved(self) -> Targets:
+        found: dict[Parts, list[Parts]] = {}
+        for parts in self._paths:
+            plain = self.mounts.host_of(parts)
+            real = folded_parts(real_path(plain))
+            if real != folded_parts(plain):
+                found.setdefault(real, []).append(parts)
+        return found
+
+    @cached_property
+    def _paths(self) -> Sequence[Parts]:
+        """The virtual paths that may lead through links: what rules spell out, and links that a rule may match."""
+        roots = self.mounts.reals()
+        spelled = dict.fromkeys(parts for rule in self.rules for parts in _spelled_out(rule))
+        skipped = frozenset((".git", *map(folded, self.skipped)))
+        links = {
+            str(link): folded_parts(str(link))
+            for base in roots
+            for link in links_in(Path(base), skipped=skipped)
+        }
+        waiting = deque((parts, frozenset[str]()) for parts in spelled)
+        waiting += ((name.parts, frozenset({link})) for link in links for name in self.mounts.names_of(link))
+        kept: dict[Parts, None] = {}
+        most, followed = len(waiting) + _MOST_THROUGH_LINKS, 0
+        while waiting and len(kept) < most:
+            parts, through = waiting.popleft()
+            if parts in kept or not (parts in spelled or self._may_match(parts)):
+                continue
+            target = real_path(self.mounts.host_of(parts))
+            if parts not in spelled and any(Path(root).is_relative_to(target) for root in roots):
+                continue  # a rule for a link among others must not close the whole workspace
+            kept[parts] = None
+            above = folded_parts(target)
+            inside = [link for link, at in links.items() if link not in through and at[: len(above)] == above]
+            if inside and followed < _MOST_THROUGH_LINKS:
+                followed += 1
+                # A link in a folder that a link leads to has a name through both.
+                waiting += (((*parts, *parts_of(link)[len(above) :]), through | {link}) for link in inside)
+        return list(kept)
+
+    def _may_match(self, parts: Parts) -> bool:
+        return any(rule.may_fit_below(parts) for rule in self.rules)
+
+
+def folded_parts(path: str) -> Parts:
+    """The parts of a real path in the form of the keys of ``LinkedNames.targets``."""
+    return tuple(map(folded, parts_of(path)))
+
+
+def links_in(
+    folder: Path, levels: int = _MOST_LEVELS, *, skipped: frozenset[str] = frozenset()
+) -> Iterator[Path]:
+    """The links in a folder, upper levels first; links are not followed.
+
+    Args:
+        skipped: folded names of folders that are not entered.
+    """
+    left, level = _MOST_ENTRIES, [str(folder)]
+    for _ in range(levels):
+        below: list[str] = []
+        for each in level:
+            entries = _entries(each, left)
+            left -= len(entries)
+            yield from (Path(entry.path) for entry in entries if entry.is_symlink())
+            below += [
+                entry.path
+                for entry in entries
+                if entry.is_dir(follow_symlinks=False) and folded(entry.name) not in skipped
+            ]
+        level = below
+
+
+def _entries(folder: str, most: int) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(islice(found, most))
+    except OSError:
+        return []  # missing, not a folder, or closed to the user: Zeus cannot read it either
+
+
+def _spelled_out(rule: AccessRule) -> Iterator[Parts]:
+    """The paths without wildcards at the beginning of a rule's pattern."""
+    if rule.is_rooted:
+        for pattern in expand_braces(rule.pattern):
+            parts = tuple(takewhile(lambda part: not has_magic(part), parts_of(pattern)))
+            with suppress(WorkspaceError):  # a text that no path can be
+                if parts:
+                    yield split("/".join(parts))
