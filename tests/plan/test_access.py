@@ -530,6 +530,109 @@ async def test_a_path_rule_of_approve_closes_what_a_link_in_it_leads_to(folder: 
     assert found[1].startswith("No match")
 
 
+OPENING = """
+from pathlib import Path
+
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
+
+
+def create(options, context):
+    @tool(access="read")
+    def fetch(path: str) -> str:
+        \"""Open a file as a server does, which removes white space and quotes.\"""
+        return (Path(context.directory) / path.strip(" \\n\\t\\"'`")).read_text()
+
+    @tool(paths=["to"])
+    def put_at(to: str, content: str) -> str:
+        \"""Write a file.\"""
+        context.workspace.write(to, content.encode())
+        return "written"
+
+    return [fetch, put_at]
+
+
+@hookimpl
+def register_tools():
+    return [Component("probe", create=create)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "root", "tool", "arguments"),
+    [
+        (
+            '{write_file: {path: "data/infra/**", content: "*"}}',
+            "data",
+            "write_file",
+            {"path": "infra/a.txt"},
+        ),
+        ('{put_at: {to: "data/infra/**"}}', "data", "put_at", {"to": "/infra/a.txt"}),
+        ('{put_at: {to: "data/infra/a.txt"}}', "data/infra", "put_at", {"to": "a.txt"}),
+        ('{put_at: {to: "link/infra/**"}}', "data", "put_at", {"to": "infra/a.txt"}),
+        ('{put_at: {to: "out/infra/**"}}', "out", "put_at", {"to": "infra/a.txt"}),
+        ('{put_at: {to: "data/infra/**"}}', "data", "put_at", {"to": "/up/infra/a.txt"}),
+    ],
+)
+async def test_a_rule_for_calls_judges_a_sub_agents_path_by_its_place(
+    folder: Path, rule: str, root: str, tool: str, arguments: Mapping[str, str]
+) -> None:
+    put(folder, "data/infra/a.txt", "data/open.txt")
+    put(folder.parent, "ext/infra/a.txt", "ext/open.txt")
+    link_all(folder, link="data", out="../ext", **{"data/up": "."})
+    config = write_agent(
+        folder,
+        f"agents: {{helper: {{description: Helps., overrides: {{workspace: {{root: {root}}}}}}}}}\n"
+        f"middlewares: [{{approve: {{mode: run_everything, deny: [{rule}]}}}}]\n",
+        plugin=OPENING,
+        tools="[probe, filesystem, subagents]",
+    )
+    other = {"put_at": {"to": "open.txt"}, "write_file": {"path": "open.txt"}}[tool]
+    look = looking(*((tool, {**each, "content": "EVIL"}) for each in (arguments, other)))
+    model = roles(go=[sends("look around"), "done"], look=look)
+    async with Agent.from_config(config, directory=folder, model=model) as agent:
+        events = await events_of(agent.stream("go"))
+    wires = [each.event for each in events if isinstance(each, SubAgentEvent)]
+    found = [str(each["content"]) for each in wires if each["type"] == "tool_call_result"]
+    assert "is not allowed with these arguments (the rule `deny:" in found[0]
+    assert "not allowed" not in found[1]
+    for at in ("project/data", "ext"):
+        assert (folder.parent / at / "infra/a.txt").read_text() == "needle\n"
+
+
+@pytest.mark.parametrize(
+    "path", ["releases/42/secrets/key", "{folder}/releases/42/secrets/key", "certs/archive/x/privkey1.pem"]
+)
+async def test_a_rule_for_calls_judges_the_paths_of_tools_that_open_files_themselves_by_links(
+    folder: Path, path: str
+) -> None:
+    put(folder, "releases/42/secrets/key", "certs/archive/x/privkey1.pem", "open")
+    link_all(folder, **RELEASE, **CERTS)
+    deny = 'deny: [{"*": {path: ["current/secrets/**", "certs/live/**"]}}]'
+    config = write_agent(
+        folder, f"middlewares: [{{approve: {{mode: run_everything, {deny}}}}}]\n", plugin=OPENING, tools=TOOLS
+    )
+    asked = [("fetch", {"path": each}) for each in (path.format(folder=folder), "open")]
+    found = results(await played(folder, "", *asked, config=config))
+    assert "is not allowed with these arguments" in found[0]
+    assert found[1] == "needle\n"
+
+
+async def test_an_allow_rule_for_a_link_allows_no_call_by_another_path(folder: Path) -> None:
+    put(folder, "releases/42/a", "releases/42/b")
+    link_all(folder, **RELEASE)
+    config = write_agent(
+        folder,
+        "middlewares: [{approve: {mode: ask, read_tools: ask, allow: [{fetch: {path: 'current/**'}}],"
+        " ask: [{fetch: {path: 'current/a'}}]}}]\n",
+        plugin=OPENING,
+        tools=TOOLS,
+    )
+    events = await played(folder, "", ("fetch", {"path": "releases/42/b"}), config=config)
+    assert isinstance(events[-1], RunFailed)
+    assert events[-1].code == "approval_needed"
+
+
 # What decides about the agent
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from zeus_runtime.tools.pausable_timeout import Clock
     from zeus_runtime.tools.tool import JSON, Tool, ToolCall
+    from zeus_runtime.tools.workspace import WorkspaceFiles
 
 
 class ApprovalNeededError(ZeusError):
@@ -150,12 +151,16 @@ class ApprovalBroker:
         """Add ``refuses``, which judges the calls of sub-agents."""
         self._refuses.append(refuses)
 
-    def refusal(self, tool: Tool, arguments: Mapping[str, JSON]) -> str | None:
-        """Why the rules of the runs above this one refuse a call; None if they do not."""
+    def refusal(self, tool: Tool, arguments: Mapping[str, JSON], files: WorkspaceFiles) -> str | None:
+        """Why the rules of the runs above this one refuse a call; None if they do not.
+
+        Args:
+            files: the workspace of the run that calls, in which the call's paths are meant.
+        """
         above = self._above
         while above is not None:
             for refuses in above._refuses:
-                if why := refuses(tool, arguments):
+                if why := refuses(tool, arguments, files):
                     return why
             above = above._above
         return None

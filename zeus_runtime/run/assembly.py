@@ -107,6 +107,7 @@ def run_resources(
         tool_counts=plan.tool_counts,
         archive=archive,
         approvals=approvals,
+        workspace=plan.context.workspace,
         delegate=delegate,
         secrets=secrets,
         known=known,

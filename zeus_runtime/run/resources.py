@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context.prompt_cost import ToolCounts
     from zeus_runtime.context.tokens import Counter
     from zeus_runtime.run.delegated_task import Delegate
+    from zeus_runtime.tools import WorkspaceFiles
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class RunResources:
         tool_counts: the tokens of the tools, counted once for all runs.
         archive: receives the originals before an edit.
         approvals: asks the run's user.
+        workspace: the agent's files.
         secrets: masked in everything that the model is sent and the log keeps.
         known: all known secrets, masked in events; ``secrets`` has none of them if the config allows them to the model.
         delegate: gives tasks to the plan's agents; None in a simulation.
@@ -61,6 +63,7 @@ class RunResources:
     tool_counts: ToolCounts
     archive: Archive
     approvals: ApprovalBroker
+    workspace: WorkspaceFiles
     delegate: Delegate | None = None
     secrets: Redactor = field(default_factory=Redactor)
     known: Redactor = field(default_factory=Redactor)

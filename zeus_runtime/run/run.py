@@ -303,7 +303,8 @@ class Run:
             return _rejected(tool.name, decision.reason)
         if decision is not None and decision.arguments is not None:
             request = replace(request, arguments=dict(decision.arguments))
-        if why := self._resources.approvals.refusal(tool, request.arguments):
+        files = self._resources.workspace
+        if why := self._resources.approvals.refusal(tool, request.arguments, files):
             return ToolResult(
                 f"{tool.name} is not allowed with these arguments ({why}). It was not run.", is_error=True
             )

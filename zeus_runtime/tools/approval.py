@@ -13,6 +13,7 @@ from zeus_runtime.frozen import dataclass
 if TYPE_CHECKING:
     from zeus_runtime.tools.preview import Preview
     from zeus_runtime.tools.tool import JSON, Tool, ToolCall
+    from zeus_runtime.tools.workspace import WorkspaceFiles
 
 Answer: TypeAlias = Literal["approve", "reject"]
 
@@ -220,9 +221,10 @@ class ApprovalChannel(Protocol):
 
 
 Judge: TypeAlias = "Callable[[ToolCall], Awaitable[bool]]"
-Refuses: TypeAlias = "Callable[[Tool, Mapping[str, JSON]], str | None]"
-"""Returns why a tool may not be called with these arguments; None if it may."""
 """Whether a call needs approval."""
+
+Refuses: TypeAlias = "Callable[[Tool, Mapping[str, JSON], WorkspaceFiles], str | None]"
+"""Returns why a tool may not be called with these arguments by an agent with this workspace; None if it may."""
 
 
 class Approvals(Protocol):

@@ -284,6 +284,10 @@ class Gate:
             )
         raise AccessAsked(join(parts), ruling, parts)
 
+    def paths_of(self, host: str) -> list[str]:
+        """Return the virtual paths here of a file at a real path, also those through links that a rule may match."""
+        return [join(name.parts) for name in self._names(None, host)]
+
     def lifts(self) -> Sequence[AccessRule]:
         """The rules that lift the protection of a file."""
         floor = self.policy.floor

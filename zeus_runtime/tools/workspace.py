@@ -271,6 +271,13 @@ class WorkspaceFiles:
         """
         return Path(self._followed(path)[2])
 
+    def paths_of(self, host: Path) -> list[str]:
+        """Return the virtual paths by which the rules here know a file of this machine, also those through links."""
+        real = real_path(host)
+        if self.gate is not None:
+            return self.gate.paths_of(real)
+        return [join(name.parts) for name in self._mounts.names_of(real)]
+
     def identity(self, path: str) -> str:
         """Return the SHA-256 of the real place of ``path`` on this machine; ``real`` ignores that a mount is a link."""
         return hashlib.sha256(os.fsencode(self._followed(path)[2])).hexdigest()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from zeus_plugins.middlewares.approve.options import Options
 from zeus_plugins.middlewares.approve.policy import Policy, Verdict, by_mode
 from zeus_plugins.middlewares.approve.rules import is_path
 from zeus_runtime.plugin.approval import ApprovalRequest
+from zeus_runtime.plugin.files import WorkspaceError
 from zeus_runtime.plugin.middleware import Middleware
 from zeus_runtime.plugin.tool import ToolResult, preview_of, validate_arguments
 
@@ -39,9 +42,10 @@ class Approve(Middleware):
         self._tools = context.tools
         self._asks = context.config.mode == "agent"
         self._files = context.workspace
-        self._policy = Policy(options, lambda path: leads_to(context.workspace, path))
+        files = context.workspace
+        self._policy = Policy(options, partial(leads_to, files), partial(reaches, files, files))
         self._approvals.judged_by(self._needs_approval)
-        self._approvals.refused_by(self._policy.denied)
+        self._approvals.refused_by(self._denied)
 
     async def wrap_tool_call(self, call: ToolCall, call_next: CallTool) -> ToolResult:
         judged = await self._judged(call)
@@ -91,6 +95,9 @@ class Approve(Middleware):
             on_timeout=self._options.on_timeout,
         )
 
+    def _denied(self, tool: Tool, arguments: Mapping[str, Any], files: WorkspaceFiles) -> str | None:
+        return self._policy.denied(tool, arguments, partial(reaches, self._files, files))
+
     async def _needs_approval(self, call: ToolCall) -> bool:
         judged = await self._judged(call)
         return judged is not None and judged[2].action in ("ask", "listed")
@@ -135,12 +142,35 @@ def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
     Raises:
         WorkspaceError: the path is not in the workspace.
     """
-    host = path if path.startswith(("/", "~")) else f"{workspace.root}/{path}"
+    host = _host_of(workspace, path)
     return [{workspace.normalize(path)}, {workspace.real(path)}, *_on_host(workspace, host)]
+
+
+def reaches(workspace: WorkspaceFiles, callers: WorkspaceFiles, path: str) -> list[set[str]]:
+    """Return what ``leads_to`` returns, and all names that the file has in ``workspace``, also those through links.
+
+    Args:
+        callers: the workspace of the agent that calls, which may be a sub-agent's.
+
+    Raises:
+        WorkspaceError: the path is not in the workspace.
+    """
+    found = [*leads_to(workspace, path)]
+    for files in dict.fromkeys((workspace, callers)):
+        with suppress(WorkspaceError):  # the agent's tools cannot open it; a server may, at the place below
+            found.append(set(workspace.paths_of(files.place(path))))
+        host = os.path.expanduser(_host_of(files, path))  # noqa: PTH111 - pathlib raises if there is no home
+        found.append(set(workspace.paths_of(Path(host))))
+    return found
 
 
 def _as_json(arguments: Mapping[str, Any]) -> str:
     return json.dumps(dict(arguments), sort_keys=True, default=str)
+
+
+def _host_of(workspace: WorkspaceFiles, path: str) -> str:
+    """Return a path as a server takes it that resolves relative paths from the workspace."""
+    return path if path.startswith(("/", "~")) else f"{workspace.root}/{path}"
 
 
 def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:

@@ -40,22 +40,27 @@ class Policy:
     Args:
         options: the options from the YAML.
         leads_to: resolves paths.
+        reaches: resolves paths to all names that `ask` and `deny` judge; None: as ``leads_to``.
     """
 
-    def __init__(self, options: Options, leads_to: LeadsTo) -> None:
+    def __init__(self, options: Options, leads_to: LeadsTo, reaches: LeadsTo | None = None) -> None:
         self._options = options
         self._leads_to = leads_to
+        self._reaches = reaches or leads_to
         self._allow = rules_of(options.allow)
         self._ask = rules_of(options.ask)
         self._deny = rules_of(options.deny)
 
-    def denied(self, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
-        """Return the `deny` rule on an argument that matches a sub-agent's call; None if none does."""
+    def denied(self, tool: Tool, arguments: Mapping[str, Any], reaches: LeadsTo) -> str | None:
+        """Return the `deny` rule on an argument that matches a sub-agent's call; None if none does.
+
+        Args:
+            reaches: resolves the sub-agent's paths to all names that they have here.
+        """
         given = with_defaults(tool, arguments)
-        rules = [rule for rule in self._deny if rule.arguments]
-        return next(
-            (f"the rule `deny: {rule}`" for rule in self._fitting(rules, tool, given, surely=False)), None
-        )
+        rules = (rule for rule in self._deny if rule.arguments)
+        fitting = (rule for rule in rules if rule.fits(tool, given, reaches, surely=False))
+        return next((f"the rule `deny: {rule}`" for rule in fitting), None)
 
     def ruled(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict | None:
         """Return the verdict of the rules on a call with valid arguments; None if no rule decides, so the mode does."""
@@ -76,7 +81,8 @@ class Policy:
     def _fitting(
         self, rules: Sequence[Rule], tool: Tool, arguments: Mapping[str, Any], *, surely: bool
     ) -> list[Rule]:
-        return [rule for rule in rules if rule.fits(tool, arguments, self._leads_to, surely=surely)]
+        leads_to = self._leads_to if surely else self._reaches
+        return [rule for rule in rules if rule.fits(tool, arguments, leads_to, surely=surely)]
 
 
 def by_mode(mode: AskMode, tool: Tool) -> Verdict:
