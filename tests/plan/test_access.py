@@ -633,6 +633,22 @@ async def test_an_allow_rule_for_a_link_allows_no_call_by_another_path(folder: P
     assert events[-1].code == "approval_needed"
 
 
+@pytest.mark.parametrize(
+    "around", ["{} ", " {}", "{}\n", "{}\r\n", "\t{}", "{}\u00a0", "'{}'", '"{}"', "{}'", "` {} `"]
+)
+async def test_white_space_and_quotes_around_a_path_lead_around_no_rule(folder: Path, around: str) -> None:
+    put(folder, "prod.key", "secrets/key", "a/b.pem", "open")
+    deny = 'deny: [{"*": {path: [prod.key, "secrets/**", "**/*.pem"]}}]'
+    config = write_agent(
+        folder, f"middlewares: [{{approve: {{mode: run_everything, {deny}}}}}]\n", plugin=OPENING, tools=TOOLS
+    )
+    paths = ["prod.key", "secrets/key", "a/b.pem", "open"]
+    asked = [("fetch", {"path": around.format(each)}) for each in paths]
+    *closed, is_open = results(await played(folder, "", *asked, config=config))
+    assert ["is not allowed with these arguments" in each for each in closed] == [True] * 3
+    assert "not allowed" not in is_open
+
+
 # What decides about the agent
 
 

@@ -33,6 +33,8 @@ LeadsTo: TypeAlias = Callable[[str], Iterable[Collection[str]]]
 Raises WorkspaceError if the path has no meaning.
 """
 
+_QUOTES: Final = "\"'`"
+
 _MAGIC: Final = re.compile(r"[*?\[]")
 _FILE_WORDS: Final = frozenset(
     "path paths file files filename filenames filepath filepaths dir directory directories folder folders".split()
@@ -239,7 +241,7 @@ def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: bool, surely:
     # must fit both. A text that means itself as a path, such as most commands, has one.
     if text_fits != surely or value == pattern or "/" not in pattern or "://" in value:
         return text_fits
-    meanings = _meanings(value, leads_to)
+    meanings = _meanings(value, leads_to, surely=surely)
     if meanings is None:
         return text_fits if ".." not in value.split("/") else not surely
     own = parts_of(value)
@@ -249,7 +251,7 @@ def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: bool, surely:
 
 
 def _path_fits(pattern: str, value: str, leads_to: LeadsTo, *, surely: bool) -> bool:
-    meanings = _meanings(value, leads_to)
+    meanings = _meanings(value, leads_to, surely=surely)
     if meanings is None:
         return not surely
     if surely:
@@ -259,12 +261,21 @@ def _path_fits(pattern: str, value: str, leads_to: LeadsTo, *, surely: bool) -> 
     return any(either(path) for paths in meanings for path in paths)
 
 
-def _meanings(value: str, leads_to: LeadsTo) -> list[list[tuple[str, ...]]] | None:
-    """Return what a value means as a path; None if it means nothing."""
+def _meanings(value: str, leads_to: LeadsTo, *, surely: bool) -> list[list[tuple[str, ...]]] | None:
+    """Return what a value means as a path; None if it means nothing.
+
+    Unless ``surely``, it may also mean what a server reads that removes white space and quotes around it.
+    """
+    texts = (value,) if surely else dict.fromkeys((value, _trimmed(value)))
     try:
-        return [[parts_of(path) for path in paths] for paths in leads_to(value)]
+        return [[parts_of(path) for path in paths] for text in texts for paths in leads_to(text)]
     except WorkspaceError:
         return None
+
+
+def _trimmed(text: str) -> str:
+    """Return the text without white space and quotes around it."""
+    return text.strip("".join(each for each in set(text) if each.isspace() or each in _QUOTES) or None)
 
 
 def _same_kind(pattern: Value) -> Sequence[type]:
