@@ -649,6 +649,50 @@ async def test_white_space_and_quotes_around_a_path_lead_around_no_rule(folder: 
     assert "not allowed" not in is_open
 
 
+@pytest.mark.parametrize(
+    ("access", "closed"),
+    [
+        ("{}", set()),
+        ("{'**': read}", set()),
+        ("{secrets/**: deny}", {"objects/ab/cd", "index", "Modules/x/objects/ab", "lfs/a"}),
+        ("{secrets/**: deny, .git: read}", {"objects/ab/cd", "index", "Modules/x/objects/ab", "lfs/a"}),
+        (
+            "{secrets/**: deny, .git/objects: read, '.git/l*': read}",
+            {"index", "Modules/x/objects/ab", "lfs/a"},
+        ),
+        ("{secrets/**: deny, .git/index: write}", {"objects/ab/cd", "Modules/x/objects/ab", "lfs/a"}),
+    ],
+)
+@pytest.mark.parametrize("at", [".git", "data"])
+def test_gits_copies_of_denied_files_are_not_read(
+    folder: Path, access: str, closed: set[str], at: str
+) -> None:
+    names = ("objects/ab/cd", "index", "Modules/x/objects/ab", "lfs/a", "HEAD", "config", "info/objects")
+    put(folder, *(f".git/{each}" for each in names))
+    (folder / "data").symlink_to(".git")
+    files = files_of(folder, f"workspace: {{access: {access}}}")
+    for name in names:
+        if name in closed:
+            with pytest.raises(WorkspaceError, match="git keeps copies of files there"):
+                files.read(f"/{at}/{name}", max_bytes=100)
+        else:
+            assert files.read(f"/{at}/{name}", max_bytes=100) == b"needle\n"
+
+
+def test_a_sub_agent_does_not_read_gits_copies_of_what_its_parent_is_denied(folder: Path) -> None:
+    put(folder, "sub/.git/objects/ab/cd")
+    config = write_agent(
+        folder,
+        "workspace: {access: {secrets/**: deny}}\nagents: {h: {description: Helps., config: h.yaml}}\n",
+        tools="[filesystem, subagents]",
+    )
+    (folder / "h.yaml").write_text(
+        "{version: 1, name: h, model: gpt-4o, tools: [filesystem], workspace: {root: sub}}"
+    )
+    plan = make_plan(check(config, directory=folder, environ={"HOME": str(folder.parent / "home")}))
+    assert plan.agents["h"].plan.context.workspace.hides("/.git/objects/ab/cd")
+
+
 # What decides about the agent
 
 

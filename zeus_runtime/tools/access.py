@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from zeus_runtime.escaping import printable
@@ -208,6 +209,11 @@ class AccessRules:
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
         return strictest(self._ruling(name, kind, reached) for name in reached.names)
 
+    @cached_property
+    def closes(self) -> bool:
+        """Whether a rule denies files."""
+        return any(rule.right == "deny" for rule in self.rules)
+
     def opens(self, parts: tuple[str, ...], depth: int) -> bool:
         """Whether a rule lifts the protection of the place that the first ``depth`` parts name."""
         return any(rule.lifts(parts, depth) for rule in self.rules)
@@ -282,6 +288,10 @@ _NAMES: Final = {
     ".zeus": Protected("it belongs to Zeus's own files"),
     ".mcp.json": Protected("it names servers, and may hold their keys", holds_keys=True),
 }
+_GIT_CONTENTS: Final = frozenset(
+    ("annex", "index", "lfs", "modules", "objects", "rebase-apply", "rebase-merge", "rr-cache")
+)
+"""Files and folders of ``.git`` that hold what files contain, also those that a rule denies."""
 _RECORDS: Final = Protected("Zeus keeps its sessions and records there", holds_keys=True)
 _READABLE_STATE: Final = ("configs", "prompts", "plugins", "skills", SANDBOXES, *ARCHIVES)
 """Folders of ``.zeus`` that tools may read; who may read the archive's files depends on the session."""
@@ -401,6 +411,14 @@ class Floor:
                 continue
             may = "read or change" if protected.holds_keys else "change"
             return Ruling("deny", f"{protected.why}, so no tool may {may} it", _TELL)
+        return self._copies(reached) if kind == "read" and self.rules.closes else None
+
+    def _copies(self, reached: Reached) -> Ruling | None:
+        """Return a denial to read what git stores of files, since some of them are denied."""
+        for name in reached.own:
+            for index, (above, part) in enumerate(pairwise(map(folded, name.parts)), 2):
+                if above == ".git" and part in _GIT_CONTENTS and not self.rules.opens(name.parts, index):
+                    return Ruling("deny", _COPIES)
         return None
 
     def lifted_by(self, rule: AccessRule, reached: Reached) -> bool:
@@ -434,6 +452,7 @@ class Floor:
             yield _NAMES[".git"], [(name, len(name.parts) - reached.below_git) for name in reached.own]
 
 
+_COPIES: Final = "git keeps copies of files there, and a rule of workspace.access denies some files"
 _TELL: Final = "Tell the user what you would have it say; do not try another way."
 
 
