@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 from zeus_plugins.middlewares.approve.middleware import leads_to
 from zeus_plugins.middlewares.approve.options import Options
 from zeus_plugins.middlewares.approve.policy import Policy, by_mode
-from zeus_plugins.middlewares.approve.rules import is_path
+from zeus_plugins.middlewares.approve.reach import PathRules
+from zeus_plugins.middlewares.approve.rules import is_path, rules_of
 
-from zeus_runtime.plugin.files import WorkspaceError, WorkspaceFiles
+from zeus_runtime.plugin.files import Reached, WorkspaceError, WorkspaceFiles
 from zeus_runtime.plugin.tool import Tool
+from zeus_runtime.tools.access import Name
 
 Access = Literal["read", "write"]
 
@@ -457,3 +459,14 @@ def test_a_text_that_is_no_path_is_allowed_as_it_is_written(
     assert verdict(workspace, {"text": text}, tool("run"), mode="ask", allow=allow) == "allow"
     deny = [{"run": {"text": f"never/{pattern}"}}]
     assert verdict(workspace, {"text": text}, tool("run"), mode="run_everything", deny=deny) == "allow"
+
+
+def test_an_allow_rule_does_not_open_a_file_by_the_name_of_a_link() -> None:
+    rules = PathRules(
+        allow=tuple(rules_of([{"write_file": {"path": "link/**"}}])),
+        ask=tuple(rules_of([{"*": {"path": "link/**"}}])),
+        deny=(),
+    )
+    for is_linked, asks in ((False, False), (True, True)):
+        reached = Reached((Name(("link", "a"), linked=is_linked),), "/elsewhere/a")
+        assert (rules.ruling(reached, "write", "write_file") is not None) == asks
