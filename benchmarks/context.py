@@ -23,7 +23,7 @@ CLAUDE = "anthropic/claude-sonnet-4-5"
 
 
 def measure(engine: str, session: str, window: int, model: str, file: str | None = None) -> dict[str, Any]:
-    """One engine on one session, in a process of its own."""
+    """One engine on one session, in a new process."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.context_peers", engine, session, str(window), model]
         + ([file] if file else []),

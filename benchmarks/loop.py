@@ -18,7 +18,7 @@ import click
 
 
 def measure(runtime: str, steps: int, folder: Path) -> dict[str, Any]:
-    """One run of one runtime in a process of its own, with the CPU of the whole process."""
+    """One run of one runtime in a new process, with the CPU of the whole process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.peers", runtime, str(steps), str(folder)],

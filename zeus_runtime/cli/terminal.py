@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Final
 
 from markdown_it import MarkdownIt
@@ -195,8 +196,6 @@ _LANGUAGE: Final = re.compile(r"[\w+#.-]{0,20}")
 
 def _unnumbered(tokens: Sequence[Token]) -> Markdown:
     """The tokens as Markdown with bullets for numbers: a list is numbered anew when it is rendered."""
-    from copy import copy
-
     shown = Markdown("", hyperlinks=False)
     shown.parsed = [copy(token) for token in tokens]
     for token in shown.parsed:

@@ -282,8 +282,8 @@ class ContextPlanner:
             return []
 
     def _cached(self) -> Cached:
-        cached = self._last if not self._cache_expired else None
-        return cached_prices(self._profile, None if cached is None else cached.view)
+        sent = None if self._last is None or self._cache_expired else self._last.view
+        return cached_prices(self._profile, sent)
 
     def _refuse(self, name: str, refusals: Sequence[Refusal], decisions: list[PolicyDecision]) -> None:
         by_reason: dict[tuple[str, str], list[Edit]] = {}

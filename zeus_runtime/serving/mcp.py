@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SESSIONS = "zeus://sessions"
 
 Whole: TypeAlias = "Callable[[str], str] | None"
+"""Gives the command that shows a request in full, by the request's id; None if there is no such command."""
 
 
 def server_of(agent: Agent, *, whole: Whole = None) -> MCPServer[Any]:
