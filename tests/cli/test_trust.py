@@ -926,6 +926,71 @@ def test_a_folder_of_the_project_or_one_that_the_users_own_yaml_opens_asks_nothi
     assert trusted(zeus, "sub/zeus.yaml") == []
 
 
+LIFTS = {
+    ".git/config: write": "it belongs to the repository's own files",
+    "/.git/hooks: ask": "it belongs to the repository's own files",
+    ".env: read": "it may hold keys",
+    ".zeus: read": "Zeus keeps its sessions and records there",
+    "zeus.yaml: write": "it decides about this agent",
+    "data/config: write": "it belongs to the repository's own files",
+    "notes.md: write": "it decides about this agent",
+}
+
+
+@pytest.mark.parametrize("rule", LIFTS)
+def test_a_rule_that_lifts_a_protection_asks_once(project: Project, zeus: Zeus, rule: str) -> None:
+    """A config of a repository could open `.git/config`, whose `core.fsmonitor` the next `git status` executes."""
+    for name in ("HEAD", "objects/x", "refs/x"):
+        (project.folder / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        project.write(f"data/{name}", "x")
+    project.write("notes.md", "Be brief.")
+    rest = "version: 1\nmodel: gpt-4o\ninstructions: {file: notes.md}\n"
+    project.write("zeus.yaml", f"{rest}workspace: {{access: {{{rule}}}}}\n")
+    for words in (("validate",), ("plan",), ("run", "zeus.yaml", "hi")):
+        assert zeus(*words).exit_code == 4
+    pattern = rule.partition(":")[0]
+    shown = zeus("trust").err
+    assert f"access rule 'workspace.access.{pattern}'  (zeus.yaml:4:22)" in shown.replace('"', "")
+    assert f"opens     {rule}" in shown
+    assert f"although  {LIFTS[rule]}" in shown
+    assert trusted(zeus, "zeus.yaml") == [True]
+    assert zeus("validate").exit_code == 0
+    assert "lifts a built-in protection" in zeus("plan", "--all").out
+    # A wider right is another rule.
+    project.write("zeus.yaml", f"{rest}workspace: {{access: {{{pattern}: write, other: write}}}}\n")
+    assert zeus("validate").exit_code == (0 if rule.endswith("write") else 4)
+
+
+@pytest.mark.parametrize(
+    "rule", [".git/config: deny", "config: write", "'.env*': write", "data/**: write", "sub: ask"]
+)
+def test_a_rule_that_lifts_nothing_asks_nothing(project: Project, zeus: Zeus, rule: str) -> None:
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-4o\nworkspace: {{access: {{{rule}}}}}\n")
+    assert trusted(zeus, "zeus.yaml") == []
+    assert zeus("validate").exit_code == 0
+
+
+def test_the_users_own_config_may_lift_a_protection(project: Project, zeus: Zeus) -> None:
+    configs = Path(os.environ["HOME"]) / ".config/zeus/configs"
+    configs.mkdir(parents=True)
+    (configs / "mine.yaml").write_text("version: 1\nmodel: gpt-4o\nworkspace: {access: {.env: read}}\n")
+    assert trusted(zeus, "mine") == [True]
+    assert zeus("validate", "mine").exit_code == 0
+
+
+def test_a_rule_of_a_sub_agent_that_lifts_a_protection_asks(project: Project, zeus: Zeus) -> None:
+    child = "version: 1\nmodel: gpt-4o\nworkspace: {access: {.git/config: write}}\n"
+    project.write("child.yaml", child)
+    agents = "agents: {a: {description: d, config: child.yaml}}"
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-4o\ntools: [subagents]\n{agents}\n")
+    for words in (("validate",), ("run", "zeus.yaml", "hi")):
+        refused = zeus(*words)
+        assert refused.exit_code == 4
+        assert "child.yaml:3:22" in refused.out + refused.err
+    zeus("trust")
+    assert zeus("plan").exit_code == 0
+
+
 def test_a_config_is_at_home_in_its_own_folder_wherever_it_is_started(
     project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
 ) -> None:

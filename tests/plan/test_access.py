@@ -1084,6 +1084,15 @@ def test_a_link_into_a_git_folder_is_protected_and_a_rule_opens_it(folder: Path)
         assert (opened.write_refusal("/data/hooks/x") is None) is (rule == "data")
 
 
+def test_a_git_folder_that_appears_after_the_permission_is_not_open(folder: Path) -> None:
+    """No one was asked about `data/config`, since it was an ordinary file when the config was checked."""
+    files = files_of(folder, "workspace: {access: {data/config: write}}")
+    files.write("/data/config", b"x")
+    put(folder, "data/HEAD", "data/objects/x", "data/refs/x")
+    with pytest.raises(WorkspaceError, match="repository's own files"):
+        files.write("/data/config", b"y")
+
+
 def test_a_working_tree_in_a_bare_repository_can_be_changed(folder: Path) -> None:
     put(folder, "HEAD", "objects/x", "refs/x", "main/.git", "main/src/a.py")
     files = files_of(folder)

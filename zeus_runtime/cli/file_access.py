@@ -24,7 +24,7 @@ def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
     """The same as JSON."""
     gate = plan.context.workspace.gate
     assert gate is not None, "a plan's workspace has its policy"
-    lifts = gate.lifts()
+    lifting = gate.policy.floor.lifting.rules
     return {
         "folders": {
             "/": str(gate.mounts.root),
@@ -35,7 +35,7 @@ def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
                 "pattern": rule.pattern,
                 "right": rule.right,
                 "written": str(checked.document.position(("workspace", "access", rule.pattern), "key")),
-                "lifts_protection": rule in lifts,
+                "lifts_protection": rule in lifting,
             }
             for rule in gate.policy.rules.rules
         ],

@@ -40,9 +40,9 @@ def command(
 ) -> None:
     """Show what a config executes and where it sends data, and allow it once.
 
-    You are asked for plugin files, MCP servers and programs, for other machines, for files elsewhere, and for a
-    database that your Zeus did not make; a change asks again. On a terminal you are asked; elsewhere the command allows
-    what it shows. Nothing is executed to show it.
+    You are asked for plugin files, MCP servers and programs, for other machines, for files elsewhere, for rules that
+    open protected files, and for a database that your Zeus did not make; a change asks again. On a terminal you are
+    asked; elsewhere the command allows what it shows. Nothing is executed to show it.
 
     \b
     Exit codes: 0 all is allowed, 3 the config is not valid, 4 you said no.

@@ -1,4 +1,4 @@
-"""The parts of a config that need permission: code it executes, places it sends data to, files it reads elsewhere."""
+"""The parts of a config that need permission: code it executes, places it sends data to, files that it opens."""
 
 from __future__ import annotations
 
@@ -65,6 +65,17 @@ def executing(ground: PartSource) -> tuple[Part, ...]:
         *_servers(ground),
         *_folders(ground),
     )
+
+
+def lifting(ground: PartSource, checked: Checked) -> Iterator[Part]:
+    """The rules that lift the protection of files, such as ``.git/config``, whose next reader may execute them."""
+    from zeus_runtime.plan.workspace import lifting_rules
+
+    for place, rule, reasons in lifting_rules(checked):
+        from zeus_runtime.trust.parts import rule_part
+
+        where = str(ground.document.position(("workspace", "access", rule.pattern), "key"))
+        yield _with_owner(ground, rule_part(place, rule.pattern, rule.right, reasons, where=where))
 
 
 def project_of(document: Document, config: Config, trust: Trust) -> Project:

@@ -18,7 +18,7 @@ from zeus_runtime.errors import MissingError, masking_errors
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plan.agent_documents import work_folders
-from zeus_runtime.plan.executed_parts import PartSource, executing
+from zeus_runtime.plan.executed_parts import PartSource, executing, lifting
 from zeus_runtime.registry import discover, installed_homes, installed_schema, own_homes, search_path
 from zeus_runtime.trust.decision import recorded_trust
 
@@ -241,8 +241,12 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     )
     if not trust.work:  # a sub-agent's config gets that of the outermost one
         trust = replace(trust, work=work_folders(checked))
-    parts = executing(PartSource(document, config, registry, homes, trust))
-    return replace(checked, trust=trust, parts=parts)
+    source = PartSource(document, config, registry, homes, trust)
+    checked = replace(checked, trust=trust, parts=executing(source))
+    if not config.workspace.access:
+        return checked
+    # The files of the other parts are protected too, so these parts come last.
+    return replace(checked, parts=(*checked.parts, *lifting(source, checked)))
 
 
 def _secrets_of_repositories(document: Document, config: Config) -> dict[str, str]:

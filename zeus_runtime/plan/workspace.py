@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config import ConfigError
+from zeus_runtime.config.yaml.tree import show_path
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.plan.protected_files import add_deciding
 from zeus_runtime.tools import WorkspaceFiles
@@ -48,20 +49,53 @@ def planned_workspace(
     deciding = Deciding() if above is None else above.policy.floor.deciding
     add_deciding(deciding, checked)
     quiet = frozenset(ARCHIVE_ROUTES) - workspace.routes.keys()
-    root = (checked.directory / workspace.root).absolute()
+    allowed = {part.name for part in checked.parts if part.kind == "rule"}
+    lifting = AccessRules(tuple(rule for rule in rules.rules if _place(rule) in allowed))
     try:
         routes = routes_of(_routes(checked))
-        mounts = Mounts(root, routes, [f"/{prefix.strip('/')}/" for prefix in workspace.routes])
+        mounts = _mounts(checked, routes)
         _refuse_host_paths(checked, rules, mounts)
-        policy = AccessPolicy(rules, Floor(deciding, rules), tuple(_layers(components, mode)))
-        gate = Gate(mounts, policy, workspace.hard_links, above)
-        files = WorkspaceFiles(root, routes, quiet=quiet, gate=gate)
+        floor = Floor(deciding, lifting, rules.closes)
+        gate = Gate(
+            mounts, AccessPolicy(rules, floor, tuple(_layers(components, mode))), workspace.hard_links, above
+        )
+        files = WorkspaceFiles(mounts.root, routes, quiet=quiet, gate=gate)
         files.check()
     except WorkspaceConfigError as error:
         written = {f"/{prefix.strip('/')}/": prefix for prefix in workspace.routes}
         place = ("workspace", *(written.get(step, step) for step in error.key))
         raise ConfigError([checked.diagnostic(error.code, error.message, place, hint=error.remedy)]) from None
     return files
+
+
+def lifting_rules(checked: Checked) -> Iterator[tuple[str, AccessRule, Sequence[str]]]:
+    """The rules of ``workspace.access`` that would lift a built-in protection.
+
+    Yields:
+        the rule's place in the config, the rule, and why the files that it names are protected. Nothing for a
+        workspace that cannot be planned: the planner reports why.
+    """
+    try:
+        rules = _rules(checked)
+        mounts = _mounts(checked, routes_of(_routes(checked)))
+    except (ConfigError, WorkspaceConfigError):
+        return
+    if all(rule.right == "deny" or not rule.is_exact for rule in rules.rules):
+        return
+    deciding = Deciding()
+    add_deciding(deciding, checked)
+    for rule, reasons in Gate(mounts, AccessPolicy(rules, Floor(deciding))).lifts().items():
+        yield _place(rule), rule, reasons
+
+
+def _place(rule: AccessRule) -> str:
+    return show_path(("workspace", "access", rule.pattern))
+
+
+def _mounts(checked: Checked, routes: Mapping[str, Path]) -> Mounts:
+    workspace = checked.config.workspace
+    root = (checked.directory / workspace.root).absolute()
+    return Mounts(root, routes, [f"/{prefix.strip('/')}/" for prefix in workspace.routes])
 
 
 def _routes(checked: Checked) -> Mapping[str, Path]:

@@ -397,38 +397,39 @@ class Floor:
 
     Args:
         deciding: files that decide about the agents.
-        rules: the rules of ``workspace.access``, which may lift a protection.
+        lifting: the rules that may lift a protection; the user has allowed them.
+        closes: whether a rule denies files, of which git may have copies.
     """
 
     deciding: Deciding
-    rules: AccessRules = field(default_factory=AccessRules)
+    lifting: AccessRules = field(default_factory=AccessRules)
+    closes: bool = False
 
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
         for protected, depths in self._protections(reached):
             if kind == "read" and not protected.holds_keys:
                 continue
-            if protected.is_liftable and any(self.rules.opens(name.parts, depth) for name, depth in depths):
+            if protected.is_liftable and any(self.lifting.opens(name.parts, depth) for name, depth in depths):
                 continue
             may = "read or change" if protected.holds_keys else "change"
             return Ruling("deny", f"{protected.why}, so no tool may {may} it", _TELL)
-        return self._copies(reached) if kind == "read" and self.rules.closes else None
+        return self._copies(reached) if kind == "read" and self.closes else None
 
     def _copies(self, reached: Reached) -> Ruling | None:
         """Return a denial to read what git stores of files, since some of them are denied."""
         for name in reached.own:
             for index, (above, part) in enumerate(pairwise(map(folded, name.parts)), 2):
-                if above == ".git" and part in _GIT_CONTENTS and not self.rules.opens(name.parts, index):
+                if above == ".git" and part in _GIT_CONTENTS and not self.lifting.opens(name.parts, index):
                     return Ruling("deny", _COPIES)
         return None
 
-    def lifted_by(self, rule: AccessRule, reached: Reached) -> bool:
-        """Whether a rule lifts a protection of a file."""
-        return any(
-            rule.lifts(name.parts, depth)
+    def lifted_by(self, rule: AccessRule, reached: Reached) -> Sequence[str]:
+        """Return why the file is protected, for each protection that the rule lifts if the user allows it."""
+        return [
+            protected.why
             for protected, depths in self._protections(reached)
-            if protected.is_liftable
-            for name, depth in depths
-        )
+            if protected.is_liftable and any(rule.lifts(name.parts, depth) for name, depth in depths)
+        ]
 
     def _protections(self, reached: Reached) -> Iterator[tuple[Protected, list[tuple[Name, int]]]]:
         """Yield a file's protections, each with its names and how many of their parts name the protected place."""

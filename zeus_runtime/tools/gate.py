@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
@@ -288,14 +288,16 @@ class Gate:
         """Return the virtual paths here of a file at a real path, also those through links that a rule may match."""
         return [join(name.parts) for name in self._names(None, host)]
 
-    def lifts(self) -> Sequence[AccessRule]:
-        """The rules that lift the protection of a file."""
-        floor = self.policy.floor
-        return [
-            rule
+    def lifts(self) -> Mapping[AccessRule, Sequence[str]]:
+        """The rules that lift a protection if the user allows them, each with why its files are protected."""
+        found = {
+            rule: [
+                why for reached in self._nameable(rule) for why in self.policy.floor.lifted_by(rule, reached)
+            ]
             for rule in self.policy.rules.rules
-            if any(floor.lifted_by(rule, reached) for reached in self._nameable(rule))
-        ]
+            if rule.is_exact and rule.right != "deny"
+        }
+        return {rule: list(dict.fromkeys(reasons)) for rule, reasons in found.items() if reasons}
 
     def _nameable(self, rule: AccessRule) -> Iterator[Reached]:
         """Yield the files whose protection a rule without wildcards may lift."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -16,7 +16,9 @@ from zeus_runtime.disk_paths import plain_path
 from zeus_runtime.trust.command_files import MOST_BASES, Covered, content_of, covered
 from zeus_runtime.trust.masking import PartMask
 
-PartKind: TypeAlias = Literal["server", "plugin", "option", "destination", "file", "database", "folder"]
+PartKind: TypeAlias = Literal[
+    "server", "plugin", "option", "destination", "file", "database", "folder", "rule"
+]
 
 _SCHEME: Final = "zeus-trust-1"
 _OPEN: Final = PartMask()
@@ -43,7 +45,7 @@ class Part:
         kind: ``server`` for an MCP server, ``plugin`` for a file of Python code, ``option`` for an option that is
             marked ``Executes``, ``destination`` for one that is marked ``Destination``, ``file`` for a file outside
             the project that the agent reads, ``database`` for one that this user's Zeus did not create, ``folder``
-            for one outside the project that the agent's tools work in.
+            for one outside the project that the agent's tools work in, ``rule`` for a rule that lifts a protection.
         name: as the config names it.
         digest: ``sha256:`` and the digest of everything that decides what is executed.
         lines: the executed content, as (label, value) for a person; secrets are masked as ``PartMask`` says.
@@ -82,6 +84,7 @@ _NOUNS: Final[Mapping[PartKind, str]] = {
     "file": "file",
     "database": "database",
     "folder": "folder",
+    "rule": "access rule",
 }
 
 
@@ -314,6 +317,18 @@ def folder_part(path: str, folder: Path, *, where: str = "") -> Part:
     """
     digest = part_digest("folder", path=path, folder=str(folder))
     return Part("folder", path, digest, (("opens", one_line(str(folder))),), where=where)
+
+
+def rule_part(path: str, pattern: str, right: str, reasons: Sequence[str], *, where: str = "") -> Part:
+    """A rule of ``workspace.access`` that lifts the built-in protection of a file, identified by its text.
+
+    Args:
+        path: its place in the config, as ``--set`` writes it.
+        reasons: why the file is protected.
+    """
+    digest = part_digest("rule", pattern=pattern, right=right)
+    lines = [("opens", one_line(f"{pattern}: {right}")), *(("although", each) for each in reasons)]
+    return Part("rule", path, digest, tuple(lines), where=where)
 
 
 def one_line(text: str) -> str:
