@@ -941,7 +941,6 @@ LIFTS = {
 def test_a_rule_that_lifts_a_protection_asks_once(project: Project, zeus: Zeus, rule: str) -> None:
     """A config of a repository could open `.git/config`, whose `core.fsmonitor` the next `git status` executes."""
     for name in ("HEAD", "objects/x", "refs/x"):
-        (project.folder / "data" / name).parent.mkdir(parents=True, exist_ok=True)
         project.write(f"data/{name}", "x")
     project.write("notes.md", "Be brief.")
     rest = "version: 1\nmodel: gpt-4o\ninstructions: {file: notes.md}\n"
@@ -959,6 +958,65 @@ def test_a_rule_that_lifts_a_protection_asks_once(project: Project, zeus: Zeus, 
     # A wider right is another rule.
     project.write("zeus.yaml", f"{rest}workspace: {{access: {{{pattern}: write, other: write}}}}\n")
     assert zeus("validate").exit_code == (0 if rule.endswith("write") else 4)
+
+
+def test_a_rule_that_means_another_file_now_asks_again(project: Project, zeus: Zeus) -> None:
+    """The permission to change a prompt also opened the configuration of git, where the path led there later."""
+    git = ("HEAD", "objects/x", "refs/x")
+    for name in ("x/config", "data/a", ".git/config", *(f".git/{each}" for each in git)):
+        project.write(name, "Be brief.")
+    start = "version: 1\nmodel: gpt-4o\ninstructions: {file: x/config}\n"
+    access = "access: {x/config: write}"
+    project.write("zeus.yaml", f"{start}workspace: {{{access}}}\n")
+    zeus("trust")
+    assert zeus("validate").exit_code == 0
+    project.write("zeus.yaml", f"{start}workspace: {{root: data, routes: {{/x/: .git}}, {access}}}\n")
+    assert zeus("validate").exit_code == 4
+    shown = zeus("trust").err
+    assert "file      .git/config" in shown
+    assert "repository's own files" in shown
+    # The same text, but now git's own files are there.
+    project.write("zeus.yaml", f"{start}workspace: {{{access}}}\n")
+    assert zeus("validate").exit_code == 0
+    for name in git:
+        project.write(f"x/{name}", "x")
+    assert zeus("validate").exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("root: .envs", ".envs"),
+        ("routes: {/k/: .envs}", ".envs"),
+        ("root: link/in", ".envs/in"),
+        ("root: .zeus", ".zeus"),
+        ("root: .zeus/notes", ".zeus/notes"),
+        ("routes: {/k/: sub/.env.d}", "sub/.env.d"),
+    ],
+)
+def test_a_root_or_route_behind_a_protected_name_asks(
+    project: Project, zeus: Zeus, key: str, shown: str
+) -> None:
+    """The workspace's own paths do not show the name, so `.envs/production` was readable as `/k/production`."""
+    for each in (".envs/in", ".zeus/notes", "sub/.env.d"):
+        (project.folder / each).mkdir(parents=True)
+    (project.folder / "link").symlink_to(".envs")
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-4o\nworkspace: {{{key}}}\n")
+    assert zeus("validate").exit_code == 4
+    assert f"opens     {shown}" in zeus("trust").err
+    assert zeus("validate").exit_code == 0
+
+
+def test_a_project_below_a_protected_name_asks_nothing(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project.folder / ".envs/project/sub"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder.parent)
+    config = "version: 1\nmodel: gpt-4o\nworkspace: {routes: {/x/: sub}}\n"
+    (folder.parent / "zeus.yaml").write_text(config)
+    assert trusted(zeus) == []
+    assert zeus("validate").exit_code == 0
 
 
 @pytest.mark.parametrize(

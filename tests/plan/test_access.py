@@ -1084,6 +1084,22 @@ def test_a_link_into_a_git_folder_is_protected_and_a_rule_opens_it(folder: Path)
         assert (opened.write_refusal("/data/hooks/x") is None) is (rule == "data")
 
 
+def test_no_rule_opens_the_record_of_permissions_behind_another_protected_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link of skills to the folder around the record made it look like an ordinary protected file."""
+    record = folder / "state/zeus/trust"
+    record.mkdir(parents=True)
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    (folder / ".claude/skills").mkdir(parents=True)
+    (folder / ".claude/skills/s").symlink_to("../../state/zeus")
+    files = files_of(folder, "workspace: {access: {state/zeus/trust: write, state/zeus: write}}")
+    files.write("/state/zeus/note", b"x")
+    with pytest.raises(WorkspaceError, match="it decides about all your agents"):
+        files.write("/state/zeus/trust/forged", b"x")
+    assert not list(record.iterdir())
+
+
 def test_a_git_folder_that_appears_after_the_permission_is_not_open(folder: Path) -> None:
     """No one was asked about `data/config`, since it was an ordinary file when the config was checked."""
     files = files_of(folder, "workspace: {access: {data/config: write}}")

@@ -61,9 +61,19 @@ def rules_of(written: dict[str, Right]) -> AccessRules:
     return AccessRules(tuple(AccessRule(pattern, right) for pattern, right in written.items()))
 
 
+class _Every:
+    """Contains whatever is looked for."""
+
+    def __contains__(self, item: object) -> bool:
+        return True
+
+
+EVERY_REASON: Any = _Every()
+
+
 def policy_of(written: dict[str, Right], deciding: Deciding | None = None) -> AccessPolicy:
     rules = rules_of(written)
-    return AccessPolicy(rules, Floor(deciding or Deciding(), rules))
+    return AccessPolicy(rules, Floor(deciding or Deciding(), dict.fromkeys(rules.rules, EVERY_REASON)))
 
 
 def weight(ruling: Ruling | None) -> int:

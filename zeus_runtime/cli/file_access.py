@@ -24,7 +24,7 @@ def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
     """The same as JSON."""
     gate = plan.context.workspace.gate
     assert gate is not None, "a plan's workspace has its policy"
-    lifting = gate.policy.floor.lifting.rules
+    lifting = gate.policy.floor.lifting
     return {
         "folders": {
             "/": str(gate.mounts.root),

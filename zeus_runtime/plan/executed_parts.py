@@ -69,13 +69,16 @@ def executing(ground: PartSource) -> tuple[Part, ...]:
 
 def lifting(ground: PartSource, checked: Checked) -> Iterator[Part]:
     """The rules that lift the protection of files, such as ``.git/config``, whose next reader may execute them."""
-    from zeus_runtime.plan.workspace import lifting_rules
-
-    for place, rule, reasons in lifting_rules(checked):
+    for rule, reasons in checked.lifting:
+        from zeus_runtime.plan.workspace import file_of_rule
         from zeus_runtime.trust.parts import rule_part
 
-        where = str(ground.document.position(("workspace", "access", rule.pattern), "key"))
-        yield _with_owner(ground, rule_part(place, rule.pattern, rule.right, reasons, where=where))
+        path = ("workspace", "access", rule.pattern)
+        file = file_of_rule(checked, rule)
+        target = None if file is None else _shown(file, ground.document.directory)
+        where = str(ground.document.position(path, "key"))
+        part = rule_part(show_path(path), rule.pattern, rule.right, target, reasons, where=where)
+        yield _with_owner(ground, part)
 
 
 def project_of(document: Document, config: Config, trust: Trust) -> Project:
@@ -440,17 +443,30 @@ def _is_free(address: str, document: Document, trust: Trust) -> bool:
 
 
 def _folders(ground: PartSource) -> Iterator[Part]:
-    """The folders of the workspace outside the working directory and the outermost config's folder."""
+    """The folders of the workspace outside the working directory and the outermost config's folder.
+
+    Also those inside whose path has a protected name, such as ``.envs``: the workspace's own paths do not show it.
+    """
     document, workspace = ground.document, ground.config.workspace
     routes = ((("workspace", "routes", prefix), target) for prefix, target in workspace.routes.items())
     for path, written in ((("workspace", "root"), workspace.root), *routes):
         folder = (document.directory / written).resolve()
-        if any(folder.is_relative_to(each) for each in _inside(ground)):
+        inside = [folder.relative_to(each).parts for each in _inside(ground) if folder.is_relative_to(each)]
+        if inside and not _has_protected_name(min(inside, key=len)):
             continue
         from zeus_runtime.trust.parts import folder_part
 
-        part = folder_part(show_path(path), folder, where=str(document.position(path)))
+        where = str(document.position(path))
+        part = folder_part(show_path(path), _shown(folder, document.directory), where=where)
         yield _with_owner(ground, part)
+
+
+def _has_protected_name(parts: Sequence[str]) -> bool:
+    if not parts:
+        return False
+    from zeus_runtime.tools.access import is_floor_name
+
+    return any(map(is_floor_name, parts))
 
 
 def _marked(ground: PartSource, what: str) -> Iterator[tuple[ConfigPath, str]]:

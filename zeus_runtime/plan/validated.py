@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.profile_tables import Table
     from zeus_runtime.notice import Notice
     from zeus_runtime.registry import PluginProblem, Registry
+    from zeus_runtime.tools.access import AccessRule
     from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.parts import Part
 
@@ -47,6 +48,7 @@ class Checked:
         environ: the same, with ``.env`` for the variables that it lacks.
         trust: decides which of its parts may be executed.
         parts: the parts that it would execute, without those of its sub-agents.
+        lifting: the rules that lift a built-in protection, each with why its files are protected.
         notices: what the user should know before a run.
         family: the secrets of the outermost agent, if this is a sub-agent's config.
         model_table: the known models; 3 MB that are read once.
@@ -61,6 +63,7 @@ class Checked:
     environ: Mapping[str, str]
     trust: Trust
     parts: tuple[Part, ...] = ()
+    lifting: tuple[tuple[AccessRule, Sequence[str]], ...] = ()
     notices: tuple[Notice, ...] = ()
     family: Redactor | None = field(default=None, repr=False, compare=False)
     model_table: Callable[[], Table] = field(default=litellm_table, repr=False, compare=False)
@@ -246,6 +249,9 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     if not config.workspace.access:
         return checked
     # The files of the other parts are protected too, so these parts come last.
+    from zeus_runtime.plan.workspace import lifting_rules
+
+    checked = replace(checked, lifting=tuple(lifting_rules(checked).items()))
     return replace(checked, parts=(*checked.parts, *lifting(source, checked)))
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config import ConfigError
-from zeus_runtime.config.yaml.tree import show_path
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.plan.protected_files import add_deciding
 from zeus_runtime.tools import WorkspaceFiles
@@ -49,13 +48,11 @@ def planned_workspace(
     deciding = Deciding() if above is None else above.policy.floor.deciding
     add_deciding(deciding, checked)
     quiet = frozenset(ARCHIVE_ROUTES) - workspace.routes.keys()
-    allowed = {part.name for part in checked.parts if part.kind == "rule"}
-    lifting = AccessRules(tuple(rule for rule in rules.rules if _place(rule) in allowed))
     try:
         routes = routes_of(_routes(checked))
         mounts = _mounts(checked, routes)
         _refuse_host_paths(checked, rules, mounts)
-        floor = Floor(deciding, lifting, rules.closes)
+        floor = Floor(deciding, dict(checked.lifting), rules.closes)
         gate = Gate(
             mounts, AccessPolicy(rules, floor, tuple(_layers(components, mode))), workspace.hard_links, above
         )
@@ -68,28 +65,27 @@ def planned_workspace(
     return files
 
 
-def lifting_rules(checked: Checked) -> Iterator[tuple[str, AccessRule, Sequence[str]]]:
-    """The rules of ``workspace.access`` that would lift a built-in protection.
+def lifting_rules(checked: Checked) -> Mapping[AccessRule, Sequence[str]]:
+    """The rules of ``workspace.access`` that would lift a built-in protection, each with why its files are protected.
 
-    Yields:
-        the rule's place in the config, the rule, and why the files that it names are protected. Nothing for a
-        workspace that cannot be planned: the planner reports why.
+    None for a workspace that cannot be planned: the planner reports why.
     """
     try:
         rules = _rules(checked)
         mounts = _mounts(checked, routes_of(_routes(checked)))
     except (ConfigError, WorkspaceConfigError):
-        return
+        return {}
     if all(rule.right == "deny" or not rule.is_exact for rule in rules.rules):
-        return
+        return {}
     deciding = Deciding()
     add_deciding(deciding, checked)
-    for rule, reasons in Gate(mounts, AccessPolicy(rules, Floor(deciding))).lifts().items():
-        yield _place(rule), rule, reasons
+    return Gate(mounts, AccessPolicy(rules, Floor(deciding))).lifts()
 
 
-def _place(rule: AccessRule) -> str:
-    return show_path(("workspace", "access", rule.pattern))
+def file_of_rule(checked: Checked, rule: AccessRule) -> Path | None:
+    """The real path that the pattern of a valid rule means; None for the name of any file."""
+    mounts = _mounts(checked, routes_of(_routes(checked)))
+    return Path(real_path(mounts.host_of(rule.parts))) if rule.is_rooted else None
 
 
 def _mounts(checked: Checked, routes: Mapping[str, Path]) -> Mounts:

@@ -214,10 +214,6 @@ class AccessRules:
         """Whether a rule denies files."""
         return any(rule.right == "deny" for rule in self.rules)
 
-    def opens(self, parts: tuple[str, ...], depth: int) -> bool:
-        """Whether a rule lifts the protection of the place that the first ``depth`` parts name."""
-        return any(rule.lifts(parts, depth) for rule in self.rules)
-
     @cached_property
     def _of(self) -> Mapping[Kind, Sequence[AccessRule]]:
         """The rules that matter for each kind of access: for reading, all rights except ``deny`` are equal."""
@@ -376,17 +372,23 @@ class Deciding:
             if len(self._found) > _MOST_FOLDERS:
                 self._found.clear()
             self._found[folder] = self.find(folder) if folder else None
-        above, at = self._found[folder], _folded_host(folder)
-        hit = self._paths.get(f"{at}/{folded(name)}") or self._named(at, folded(name))
-        if above is not None and (hit is None or above[0].holds_keys >= hit.holds_keys):
-            return above[0], above[1] + 1
-        if hit is not None and above is not None and not above[0].is_liftable:
-            hit = hit._replace(is_liftable=False)
-        return None if hit is None else (hit, 0)
+        outer, at = self._found[folder], _folded_host(folder)
+        above = None if outer is None else (outer[0], outer[1] + 1)
+        inner = self._paths.get(f"{at}/{folded(name)}") or self._named(at, folded(name))
+        hit = None if inner is None else (inner, 0)
+        return hit if above is None else above if hit is None else _stricter(above, hit)
 
     def _named(self, folder: str, name: str) -> Protected | None:
         named = self._patterns.get(folder, {}).values()
         return next((protected for fits, protected in named if fits(name)), None)
+
+
+def _stricter(above: tuple[Protected, int], hit: tuple[Protected, int]) -> tuple[Protected, int]:
+    """Of a protected folder and a protected file in it, the one to lift; what no rule may lift comes first."""
+    if above[0].is_liftable == hit[0].is_liftable:
+        return above if above[0].holds_keys >= hit[0].holds_keys else hit
+    closed, depth = hit if above[0].is_liftable else above
+    return closed._replace(holds_keys=above[0].holds_keys or hit[0].holds_keys), depth
 
 
 @dataclass(frozen=True)
@@ -397,29 +399,39 @@ class Floor:
 
     Args:
         deciding: files that decide about the agents.
-        lifting: the rules that may lift a protection; the user has allowed them.
+        lifting: the rules that the user has allowed to lift protections, each with why the files were protected then.
         closes: whether a rule denies files, of which git may have copies.
     """
 
     deciding: Deciding
-    lifting: AccessRules = field(default_factory=AccessRules)
+    lifting: Mapping[AccessRule, Sequence[str]] = field(default_factory=dict)
     closes: bool = False
 
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
         for protected, depths in self._protections(reached):
             if kind == "read" and not protected.holds_keys:
                 continue
-            if protected.is_liftable and any(self.lifting.opens(name.parts, depth) for name, depth in depths):
+            if protected.is_liftable and any(
+                self._opens(name.parts, depth, protected.why) for name, depth in depths
+            ):
                 continue
             may = "read or change" if protected.holds_keys else "change"
             return Ruling("deny", f"{protected.why}, so no tool may {may} it", _TELL)
         return self._copies(reached) if kind == "read" and self.closes else None
 
+    def _opens(self, parts: tuple[str, ...], depth: int, why: str) -> bool:
+        """Whether the user has allowed a rule that lifts this protection of the place that ``depth`` parts name."""
+        return any(why in reasons and rule.lifts(parts, depth) for rule, reasons in self.lifting.items())
+
     def _copies(self, reached: Reached) -> Ruling | None:
         """Return a denial to read what git stores of files, since some of them are denied."""
         for name in reached.own:
             for index, (above, part) in enumerate(pairwise(map(folded, name.parts)), 2):
-                if above == ".git" and part in _GIT_CONTENTS and not self.lifting.opens(name.parts, index):
+                if (
+                    above == ".git"
+                    and part in _GIT_CONTENTS
+                    and not self._opens(name.parts, index, _NAMES[".git"].why)
+                ):
                     return Ruling("deny", _COPIES)
         return None
 

@@ -45,7 +45,8 @@ class Part:
         kind: ``server`` for an MCP server, ``plugin`` for a file of Python code, ``option`` for an option that is
             marked ``Executes``, ``destination`` for one that is marked ``Destination``, ``file`` for a file outside
             the project that the agent reads, ``database`` for one that this user's Zeus did not create, ``folder``
-            for one outside the project that the agent's tools work in, ``rule`` for a rule that lifts a protection.
+            for one that the agent's tools work in, outside the project or with a protected name, ``rule`` for a rule
+            that lifts a protection.
         name: as the config names it.
         digest: ``sha256:`` and the digest of everything that decides what is executed.
         lines: the executed content, as (label, value) for a person; secrets are masked as ``PartMask`` says.
@@ -308,27 +309,35 @@ def is_here(address: str) -> bool:
     return _HERE.fullmatch(address) is not None
 
 
-def folder_part(path: str, folder: Path, *, where: str = "") -> Part:
-    """A folder outside the project that tools work in.
+def folder_part(path: str, folder: str, *, where: str = "") -> Part:
+    """A folder that tools work in, outside the project or with a protected name.
 
     Args:
         path: the place in the config that names it, as ``--set`` writes it.
-        folder: with links resolved.
+        folder: with links resolved; relative if it is in the project.
     """
-    digest = part_digest("folder", path=path, folder=str(folder))
-    return Part("folder", path, digest, (("opens", one_line(str(folder))),), where=where)
+    digest = part_digest("folder", path=path, folder=folder)
+    return Part("folder", path, digest, (("opens", one_line(folder)),), where=where)
 
 
-def rule_part(path: str, pattern: str, right: str, reasons: Sequence[str], *, where: str = "") -> Part:
-    """A rule of ``workspace.access`` that lifts the built-in protection of a file, identified by its text.
+def rule_part(
+    path: str, pattern: str, right: str, target: str | None, reasons: Sequence[str], *, where: str = ""
+) -> Part:
+    """A rule of ``workspace.access`` that lifts the built-in protection of files.
+
+    It is identified by its text, the file that it means, and why that is protected: the same pattern may mean another
+    file tomorrow.
 
     Args:
         path: its place in the config, as ``--set`` writes it.
-        reasons: why the file is protected.
+        target: the file; None for a name that any file may have.
+        reasons: why the files are protected.
     """
-    digest = part_digest("rule", pattern=pattern, right=right)
-    lines = [("opens", one_line(f"{pattern}: {right}")), *(("although", each) for each in reasons)]
-    return Part("rule", path, digest, tuple(lines), where=where)
+    digest = part_digest("rule", pattern=pattern, right=right, target=target, reasons=sorted(reasons))
+    lines = [("opens", one_line(f"{pattern}: {right}"))]
+    if target is not None and target != pattern.strip("/"):
+        lines.append(("file", one_line(target)))
+    return Part("rule", path, digest, (*lines, *(("although", each) for each in reasons)), where=where)
 
 
 def one_line(text: str) -> str:
