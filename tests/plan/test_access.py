@@ -649,31 +649,43 @@ async def test_white_space_and_quotes_around_a_path_lead_around_no_rule(folder: 
     assert "not allowed" not in is_open
 
 
+GIT_COPIES = {
+    *("objects/ab/cd", "index", "Modules/x/objects/ab", "modules/x/HEAD", "lfs/a", "sharedindex.ab"),
+    *("COMMIT_EDITMSG", "lost-found/other/ab", "rebase-merge/patch", "tool-of-tomorrow/a"),
+    *("worktrees/w/index", "worktrees/w/rebase-merge/patch", "worktrees/w/COMMIT_EDITMSG"),
+}
+GIT_RECORDS = {
+    *("HEAD", "config", "config.worktree", "info/objects", "refs/heads/index", "logs/HEAD", "packed-refs"),
+    *("FETCH_HEAD", "worktrees/w/HEAD", "worktrees/w/logs/HEAD", "worktrees/index/gitdir"),
+}
+
+
 @pytest.mark.parametrize(
     ("access", "closed"),
     [
         ("{}", set()),
         ("{'**': read}", set()),
-        ("{secrets/**: deny}", {"objects/ab/cd", "index", "Modules/x/objects/ab", "lfs/a"}),
-        ("{secrets/**: deny, .git: read}", {"objects/ab/cd", "index", "Modules/x/objects/ab", "lfs/a"}),
+        ("{secrets/**: deny}", GIT_COPIES),
+        ("{secrets/**: deny, .git: read, .git/worktrees: read}", GIT_COPIES),
+        ("{secrets/**: deny, .git/objects: read, '.git/l*': read}", GIT_COPIES - {"objects/ab/cd"}),
+        ("{secrets/**: deny, .git/index: write}", GIT_COPIES - {"index"}),
         (
-            "{secrets/**: deny, .git/objects: read, '.git/l*': read}",
-            {"index", "Modules/x/objects/ab", "lfs/a"},
+            "{secrets/**: deny, .git/worktrees/w/rebase-merge: read}",
+            GIT_COPIES - {"worktrees/w/rebase-merge/patch"},
         ),
-        ("{secrets/**: deny, .git/index: write}", {"objects/ab/cd", "Modules/x/objects/ab", "lfs/a"}),
     ],
 )
 @pytest.mark.parametrize("at", [".git", "data"])
 def test_gits_copies_of_denied_files_are_not_read(
     folder: Path, access: str, closed: set[str], at: str
 ) -> None:
-    names = ("objects/ab/cd", "index", "Modules/x/objects/ab", "lfs/a", "HEAD", "config", "info/objects")
+    names = GIT_COPIES | GIT_RECORDS
     put(folder, *(f".git/{each}" for each in names))
     (folder / "data").symlink_to(".git")
     files = files_of(folder, f"workspace: {{access: {access}}}")
     for name in names:
         if name in closed:
-            with pytest.raises(WorkspaceError, match="git keeps copies of files there"):
+            with pytest.raises(WorkspaceError, match="git may keep copies of files there"):
                 files.read(f"/{at}/{name}", max_bytes=100)
         else:
             assert files.read(f"/{at}/{name}", max_bytes=100) == b"needle\n"

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from zeus_runtime.escaping import printable
@@ -284,10 +283,16 @@ _NAMES: Final = {
     ".zeus": Protected("it belongs to Zeus's own files"),
     ".mcp.json": Protected("it names servers, and may hold their keys", holds_keys=True),
 }
-_GIT_CONTENTS: Final = frozenset(
-    ("annex", "index", "lfs", "modules", "objects", "rebase-apply", "rebase-merge", "rr-cache")
+_GIT_RECORDS: Final = frozenset(
+    "branches commondir config config.worktree description fetch_head gitdir head hooks info logs merge_head"
+    " orig_head packed-refs refs shallow".split()
 )
-"""Files and folders of ``.git`` that hold what files contain, also those that a rule denies."""
+"""Folded names in a ``.git`` that hold no contents of the repository's files, only names, settings and programs.
+
+All others count as copies of files: git and its extensions keep them under more names than a list can know.
+"""
+_WORKTREES: Final = "worktrees"
+"""The folder of ``.git`` with a folder for each linked worktree, in which the same names lie."""
 _RECORDS: Final = Protected("Zeus keeps its sessions and records there", holds_keys=True)
 _READABLE_STATE: Final = ("configs", "prompts", "plugins", "skills", SANDBOXES, *ARCHIVES)
 """Folders of ``.zeus`` that tools may read; who may read the archive's files depends on the session."""
@@ -426,13 +431,9 @@ class Floor:
     def _copies(self, reached: Reached) -> Ruling | None:
         """Return a denial to read what git stores of files, since some of them are denied."""
         for name in reached.own:
-            for index, (above, part) in enumerate(pairwise(map(folded, name.parts)), 2):
-                if (
-                    above == ".git"
-                    and part in _GIT_CONTENTS
-                    and not self._opens(name.parts, index, _NAMES[".git"].why)
-                ):
-                    return Ruling("deny", _COPIES)
+            depths = _depths_of_copies(name.parts)
+            if any(not self._opens(name.parts, depth, _NAMES[".git"].why) for depth in depths):
+                return Ruling("deny", _COPIES)
         return None
 
     def lifted_by(self, rule: AccessRule, reached: Reached) -> Sequence[str]:
@@ -465,7 +466,17 @@ class Floor:
             yield _NAMES[".git"], [(name, len(name.parts) - reached.below_git) for name in reached.own]
 
 
-_COPIES: Final = "git keeps copies of files there, and a rule of workspace.access denies some files"
+def _depths_of_copies(parts: Sequence[str]) -> Iterator[int]:
+    """Yield how many leading parts of a path name a place in a ``.git`` that may hold what files contain."""
+    names = list(map(folded, parts))
+    for depth, part in enumerate(names, 1):
+        if part == ".git":
+            inner = depth + 2 if names[depth : depth + 1] == [_WORKTREES] else depth
+            if inner < len(names) and names[inner] not in _GIT_RECORDS:
+                yield inner + 1
+
+
+_COPIES: Final = "git may keep copies of files there, and a rule of workspace.access denies some files"
 _TELL: Final = "Tell the user what you would have it say; do not try another way."
 
 
