@@ -470,3 +470,10 @@ def test_an_allow_rule_does_not_open_a_file_by_the_name_of_a_link() -> None:
     for is_linked, asks in ((False, False), (True, True)):
         reached = Reached((Name(("link", "a"), linked=is_linked),), "/elsewhere/a")
         assert (rules.ruling(reached, "write", "write_file") is not None) == asks
+
+
+def test_a_pattern_that_is_no_text_does_not_end_a_rule_for_files() -> None:
+    rules = PathRules(allow=(), ask=(), deny=tuple(rules_of([{"*": {"path": ["secrets/**", 2024]}}])))
+    for at, closed in (("secrets", True), ("open", False)):
+        reached = Reached((Name((at, "key")),), f"/{at}/key")
+        assert (rules.ruling(reached, "read", "grep") is not None) == closed

@@ -103,10 +103,9 @@ class Rule:
         if len(self.arguments) != 1:
             return None
         ((name, patterns),) = self.arguments.items()
-        texts = [each for each in patterns if isinstance(each, str)]
-        if _last_word(name) not in _FILE_WORDS or len(texts) < len(patterns):
+        if _last_word(name) not in _FILE_WORDS:
             return None
-        tests = [folded_glob(each) for each in texts]
+        tests = [folded_glob(each) for each in patterns if isinstance(each, str)]
         return lambda path: any(test(path) for test in tests)
 
     @property
@@ -199,15 +198,20 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
                 f"its arguments: {', '.join(known) or 'none'}",
                 "unknown-argument",
             )
-        for pattern in patterns:
-            is_one = is_path(name) or any(name in tool.paths for tool in meant)
-            if is_one and (problem := _unreadable(pattern)):
-                yield Misfit((*where, rule.tool, name), problem)
+        if not (is_path(name) or any(name in tool.paths for tool in meant)):
+            continue
+        for index, pattern in enumerate(patterns):
+            at = (*where, rule.tool, name, *((index,) if len(patterns) > 1 else ()))
+            if not isinstance(pattern, str):
+                written = json.dumps(pattern)
+                yield Misfit(
+                    at, f"{written} is not text, so it matches no path", f'write "{written}" with quotes'
+                )
+            elif problem := _unreadable(pattern):
+                yield Misfit(at, problem)
 
 
-def _unreadable(pattern: Value) -> str | None:
-    if not isinstance(pattern, str):
-        return None
+def _unreadable(pattern: str) -> str | None:
     if ".." in parts_of(pattern):
         return f"{pattern!r} contains `..`: patterns are compared with resolved paths, which contain none"
     try:
