@@ -649,6 +649,67 @@ async def test_white_space_and_quotes_around_a_path_lead_around_no_rule(folder: 
     assert "not allowed" not in is_open
 
 
+TAKING_URIS = """
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
+
+
+def create(options, context):
+    def opened(text):
+        uri = urlsplit(text.strip("'"))
+        return (Path(context.directory) / (unquote(uri.path) if uri.scheme == "file" else text)).read_text()
+
+    @tool(access="read")
+    def fetch(path: str) -> str:
+        \"""Open a file as a server does that takes URIs too.\"""
+        return opened(path)
+
+    @tool(access="read")
+    def convert(uri: str) -> str:
+        \"""Open the file of a URI.\"""
+        return opened(uri)
+
+    return [fetch, convert]
+
+
+@hookimpl
+def register_tools():
+    return [Component("probe", create=create)]
+"""
+URIS = [
+    *(
+        "file://{at}/{name}",
+        "file:{at}/{name}",
+        "FILE:{at}/{name}",
+        "file:{name}",
+        "file://localhost{at}/{name}",
+    ),
+    *("file:///{at}/{name}", " fi\tle:{at}/{name}", "'file:{name}'", "file:{at}/{name}?x", "file:{name}#y"),
+]
+
+
+@pytest.mark.parametrize(("tool", "argument"), [("fetch", "path"), ("convert", "uri")])
+async def test_a_file_uri_leads_around_no_rule(folder: Path, tool: str, argument: str) -> None:
+    put(folder, "secrets/key", "open", "prod.pem")
+    link_all(folder, link="secrets")
+    deny = f'deny: [{{"*": {{{argument}: ["secrets/**", prod.pem]}}}}]'
+    config = write_agent(
+        folder,
+        f"middlewares: [{{approve: {{mode: run_everything, {deny}}}}}]\n",
+        plugin=TAKING_URIS,
+        tools=TOOLS,
+    )
+    closed = ("secrets/key", "secr%65ts/key", "secrets%2Fkey", "link/key", "prod.p%65m", "secrets%zzkey")
+    for name in (*closed, "open", "op%65n"):
+        asked = [(tool, {argument: uri.format(at=folder, name=name)}) for uri in URIS]
+        told = results(await played(folder, "", *asked, config=config))
+        is_closed = ["is not allowed with these arguments" in each for each in told]
+        assert is_closed == [name in closed] * len(URIS), name
+
+
 GIT_COPIES = {
     *("objects/ab/cd", "index", "Modules/x/objects/ab", "modules/x/HEAD", "lfs/a", "sharedindex.ab"),
     *("COMMIT_EDITMSG", "lost-found/other/ab", "rebase-merge/patch", "tool-of-tomorrow/a"),

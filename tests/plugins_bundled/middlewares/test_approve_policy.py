@@ -477,3 +477,45 @@ def test_a_pattern_that_is_no_text_does_not_end_a_rule_for_files() -> None:
     for at, closed in (("secrets", True), ("open", False)):
         reached = Reached((Name((at, "key")),), f"/{at}/key")
         assert (rules.ruling(reached, "read", "grep") is not None) == closed
+
+
+@pytest.mark.parametrize(
+    ("pattern", "uri"), [("**", "file:src/a"), ("*", "file:src%2Fa"), ("src/**", "file:src/a")]
+)
+def test_no_allow_rule_for_paths_fits_a_file_uri(workspace: WorkspaceFiles, pattern: str, uri: str) -> None:
+    allow = [{"write_file": {"path": pattern}}]
+    assert verdict(workspace, {"path": uri}, mode="ask", allow=allow) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "uri", "action"),
+    [
+        ("file:///data/*", "file:///data/a", "allow"),
+        ("file:///data/*", "FILE:/data/a", "ask"),
+        ("src/*", "file:src/a", "ask"),
+    ],
+)
+def test_an_allow_rule_for_texts_fits_a_file_uri_only_as_it_is_written(
+    workspace: WorkspaceFiles, pattern: str, uri: str, action: str
+) -> None:
+    allow = [{"open": {"uri": pattern}}]
+    assert verdict(workspace, {"uri": uri}, tool("open"), mode="ask", allow=allow) == action
+
+
+@pytest.mark.parametrize(
+    ("pattern", "uri", "action"),
+    [
+        ("*secret*", "file:/x/s%65cret/a", "deny"),
+        ("file:///src/*", "FILE:src/a", "deny"),
+        ("secret/**", "file:\\\\\\secret\\a", "deny"),
+        ("secret/**", "file:a%00", "deny"),
+        ("secret/**", "file:a%2", "deny"),
+        ("file:a/**", "file:a/b", "deny"),
+        ("*secret*", "file: the name of a file, such as /src/a", "allow"),
+    ],
+)
+def test_a_deny_rule_fits_each_form_of_a_file_uri(
+    workspace: WorkspaceFiles, pattern: str, uri: str, action: str
+) -> None:
+    deny = [{"open": {"uri": pattern}}]
+    assert verdict(workspace, {"uri": uri}, tool("open"), mode="run_everything", deny=deny) == action

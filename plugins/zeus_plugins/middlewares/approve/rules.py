@@ -9,6 +9,7 @@ from fnmatch import translate
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from zeus_plugins.middlewares.approve.readings import is_file_uri, readings
 from zeus_runtime.plugin import dataclass
 from zeus_runtime.plugin.files import (
     WorkspaceError,
@@ -32,8 +33,6 @@ LeadsTo: TypeAlias = Callable[[str], Iterable[Collection[str]]]
 
 Raises WorkspaceError if the path has no meaning.
 """
-
-_QUOTES: Final = "\"'`"
 
 _MAGIC: Final = re.compile(r"[*?\[]")
 _FILE_WORDS: Final = frozenset(
@@ -241,6 +240,8 @@ def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: bool, surely:
     if named:
         return _path_fits(pattern, value, leads_to, surely=surely)
     text_fits = _text_fits(pattern, value, surely=surely)
+    if not surely and is_file_uri(value):
+        return text_fits or _uri_fits(pattern, value, leads_to)
     # A server's argument may be a path although its name does not say so: then `deny` closes both readings, and `allow`
     # must fit both. A text that means itself as a path, such as most commands, has one.
     if text_fits != surely or value == pattern or "/" not in pattern or "://" in value:
@@ -256,7 +257,7 @@ def _fits(pattern: Value, value: Any, leads_to: LeadsTo, *, named: bool, surely:
 
 def _path_fits(pattern: str, value: str, leads_to: LeadsTo, *, surely: bool) -> bool:
     meanings = _meanings(value, leads_to, surely=surely)
-    if meanings is None:
+    if meanings is None or (surely and is_file_uri(value)):
         return not surely
     if surely:
         test = compile_glob(pattern)
@@ -265,21 +266,30 @@ def _path_fits(pattern: str, value: str, leads_to: LeadsTo, *, surely: bool) -> 
     return any(either(path) for paths in meanings for path in paths)
 
 
+def _uri_fits(pattern: str, value: str, leads_to: LeadsTo) -> bool:
+    """Whether a pattern may match the path that a `file:` URI names, as a path, as a text or as a URI."""
+    meanings = _meanings(value, leads_to, surely=False)
+    if meanings is None:
+        return True
+    either = folded_glob(pattern)
+    return any(
+        either(path)
+        or any(_text_fits(pattern, f"{start}/{'/'.join(path)}", surely=False) for start in ("", "file://"))
+        for paths in meanings
+        for path in paths
+    )
+
+
 def _meanings(value: str, leads_to: LeadsTo, *, surely: bool) -> list[list[tuple[str, ...]]] | None:
     """Return what a value means as a path; None if it means nothing.
 
-    Unless ``surely``, it may also mean what a server reads that removes white space and quotes around it.
+    Unless ``surely``, it may also mean what a server reads that cleans or decodes it.
     """
-    texts = (value,) if surely else dict.fromkeys((value, _trimmed(value)))
     try:
+        texts = (value,) if surely else readings(value)
         return [[parts_of(path) for path in paths] for text in texts for paths in leads_to(text)]
     except WorkspaceError:
         return None
-
-
-def _trimmed(text: str) -> str:
-    """Return the text without white space and quotes around it."""
-    return text.strip("".join(each for each in set(text) if each.isspace() or each in _QUOTES) or None)
 
 
 def _same_kind(pattern: Value) -> Sequence[type]:
