@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +30,8 @@ from zeus_runtime.tools.access import (
 )
 from zeus_runtime.tools.gate import Gate, calling
 from zeus_runtime.tools.mounts import Mounts
-from zeus_runtime.tools.paths import folded
+from zeus_runtime.tools.paths import WorkspaceError, folded
+from zeus_runtime.tools.proc_files import is_proc
 from zeus_runtime.tools.workspace import WorkspaceFiles
 
 PARTS = st.sampled_from(["a", "b", "src", "Src", "é.txt", "key.pem", ".env", ".git", "zeus.yaml", "x"])
@@ -379,6 +381,34 @@ def test_a_second_name_of_a_key_is_refused_whosever_key_it_is(tmp_path: Path, wh
         WorkspaceFiles(tmp_path, gate=gate).read("/node_modules/other", max_bytes=10)
     without = Gate(own.mounts, policy_of({}), ("node_modules",))
     assert WorkspaceFiles(tmp_path, gate=without).read("/node_modules/other", max_bytes=10) == b"secret"
+
+
+@pytest.mark.skipif(not Path("/proc/self/mountinfo").exists(), reason="needs Linux's /proc")
+def test_files_of_processes_are_read_by_no_tool_wherever_they_are_mounted() -> None:
+    """No rule knows the path: the mount at /proc stands for one that a container has elsewhere."""
+    pid = os.getpid()
+    files = WorkspaceFiles(Path("/proc"), gate=gate_of(Path("/proc"), {f"{pid}/environ": "write"}))
+    path, host = f"/{pid}/environ", Path(f"/proc/{pid}/environ")
+    for reach in (
+        lambda: files.read(path, max_bytes=10**6),
+        lambda: files.read_host(host, max_bytes=10**6),
+        lambda: files.edit(f"/{pid}/comm", lambda data: data, max_bytes=100),
+        lambda: files.append(f"/{pid}/comm", b"x"),
+    ):
+        with pytest.raises(WorkspaceError, match="is in a proc file system"):
+            reach()
+    assert "is in a proc file system" in str(files.refusal_of(host))
+    assert not is_proc(Path(__file__).stat().st_dev)
+
+
+@pytest.mark.skipif(not Path("/proc/self/mountinfo").exists(), reason="needs Linux's /proc")
+def test_a_rule_that_names_a_file_of_the_machines_proc_opens_it() -> None:
+    deciding = Deciding()
+    deciding.add("/proc", holds_keys=True)
+    files = WorkspaceFiles(Path("/"), gate=gate_of(Path("/"), {"proc/version": "read"}, deciding=deciding))
+    assert files.read("/proc/version", max_bytes=10_000).startswith(b"Linux")
+    with pytest.raises(WorkspaceError, match="no tool may read or change"):
+        files.read("/proc/self/environ", max_bytes=10**6)
 
 
 def test_a_workspace_that_was_moved_is_judged_where_it_lies_now(tmp_path: Path) -> None:

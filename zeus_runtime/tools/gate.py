@@ -32,6 +32,7 @@ from zeus_runtime.tools.links import LinkedNames, folded_parts, resolving
 from zeus_runtime.tools.mounts import Mounts, Parts
 from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES, STATE
 from zeus_runtime.tools.paths import WorkspaceError, folded, join
+from zeus_runtime.tools.proc_files import is_proc
 
 
 class CallingTool(NamedTuple):
@@ -121,6 +122,7 @@ class AccessAsked(BaseException):
 
 
 OTHER_KEY: Final = "is another name of a file that holds keys"
+OF_PROCESSES: Final = "is in a proc file system, whose files show the environment and memory of processes"
 
 
 @dataclass(frozen=True)
@@ -349,26 +351,32 @@ class Gate:
         ruling = self.ruling(parts, host, "read")
         return ruling is not None and ruling.action == "deny"
 
-    def require_one_name(self, parts: Parts, host: str, status: os.stat_result) -> None:
-        """Ensure that an open file has no second name (hard link), which may be outside or denied.
+    def require_opened(self, parts: Parts, host: str, status: os.stat_result) -> None:
+        """Ensure that an open file is not one of processes, and has no second name (hard link) outside or denied.
 
         Raises:
-            WorkspaceError: it has one, and the config does not allow that for its folder.
+            WorkspaceError: it is one, or has one, and the config does not allow that.
         """
-        why = self.second_name(parts, host, status)
+        why = self.opened_refusal(parts, host, status)
         if why is not None:
             raise WorkspaceError(
                 f"{printable(join(parts))} {why}.",
-                remedy="Tell the user: `workspace.hard_links` lists the folders where such files may be read.",
+                remedy="Tell the user if the task needs it."
+                if why == OF_PROCESSES
+                else "Tell the user: `workspace.hard_links` lists the folders where such files may be read.",
             )
 
-    def second_name(self, parts: Parts | None, host: str, status: os.stat_result) -> str | None:
-        """Return why the second name of a file (hard link) closes it, as the rest of a sentence; None if it does not.
+    def opened_refusal(self, parts: Parts | None, host: str, status: os.stat_result) -> str | None:
+        """Return why the file system or the second name (hard link) of an open file closes it; None if neither does.
+
+        The reason is the rest of a sentence.
 
         Args:
             parts: its virtual path; None for a file that is not in the workspace, whose names are not judged.
             host: its real path.
         """
+        if is_proc(status.st_dev) and not self._is_judged_as_key(host):
+            return OF_PROCESSES
         if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
             return None
         if self.is_key(status):
@@ -384,6 +392,11 @@ class Gate:
         if all(gate._may_be_linked(names or (parts,)) for gate, names in named):
             return None
         return f"has {status.st_nlink} names (hard links), and the others may be files that no tool may read"
+
+    def _is_judged_as_key(self, host: str) -> bool:
+        """Whether the floor closes the path to reading: then only a rule that names it can have opened the file."""
+        found = self.policy.floor.deciding.find(host)
+        return found is not None and found[0].holds_keys
 
     def _may_be_linked(self, names: Iterable[Parts]) -> bool:
         allowed = {folded(each) for each in self.linked}

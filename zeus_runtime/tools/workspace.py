@@ -30,6 +30,7 @@ from zeus_runtime.tools.gate import OTHER_KEY, Gate, host_of
 from zeus_runtime.tools.mounts import Mounts, spellings
 from zeus_runtime.tools.own_folders import LinkedFolderError, opened, own_path
 from zeus_runtime.tools.paths import NoSuchFileError, WorkspaceError, join, split
+from zeus_runtime.tools.proc_files import is_proc
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 from zeus_runtime.tools.safe_open import OpenFolder, Walk
 
@@ -111,7 +112,7 @@ class WorkspaceFiles:
             status = host.stat()
         except OSError:
             return None
-        why = self._second_name(named, status)
+        why = self._opened_refusal(named, status)
         return None if why is None else f"it {why}"
 
     def refusal_of_stored(self, host: Path) -> str | None:
@@ -167,14 +168,14 @@ class WorkspaceFiles:
             found.append((at, inside[0].parts if inside else (Path(at).name,), bool(inside)))
         return found
 
-    def _second_name(
+    def _opened_refusal(
         self, named: Sequence[tuple[str, tuple[str, ...], bool]], status: os.stat_result
     ) -> str | None:
         assert self.gate is not None, "nothing is judged without a gate"
         if self.gate.is_key(status):
             return OTHER_KEY
         at, parts, _ = next((each for each in named if each[2]), (named[0][0], None, False))
-        return self.gate.second_name(parts, at, status)
+        return self.gate.opened_refusal(parts, at, status)
 
     def mount_refusal(self, host: Path) -> str | None:
         """Return why a sandbox may not show the folder at a real path to its programs; None if it may.
@@ -206,7 +207,7 @@ class WorkspaceFiles:
         with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(descriptor)
             require_file(status, parts)
-            if self.gate is not None and (why := self._second_name(names, status)):
+            if self.gate is not None and (why := self._opened_refusal(names, status)):
                 raise WorkspaceError(f"{printable(host.name)} {why}.")
             data = file.read(max_bytes + 1)
         if len(data) > max_bytes:
@@ -363,7 +364,7 @@ class WorkspaceFiles:
             descriptor = os.open(place.name, os.O_RDONLY | _OPEN_FILE, dir_fd=place.folder)
             try:
                 require_file(os.fstat(descriptor), parts)
-                self._require_one_name(place, descriptor)
+                self._require_opened(place, descriptor)
                 return os.fdopen(descriptor, "rb")
             except BaseException:
                 os.close(descriptor)
@@ -405,7 +406,7 @@ class WorkspaceFiles:
             with os.fdopen(descriptor, "rb") as file:
                 status = os.fstat(descriptor)
                 require_file(status, parts)
-                self._require_one_name(place, descriptor)
+                self._require_opened(place, descriptor)
                 data = file.read(max_bytes + 1)
             if len(data) > max_bytes:
                 raise WorkspaceError(
@@ -432,7 +433,7 @@ class WorkspaceFiles:
             descriptor = os.open(place.name, flags, 0o666, dir_fd=place.folder)
             try:
                 require_file(os.fstat(descriptor), parts)
-                self._require_one_name(place, descriptor)
+                self._require_opened(place, descriptor)
                 atomic.write_all(descriptor, data)
                 os.fsync(descriptor)
             finally:
@@ -539,12 +540,12 @@ class WorkspaceFiles:
             kind: Kind = "write" if reach == "write" else "read"
             self.gate.require(parts, at, kind, looks=reach == "look", asked=asked)
 
-    def _require_one_name(self, place: OpenFolder, descriptor: int) -> None:
+    def _require_opened(self, place: OpenFolder, descriptor: int) -> None:
         if self.gate is not None:
             status = os.fstat(descriptor)
-            if status.st_nlink > 1:
+            if status.st_nlink > 1 or is_proc(status.st_dev):
                 host = self._host(place.parts, place.folder, (place.name,))
-                self.gate.require_one_name(place.parts, host, status)
+                self.gate.require_opened(place.parts, host, status)
 
     def _visible(self, found: dict[str, FileEntry], place: OpenFolder) -> dict[str, FileEntry]:
         """Return the entries of a scanned folder that the policy does not hide."""
