@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,9 +27,19 @@ ask_once()
 # Collecting makes half a million objects that stay: to look for garbage among them took a third of its time.
 gc.disable()
 
+# Pytest compiles each module of tests anew, a third of the time of collecting, where it must not keep what it compiled.
+sys.dont_write_bytecode = False
+
+# Tests end processes and never the machine, so no file has to reach a disk. A container's memory disk may be too small.
+_IN_MEMORY = Path("/dev/shm")
+if _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > 2 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
+
 # The configs of tests are their own. What is about trust takes this away (``tests/trust``).
 os.environ["ZEUS_TRUST"] = "all"
-os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="zeus-tests-")
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(
+    prefix="zeus-tests-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")
+)
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -154,16 +154,18 @@ def test_a_rootfs_or_python_that_is_not_there_is_an_error_of_the_yaml(
 
 
 @pytest.fixture
-def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's home folder with Pythons in it, the working directory below it."""
-    home = tmp_path / "home"
+def homes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A user's home folder with Pythons in it, the working directory below it; no Python of /dev or /tmp is shown."""
+    above = Path(tempfile.mkdtemp(prefix="zeus-", dir="/var/tmp"))
+    home = above / "home"
     for folder in ("bin", ".local/bin", "work/bin", "work/here", ".pyenv/3.13/bin", "loose"):
         (home / folder).mkdir(parents=True, exist_ok=True)
         (home / folder / "python3").touch(0o755)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(home / "work/here")
     monkeypatch.setattr("zeus_plugins.sandboxes.bubblewrap.host.FOLDERS", ("/workspace",))
-    return home
+    yield home
+    shutil.rmtree(above)
 
 
 @pytest.mark.parametrize("folder", ["bin", ".local/bin", "work/bin", "loose"])
