@@ -1,9 +1,9 @@
 """What an agent asks of the machine when it is made, asked once in a process of tests, which makes thousands of them.
 
-Which plugins are installed, what the bundled ones register, the committed schema, litellm's table, the tokens of the
-prompt's texts and the statements that make a database's tables are the same each time, and were a quarter of the time
-of such a test. A search path that a test changes is searched again, a changed import system asked again; so is every
-plugin of a test's own; a process that a test starts asks all of it.
+Which plugins are installed, what the bundled ones register, the committed schema, the tables of models and of word
+vectors, the tokens of the prompt's texts and the statements that make a database's tables are the same each time, and
+were a quarter of the time of such a test. A search path that a test changes is searched again, a changed import system
+asked again; so is every plugin of a test's own; a process that a test starts asks all of it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, event
+from zeus_plugins.embeddings.static import table as vectors
 
 from zeus_runtime.config.layers import loading
 from zeus_runtime.config.schema import composed
 from zeus_runtime.context.tokens import choice
 from zeus_runtime.context.tokens.encodings import exact
-from zeus_runtime.models import profiles
-from zeus_runtime.models.profile_tables import litellm_table
+from zeus_runtime.models import profile_tables, profiles, suggestions
+from zeus_runtime.models.profile_tables import Row, Table, litellm_table
 from zeus_runtime.plan import validated as checked
 from zeus_runtime.registry import discovery
 from zeus_runtime.registry import schema as installed
@@ -54,14 +55,37 @@ def ask_once() -> None:
         return contribution(manager, plugin, module)
 
     discovery.contribution = remembered  # type: ignore[attr-defined]
-    table = cache(lambda _find_spec: litellm_table())
+    table = cache(lambda _find_spec: _rows_once(litellm_table()))
     checked.litellm_table = profiles.litellm_table = lambda: table(importlib.util.find_spec)  # type: ignore[attr-defined]
+    suggestions.suggestions = _suggested_once(suggestions.suggestions)
+    profile_tables.read_profiles = _read_once(profile_tables.read_profiles)
+    vectors.read_table = cache(vectors.read_table)
     choice.exact = _counted_once()  # type: ignore[attr-defined]
     composed.core_schema = cache(composed.core_schema)
     loading.ref_places = cache(loading.ref_places)  # type: ignore[attr-defined]
     composed.compose = _composed_once(composed.compose)
     _read_schema_once()
     schema._create = _made_alike()
+
+
+def _rows_once(table: Table) -> Table:
+    """The table, which finds a row in its text once."""
+    table.get = cache(table.get)  # type: ignore[method-assign]
+    return table
+
+
+def _suggested_once(
+    suggest: Callable[[str, Mapping[str, str], int], tuple[str, ...]],
+) -> Callable[..., tuple[str, ...]]:
+    """Suggestions for the latest names; those of a few thousand known models are compared with each."""
+    kept = lru_cache(200)(lambda name, providers, count: suggest(name, dict(providers), count))
+    return lambda name, providers, count=3: kept(name, tuple(providers.items()), count)
+
+
+def _read_once(read: Callable[[Path], Mapping[str, Row]]) -> Callable[[Path], Mapping[str, Row]]:
+    """A file's rows, read again if it changes."""
+    kept = lru_cache(200)(lambda path, _changed, _size: read(path))
+    return lambda path: kept(path, (stat := path.stat()).st_mtime_ns, stat.st_size)
 
 
 def _is_bundled(module: object) -> bool:
