@@ -4,14 +4,19 @@
 error on the data itself and cross-validated: by cassette file, so that no two requests of one conversation stand on
 both sides.
 
-A family (models whose provider frames requests alike) has few free costs; each is drawn towards its prior, so that a
-family with three requests on record learns no more than three requests can teach.
+A family (models whose provider frames requests alike) has few free costs; each is drawn towards its prior and towards
+the maker's other families, so that a family with three requests on record learns no more than three requests can
+teach, and one with none begins where its siblings are.
+
+``--tokenizers FOLDER`` counts the corpus anew with public tokenizers (``NAME.json``, as Hugging Face's ``tokenizers``
+reads them) that no library on this machine carries; their counts are kept in ``token_texts/counts.json``.
 """
 
 from __future__ import annotations
 
 import argparse
 import base64
+import hashlib
 import json
 import random
 import re
@@ -19,10 +24,10 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -34,6 +39,8 @@ from zeus_runtime.context.tokens.terms import fixed_terms, message_terms, tools_
 
 CHECKOUT = Path(__file__).parents[1]
 TEXTS = Path(__file__).with_name("token_texts")
+COUNTS = TEXTS / "counts.json"
+"""The tokens of each text of the corpus in public vocabularies that are too large to keep here."""
 
 ATTACHMENT: Final = 1000.0
 """Between what the providers' manuals say of images: Gemini 258 to 1,120, OpenAI 85 to 1,105, Claude up to 1,600."""
@@ -56,7 +63,7 @@ NEW_CLAUDE: Final = {
 """Since Opus 4.7 the same text takes 1.35 to 1.47 times as many tokens as before, and thinking has no budget."""
 GEMINI: Final = {
     "attachment": ATTACHMENT,
-    "request": 1.0, "text": 1.0, "call": 3.0, "result": 4.0, "tool": 2.0, "schema_text": 0.9, "object": 20.0,
+    "request": 1.0, "text": 1.0, "call": 3.0, "result": 4.0, "tool": 2.0, "schema_text": 1.0, "object": 20.0,
 }  # fmt: skip
 OTHER: Final = {
     "attachment": ATTACHMENT,
@@ -64,7 +71,14 @@ OTHER: Final = {
     "result": 10.0, "reasoning_text": 1.0, "tools": 200.0, "tool": 10.0, "schema_text": 1.0, "output": 20.0,
     "output_text": 1.0,
 }  # fmt: skip
-"""Chat templates in public explain tools in nothing (Mistral) to 300 tokens (DeepSeek, Qwen Coder)."""
+"""Chat templates in public explain tools in nothing (Mistral) to 600 tokens (Llama 4: the function composition prompt
+of vLLM's templates). Qwen 3's takes 95. DeepSeek 4's prefix for a high effort takes 80."""
+
+DEEPSEEK_4: Final = {
+    **OTHER, "request": 80.0, "user": 1.0, "assistant": 3.0, "call": 23.0, "argument": 10.0, "result": 8.0,
+    "tools": 240.0,
+}  # fmt: skip
+"""Its published encoding: calls in tags with a marker, a prefix of 80 tokens for a high effort."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,7 @@ class Family:
     """A family to fit.
 
     Args:
-        framing: who belongs to it, and its costs' priors.
+        framing: who belongs to it, and its costs' priors. Its name begins with its maker's.
         free: cost to how far, in tokens, it may plausibly lie from its prior; other costs stay.
         wariness: how many times further off than an overcount an undercount must be to be taken for an oddity.
             1 where texts are counted exactly or framed as documented; more where an undercount is rather the
@@ -82,6 +96,11 @@ class Family:
     framing: Framing
     free: Mapping[str, float]
     wariness: float = 1.0
+
+    @property
+    def maker(self) -> str:
+        """Its families are drawn together."""
+        return self.framing.name.split()[0].rstrip(",")
 
 
 def _family(
@@ -96,7 +115,7 @@ def _family(
     vocabulary: str = "o200k",
     wariness: float = 1.0,
 ) -> Family:
-    framing = Framing(name, models, providers, mode, notation, vocabulary, dict(priors))
+    framing = Framing(name, models, providers, mode, notation, vocabulary, dict(priors), 0.0)
     return Family(framing, free, wariness)
 
 
@@ -114,6 +133,7 @@ _VERTEX_FREE: Final = {"request": 1.0, "text": 0.1, "call": 5.0, "result": 5.0, 
 _OTHER_FREE: Final = {
     "request": 20.0, "text": 0.1, "call": 10.0, "result": 10.0, "tools": 100.0, "tool": 15.0, "schema_text": 0.2,
 }  # fmt: skip
+_GROK_FREE: Final = {"request": 400.0, "text": 0.1}
 
 
 def _claude(name: str, models: str, costs: Mapping[str, float], tools: float, required: float) -> Family:
@@ -148,24 +168,26 @@ FAMILIES: Final = (
     _claude("claude", r"claude", NEW_CLAUDE, 354.0, 474.0),
     _family("gemini 2.0", r"gemini-(1[.-]|2\.0)",
             {**GEMINI, "request": 0.0, "schema_text": 0.4, "object": 5.0}, _GEMINI_FREE,
-            notation="declaration", vocabulary="o200k digits"),
-    _family("gemini 2.5", r"gemini-2", GEMINI, _GEMINI_FREE, notation="declaration", vocabulary="o200k digits"),
+            notation="declaration", vocabulary="gemma"),
+    _family("gemini 2.5", r"gemini-2", GEMINI, _GEMINI_FREE, notation="declaration", vocabulary="gemma"),
     _family("gemini on vertex", r"gemini", GEMINI, _VERTEX_FREE, providers=("vertex_ai",),
-            notation="declaration", vocabulary="o200k digits"),
+            notation="declaration", vocabulary="gemma"),
     _family("gemini", r"gemini", {**GEMINI, "signature": 0.2, "hidden_reasoning": 1.0},
-            {**_GEMINI_FREE, "signature": 0.05}, notation="declaration", vocabulary="o200k digits"),
-    _family("llama", r"(?<!o)llama", OTHER, {**_OTHER_FREE, "tools": 300.0}, vocabulary="cl100k"),
+            {**_GEMINI_FREE, "signature": 0.05}, notation="declaration", vocabulary="gemma"),
+    _family("llama", r"(?<!o)llama", {**OTHER, "tools": 600.0, "tool": 30.0, "schema_text": 1.55},
+            {**_OTHER_FREE, "tools": 300.0}, vocabulary="llama"),
     _family("mistral", r"(mis|magis|minis|devs|codes)tral|pixtral", {**OTHER, "tools": 20.0}, _OTHER_FREE,
-            vocabulary="cl100k digits"),
-    _family("deepseek 4", r"deepseek-(v[4-9]|chat|reasoner)", {**OTHER, "request": 80.0, "tools": 240.0},
-            {**_OTHER_FREE, "request": 40.0}),
-    _family("deepseek", r"deepseek", {**OTHER, "tools": 240.0}, _OTHER_FREE),
-    _family("qwen", r"qwen|qwq", {**OTHER, "tools": 150.0, "schema_text": 1.1}, _OTHER_FREE,
-            vocabulary="o200k digits"),
+            vocabulary="mistral"),
+    _family("deepseek 4", r"deepseek-(v[4-9]|chat|reasoner)", DEEPSEEK_4,
+            {**_OTHER_FREE, "request": 40.0}, vocabulary="deepseek"),
+    _family("deepseek", r"deepseek", {**OTHER, "tools": 240.0}, _OTHER_FREE,
+            vocabulary="deepseek"),
+    _family("qwen", r"qwen|qwq", {**OTHER, "tools": 95.0, "tool": 15.0, "schema_text": 1.2}, _OTHER_FREE,
+            vocabulary="qwen"),
     _family("glm, kimi, minimax", r"glm-|kimi|minimax|doubao|ernie|hunyuan", OTHER, _OTHER_FREE),
-    _family("grok 4", r"grok-4($|-0709|-latest)", {**OTHER, "request": 680.0}, {}, vocabulary="cl100k"),
-    _family("grok", r"grok", {**OTHER, "request": 200.0}, {}, vocabulary="cl100k"),
-    _family("openai, deployed by another name", r"", {**OPENAI, "tools": 98.0}, {}, providers=("azure",),
+    _family("grok 4", r"grok-4($|-0709|-latest)", {**OTHER, "request": 200.0}, _GROK_FREE, vocabulary="cl100k"),
+    _family("grok", r"grok", {**OTHER, "request": 200.0}, _GROK_FREE, vocabulary="cl100k"),
+    _family("openai, deployed by another name", r"", {**OPENAI, "tools": 98.0}, {"text": 0.1}, providers=("azure",),
             notation="typescript"),
     _family("any", r"", {**OTHER, "tools": 300.0}, _OTHER_FREE, vocabulary="cl100k digits"),
 )  # fmt: skip
@@ -212,9 +234,10 @@ def _table(made: random.Random) -> str:
 def vocabularies() -> dict[str, Callable[[str], int]]:
     """What texts are measured by: public vocabularies; others differ by a factor that each family fits.
 
-    ``… digits`` has a token for each digit, as Gemma, Mistral and Qwen do. ``cl100k`` takes for other scripts half as
-    much again as o200k or more: what to expect of a vocabulary that nobody knows. ``claude`` is the last one that
-    Anthropic published: texts on record take 0 to 7 % more tokens in Claude 4 than in it, and in no other so evenly.
+    ``… digits`` has a token for each digit. ``cl100k`` takes for other scripts half as much again as o200k or more:
+    what to expect of a vocabulary that nobody knows. ``claude`` is the last one that Anthropic published: texts on
+    record take 0 to 7 % more tokens in Claude 4 than in it, and in no other so evenly. The ones of ``COUNTS`` know
+    the corpus only.
     """
     from tokenizers import Tokenizer
 
@@ -226,11 +249,41 @@ def vocabularies() -> dict[str, Callable[[str], int]]:
     )
     return {
         "o200k": o200k,
-        "o200k digits": lambda text: o200k(_DIGITS.sub("", text)) + sum(map(len, _DIGITS.findall(text))),
         "cl100k": cl100k,
         "cl100k digits": lambda text: cl100k(_DIGITS.sub("", text)) + sum(map(len, _DIGITS.findall(text))),
         "claude": lambda text: len(claude.encode(text, add_special_tokens=False).ids),
+        **{name: _counted(name, counts) for name, counts in json.loads(COUNTS.read_text("utf-8")).items()},
     }
+
+
+def _counted(name: str, counts: Mapping[str, int]) -> Callable[[str], int]:
+    def count(text: str) -> int:
+        try:
+            return counts[_key(text)]
+        except KeyError:
+            raise SystemExit(
+                f"{COUNTS.name} has no {name} tokens of the text {text[:40]!r}: run with --tokenizers FOLDER"
+            ) from None
+
+    return count
+
+
+def _key(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def count_corpus(folder: Path) -> dict[str, dict[str, int]]:
+    """The tokens of each text of the corpus by every tokenizer of a folder."""
+    from tokenizers import Tokenizer
+
+    texts = sorted({text for each in corpus().values() for text in each})
+    found = {}
+    for path in sorted(folder.glob("*.json")):
+        tokenizer = Tokenizer.from_file(str(path))
+        found[path.stem] = {
+            _key(text): len(tokenizer.encode(text, add_special_tokens=False).ids) for text in texts
+        }
+    return found
 
 
 _DIGITS: Final = re.compile(r"[0-9]+")
@@ -307,38 +360,101 @@ class Observation:
         return 0.01 * self.request_tokens + 1 if self.new_only else 0.04 * self.request_tokens + 2
 
 
+Seen: TypeAlias = tuple[Family, Sequence[Observation]]
 _ROUNDS: Final = 12
+_SHARED: Final = 0.75
+"""The part of the variance of a cost around its prior that a maker's families have in common: a maker changes its
+framing from model to model less than it differs from what others published of it."""
+_TEXT_NOISE: Final = 0.04
+"""How far the estimate of a text is off in a vocabulary that is known, as a share (one standard deviation)."""
+_ONE_OF_TWENTY: Final = 1.64
+"""Standard deviations above which one of twenty lies."""
 
 
-def fit(family: Family, seen: Sequence[Observation]) -> dict[str, float]:
-    """The family's costs: robust (Cauchy) least squares on shares of the count, drawn to the priors."""
-    costs = dict(family.framing.costs)
-    names = sorted(family.free)
-    if not seen:
-        return costs
-    spread = np.array([family.free[name] for name in names])
-    prior = np.array([costs.get(name, 0.0) for name in names])
-    matrix = np.array([[each.quantities.get(name, 0.0) for name in names] for each in seen])
-    settled = {name: cost for name, cost in costs.items() if name not in names}
-    fixed = np.array([predicted(settled, each.quantities) for each in seen])
-    actual = np.array([float(each.tokens) for each in seen])
-    noise = np.array([each.noise_tokens for each in seen])
-    weights = np.ones(len(seen))
-    found = prior
+def fit(maker: Sequence[Seen]) -> list[tuple[dict[str, float], float]]:
+    """The costs of a maker's families, and how many more tokens a long text may take, as a share: in one of twenty.
+
+    Robust (Cauchy) least squares on shares of the count. What the maker's families have in common moves their priors;
+    then each family's requests move its costs.
+    """
+    names = sorted({name for family, _ in maker for name in family.free})
+    count = len(names)
+    spread = np.array([[family.free.get(name, 0.0) for name in names] for family, _ in maker])
+    variance = np.concatenate([_SHARED * spread.max(axis=0) ** 2, *((1 - _SHARED) * spread**2)])
+    own = [slice(count * (place + 1), count * (place + 2)) for place in range(len(maker))]
+    rows = [_rows_of(family, seen, names) for family, seen in maker]
+    pooled = np.zeros((sum(map(len, rows)), len(variance)))
+    start = 0
+    for place, each in enumerate(rows):
+        pooled[start : start + len(each), :count] = pooled[start : start + len(each), own[place]] = each
+        start += len(each)
+    everything = [(family, each) for family, seen in maker for each in seen]
+    common, covariance = _drawn(pooled, everything, variance)
+    fitted = []
+    for place, (family, seen) in enumerate(maker):
+        moved = np.where(spread[place] > 0, common[:count], 0.0)
+        start_costs = {**family.framing.costs, **_moved(family, names, moved)}
+        alone = replace(family, framing=replace(family.framing, costs=start_costs))
+        found, _ = _drawn(rows[place], [(alone, each) for each in seen], spread[place] ** 2)
+        both = np.zeros(len(variance))
+        if "text" in family.free:
+            text = names.index("text")
+            both[[text, own[place].start + text]] = 1 / family.framing.costs["text"]
+        doubt = float(both @ covariance @ both + _TEXT_NOISE**2) ** 0.5
+        fitted.append(({**start_costs, **_moved(alone, names, found)}, round(_ONE_OF_TWENTY * doubt, 3)))
+    return fitted
+
+
+def _rows_of(family: Family, seen: Sequence[Observation], names: Sequence[str]) -> Any:
+    """The quantities of the family's free costs, a row for each observation."""
+    rows = [
+        [each.quantities.get(name, 0.0) if name in family.free else 0.0 for name in names] for each in seen
+    ]
+    return np.array(rows).reshape(len(seen), len(names))
+
+
+def _moved(family: Family, names: Sequence[str], by: Any) -> dict[str, float]:
+    """The family's free costs, moved; none is negative."""
+    costs = family.framing.costs
+    return {
+        name: round(max(0.0, costs.get(name, 0.0) + float(shift)), 3)
+        for name, shift in zip(names, by, strict=True)
+        if name in family.free
+    }
+
+
+def _drawn(rows: Any, seen: Sequence[tuple[Family, Observation]], variance: Any) -> tuple[Any, Any]:
+    """What moves the families' costs to the providers' counts, drawn to 0 with ``variance``; and its covariance."""
+    actual = np.array(
+        [each.tokens - predicted(family.framing.costs, each.quantities) for family, each in seen]
+    )
+    noise = np.array([each.noise_tokens for _, each in seen])
+    wariness = np.array([family.wariness for family, _ in seen])
+    loose = variance > 0
+    covariance = np.diag(variance)
+    found = np.zeros(len(variance))
+    if not len(rows):
+        return found, covariance
+    weights = np.ones(len(rows))
     for _ in range(_ROUNDS):
-        scaled = matrix * (weights**0.5 / noise)[:, None]
-        wanted = (actual - fixed - matrix @ prior) * weights**0.5 / noise
-        penalty = np.diag(1 / spread**2)
-        found = prior + np.linalg.solve(scaled.T @ scaled + penalty, scaled.T @ wanted)
-        found = np.maximum(found, 0.0)
-        missed = (actual - fixed - matrix @ found) / noise
-        weights = 1 / (1 + (missed / np.where(missed > 0, family.wariness, 1.0)) ** 2)
-    return {**costs, **{name: round(float(cost), 3) for name, cost in zip(names, found, strict=True)}}
+        scaled = rows[:, loose] * (weights**0.5 / noise)[:, None]
+        precision = scaled.T @ scaled + np.diag(1 / variance[loose])
+        found[loose] = np.linalg.solve(precision, scaled.T @ (actual * weights**0.5 / noise))
+        missed = (actual - rows @ found) / noise
+        weights = 1 / (1 + (missed / np.where(missed > 0, wariness, 1.0)) ** 2)
+    covariance[np.ix_(loose, loose)] = np.linalg.inv(precision)
+    return found, covariance
 
 
-def observed(
-    requests: Sequence[Recorded], texts: Mapping[str, Mapping[str, float]]
-) -> Iterator[tuple[Family, list[Observation]]]:
+def by_maker(seen: Sequence[Seen]) -> list[list[Seen]]:
+    """The families of each maker."""
+    makers: dict[str, list[Seen]] = {}
+    for each in seen:
+        makers.setdefault(each[0].maker, []).append(each)
+    return list(makers.values())
+
+
+def observed(requests: Sequence[Recorded], texts: Mapping[str, Mapping[str, float]]) -> Iterator[Seen]:
     """Each family with what was observed of it, the most particular family first."""
     estimates = {name: estimator([costs[each] for each in FEATURES]) for name, costs in texts.items()}
     left = [each for each in requests if not each.server_side]
@@ -382,16 +498,48 @@ _FOLDS: Final = 5
 _SPLITS: Final = 10
 
 
-def cross_validated(family: Family, seen: Sequence[Observation]) -> list[tuple[Observation, float]]:
+Errors: TypeAlias = dict[str, list[tuple[Observation, float]]]
+"""By family."""
+
+
+def cross_validated(seen: Sequence[Seen]) -> Errors:
     """Errors of each request by costs that never saw its file, once for each of several ways to split the files."""
-    found: list[tuple[Observation, float]] = []
-    for split in range(_SPLITS):
-        for fold in range(_FOLDS):
-            learnt = [each for each in seen if _fold(each.file, split) != fold]
-            left_out = [each for each in seen if _fold(each.file, split) == fold]
-            if left_out:
-                found += errors(fit(family, learnt), left_out)
+    found: Errors = {family.framing.name: [] for family, _ in seen}
+    for maker in by_maker(seen):
+        for split in range(_SPLITS):
+            for fold in range(_FOLDS):
+                learnt = [(each, [one for one in of if _fold(one.file, split) != fold]) for each, of in maker]
+                for (family, of), (costs, _) in zip(maker, fit(learnt), strict=True):
+                    unseen = [one for one in of if _fold(one.file, split) == fold]
+                    found[family.framing.name] += errors(costs, unseen)
     return found
+
+
+def unseen(seen: Sequence[Seen]) -> Iterator[tuple[Family, Sequence[Observation], dict[str, float], float]]:
+    """Each family with its costs and uncertainty by a fit that never saw any of its requests.
+
+    They come from its priors and its maker's other families.
+    """
+    for maker in by_maker(seen):
+        for place, (family, of) in enumerate(maker):
+            costs, uncertainty = fit([(each, [] if each is family else own) for each, own in maker])[place]
+            yield family, of, costs, uncertainty
+
+
+def left_out(seen: Sequence[Seen]) -> Errors:
+    """Errors of each family by costs that never saw any of its requests."""
+    return {family.framing.name: errors(costs, of) for family, of, costs, _ in unseen(seen)}
+
+
+def beyond_margin(seen: Sequence[Seen]) -> float:
+    """The share of the requests of families left out that take more than their count and its margin."""
+    beyond = [
+        -share > uncertainty * (1 + share)
+        for _, of, costs, uncertainty in unseen(seen)
+        for each, share in errors(costs, of)
+        if not each.new_only
+    ]
+    return sum(beyond) / max(1, len(beyond))
 
 
 def _fold(file: str, split: int) -> int:
@@ -402,45 +550,57 @@ def fitted(requests: Sequence[Recorded]) -> dict[str, Any]:
     """The table to write."""
     given = corpus()
     texts = {name: fit_texts(given, count) for name, count in vocabularies().items()}
+    learnt = {}
+    for maker in by_maker(list(observed(requests, texts))):
+        for (family, _), costs in zip(maker, fit(maker), strict=True):
+            learnt[family.framing.name] = costs
     families = []
-    for family, seen in observed(requests, texts):
-        costs = fit(family, seen)
-        framing = replace(family.framing, costs={name: cost for name, cost in costs.items() if cost})
-        families.append(vars(framing))
+    for family in FAMILIES:
+        found, uncertainty = learnt[family.framing.name]
+        nonzero = {name: cost for name, cost in found.items() if cost}
+        families.append(vars(replace(family.framing, costs=nonzero, uncertainty=uncertainty)))
     return {"texts": texts, "families": families}
 
 
 def report(requests: Sequence[Recorded], table: Mapping[str, Any]) -> Iterator[str]:
-    """Errors on the data and cross-validated, by family and by whose count it is."""
-    seen_errors: list[tuple[Observation, float]] = []
-    crossed: list[tuple[Observation, float]] = []
-    columns = f" {'median':>7} {'p90':>7} {'-10%':>7}" * 4
-    yield f"{'':34} {'first call':>23} {'cross-validated':>23} {'anchored':>23} {'cross-validated':>23}"
-    yield f"{'family':30} {'n':>3}{columns}"
-    for (family, seen), row in zip(observed(requests, table["texts"]), table["families"], strict=True):
-        own, unseen = errors(row["costs"], seen), cross_validated(family, seen)
-        seen_errors += own
-        crossed += unseen
-        if own:
-            yield _line(family.framing.name, own, unseen)
+    """Errors on the data, cross-validated and of families left out, by family and by whose count it is."""
+    seen = list(observed(requests, table["texts"]))
+    own = {
+        family.framing.name: errors(row["costs"], of)
+        for (family, of), row in zip(seen, table["families"], strict=True)
+    }
+    measured = {
+        "as fitted": own,
+        "recordings left out": cross_validated(seen),
+        "families left out": left_out(seen),
+    }
+    for new_only, what in ((False, "first call"), (True, "second call, anchored")):
+        yield f"\n{what:34}" + "".join(f" {title:>23}" for title in measured)
+        yield f"{'family':30} {'n':>3}" + f" {'median':>7} {'p90':>7} {'-10%':>7}" * len(measured)
+        for title, chosen in _rows(seen):
+            cells = [
+                [share for each, share in chosen(each) if each.new_only == new_only]
+                for each in measured.values()
+            ]
+            if cells[0]:
+                yield f"{title:30} {len(cells[0]):3} " + " ".join(map(_shares, cells))
+    yield f"\nfamilies left out: {beyond_margin(seen):.1%} of first calls take more than their count and its margin"
+
+
+def _rows(seen: Sequence[Seen]) -> Iterator[tuple[str, Callable[[Errors], list[tuple[Observation, float]]]]]:
+    """A title, and what it takes of the errors: those of a family, or of whose count it is."""
+    for family, _ in seen:
+        yield family.framing.name, partial(_of_family, family.framing.name)
     for group in ("OpenAI", "Anthropic", "Google", "other", "all"):
-        yield _line(
-            group,
-            [each for each in seen_errors if group in ("all", each[0].group)],
-            [each for each in crossed if group in ("all", each[0].group)],
-        )
+        yield group, partial(_of_group, group)
 
 
-def _line(
-    title: str, own: Sequence[tuple[Observation, float]], crossed: Sequence[tuple[Observation, float]]
-) -> str:
-    n = sum(not each.new_only for each, _ in own)
-    cells = [
-        _shares([share for each, share in errors if each.new_only == new_only])
-        for new_only in (False, True)
-        for errors in (own, crossed)
-    ]
-    return f"{title:30} {n:3} " + " ".join(cells)
+def _of_family(name: str, errors: Errors) -> list[tuple[Observation, float]]:
+    return errors[name]
+
+
+def _of_group(group: str, errors: Errors) -> list[tuple[Observation, float]]:
+    return [pair for each in errors.values() for pair in each if group in ("all", pair[0].group)]
 
 
 def _shares(errors: Sequence[float]) -> str:
@@ -471,7 +631,10 @@ def main() -> None:
         "--data", type=Path, required=True, help="recorded requests, one JSON object per line"
     )
     options.add_argument("--write", action="store_true", help="write fitted.json")
+    options.add_argument("--tokenizers", type=Path, help="a folder of NAME.json: count the corpus anew")
     given = options.parse_args()
+    if given.tokenizers:
+        COUNTS.write_text(json.dumps(count_corpus(given.tokenizers)) + "\n", "utf-8")
     requests = read(given.data)
     table = fitted(requests)
     sys.stdout.writelines(f"{line}\n" for line in (*report_texts(table["texts"]), *report(requests, table)))

@@ -574,3 +574,16 @@ async def test_a_call_after_the_cache_has_expired_is_projected_at_the_full_price
                 await agent.run("and now?", session=first.session)
         else:
             await agent.run("and now?", session=first.session)
+
+
+async def test_a_continued_session_keeps_the_margin_that_its_reports_taught(tmp_path: Path) -> None:
+    config = write_planned(tmp_path, "", window=50_000)
+    profile = Agent.from_config(config, directory=tmp_path, model=script("x")).plan.profile
+    model = Undercounted(3, 50_000, counter_for(profile))
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        session = (await agent.run("go")).session
+    learned = (await steps_of(tmp_path, session))[-1].margin_share
+    assert learned == pytest.approx(0.5, abs=0.02)
+    async with Agent.from_config(config, directory=tmp_path, model=script("done")) as agent:
+        await agent.run("more", session=session)
+    assert (await steps_of(tmp_path, session))[-1].margin_share >= learned / 2

@@ -81,6 +81,7 @@ class StepRecord:
         cause: ``turn``, or ``compact`` for a compaction that the user asked for (without a model call).
         input_limit_tokens, output_reserve_tokens: the window.
         limit_learned: whether the input limit comes from an overflow error and is below the profile's.
+        margin_share: the share that later counts may be too low by, learned from the provider's reports so far.
         fixed: digest of the parts other than messages (``Fixed``).
         fixed_tokens: their tokens.
         view_tokens: the tokens of the messages.
@@ -110,6 +111,7 @@ class StepRecord:
     input_limit_tokens: int = 0
     output_reserve_tokens: int = 0
     limit_learned: bool = False
+    margin_share: float = 0.0
     fixed: str = ""
     fixed_tokens: int = 0
     view_tokens: int = 0

@@ -17,7 +17,7 @@ from zeus_runtime.context.edit_rules import Cached, Refusal, Reported, breaks_ca
 from zeus_runtime.context.edits import edit_kind
 from zeus_runtime.context.ledger import MAX_DECISIONS, PolicyDecision
 from zeus_runtime.context.prompt_cost import Fixed
-from zeus_runtime.context.tokens.uncertainty import ESTIMATED, Uncertainty
+from zeus_runtime.context.tokens.uncertainty import Uncertainty
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, Notice
 from zeus_runtime.middleware.chain import blamed, overrides
@@ -83,7 +83,7 @@ class ContextPlanner:
         anchor: the provider's count for the session's last request to this model; None without one.
         last: that request; None without one.
         learned_limit_tokens: an input limit below the profile's, which the provider stated in an earlier run.
-        is_exact: whether texts are counted by the model's own tokenizer.
+        margin_share: the share that a count may be too low by (``Uncertainty``), as known so far.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class ContextPlanner:
         anchor: Reported | None = None,
         last: LastRequest | None = None,
         learned_limit_tokens: int | None = None,
-        is_exact: bool,
+        margin_share: float,
     ) -> None:
         self._transcript = transcript
         self._policies = [(name, each) for name, each in middlewares if overrides(type(each), "edits")]
@@ -108,7 +108,7 @@ class ContextPlanner:
         self._archive = archive
         self._emit = emit
         self._anchor = anchor or Reported(0, 0)
-        self._uncertainty = Uncertainty(0.0 if is_exact else ESTIMATED)
+        self._uncertainty = Uncertainty(margin_share)
         self._last = last
         self._cache_expired = False
         self._told: set[tuple[str, str]] = set()
@@ -185,6 +185,11 @@ class ContextPlanner:
     def limit_learned(self) -> bool:
         """Whether the provider stated a smaller input limit than the profile."""
         return self._limit < self._profile.max_input_tokens
+
+    @property
+    def margin_share(self) -> float:
+        """The share that a count may be too low by, as learned so far."""
+        return self._uncertainty.share
 
     @property
     def limit_tokens(self) -> int:

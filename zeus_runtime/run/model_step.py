@@ -11,6 +11,7 @@ from zeus_runtime.context.cache_model import cached_seconds
 from zeus_runtime.context.edit_rules import Reported
 from zeus_runtime.context.ledger import PolicyDecision, StepRecord, StepUsage
 from zeus_runtime.context.prompt_cost import Fixed, FixedParts
+from zeus_runtime.context.tokens.uncertainty import first_share
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, ModelRetry, Notice, Reasoning, Text, ToolCallChunk
 from zeus_runtime.middleware.chain import blamed, chain, overrides
@@ -110,7 +111,7 @@ class ModelStep:
             anchor=_anchor(transcript.last_step, resources.model.name),
             last=_last_request(transcript, resources.model.name),
             learned_limit_tokens=_learned_limit(transcript.last_step, resources),
-            is_exact=resources.counter.exact,
+            margin_share=_margin_share(transcript.last_step, resources),
         )
         self._changes: RequestChanges | None = None
         self._call = chain(
@@ -182,6 +183,7 @@ class ModelStep:
             input_limit_tokens=planned.budget.input_limit_tokens,
             output_reserve_tokens=planned.budget.output_reserve_tokens,
             limit_learned=self._planning.limit_learned,
+            margin_share=self._planning.margin_share,
             fixed=fixed.digest,
             fixed_tokens=fixed.tokens,
             view_tokens=planned.view.tokens,
@@ -208,6 +210,7 @@ class ModelStep:
                 usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
             )
         return step.override(
+            margin_share=self._planning.margin_share,
             usage=reported,
             cost_usd=self._cost_usd,
             cost_estimated=self._is_estimated and self._cost_usd is not None,
@@ -366,6 +369,12 @@ def _learned_limit(step: StepRecord | None, resources: RunResources) -> int | No
         return None
     written = resources.profile.sources.get("max_input_tokens", "").startswith("profiles.models")
     return None if written else step.input_limit_tokens
+
+
+def _margin_share(step: StepRecord | None, resources: RunResources) -> float:
+    """The share that the last step of this model left; one of 0 is of an exact count, or of an older version."""
+    learned = step.margin_share if step is not None and step.model == resources.model.name else 0.0
+    return learned or first_share(resources.counter)
 
 
 def _anchor(step: StepRecord | None, model: str) -> Reported | None:

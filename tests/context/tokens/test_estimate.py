@@ -89,9 +89,9 @@ def test_an_estimate_is_within_a_third_for_each_script_and_vocabulary(name: str,
 
 
 def test_digits_cost_a_token_each_where_the_vocabulary_says_so() -> None:
-    for name in ("o200k digits", "cl100k digits"):
+    for name in ("gemma", "mistral", "cl100k digits"):
         assert estimator(text_costs(name))("4821 7733 9150") == pytest.approx(12, abs=1.5)
-        assert text_costs(name)[0] == pytest.approx(text_costs(name.removesuffix(" digits"))[0], rel=0.1)
+    assert estimator(text_costs("cl100k"))("4821 7733 9150") < 9
 
 
 def test_no_class_of_text_is_free_of_cost_or_earns_tokens() -> None:

@@ -94,12 +94,8 @@ def test_the_whole_table_is_what_the_script_fits(requests: list[Recorded]) -> No
 
 @pytest.mark.skipif(not WHOLE, reason="ZEUS_TOKEN_USAGE names no file of recorded requests")
 def test_requests_of_recordings_never_seen_keep_the_targets(requests: list[Recorded]) -> None:
-    texts = json.loads(FITTED.read_text("utf-8"))["texts"]
-    crossed = [
-        pair
-        for family, seen in fit_tokens.observed(requests, texts)
-        for pair in fit_tokens.cross_validated(family, seen)
-    ]
+    seen = list(fit_tokens.observed(requests, json.loads(FITTED.read_text("utf-8"))["texts"]))
+    crossed = [pair for each in fit_tokens.cross_validated(seen).values() for pair in each]
     first = [(each.group, share) for each, share in crossed if not each.new_only]
     assert sum(share < -0.1 for _, share in first) / len(first) < 0.05
     for group, most in (("OpenAI", 0.03), ("Anthropic", 0.08), ("Google", 0.08)):

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.context.tokens.uncertainty import Uncertainty
+from zeus_runtime.context.tokens import counter_for
+from zeus_runtime.context.tokens.uncertainty import ESTIMATED, Uncertainty, first_share
+from zeus_runtime.models.profiles import ModelProfile
 
 COUNTED = st.integers(100, 1_000_000)
 
@@ -47,3 +49,23 @@ def test_few_tokens_and_a_shortened_request_teach_nothing(counted: int) -> None:
     uncertainty.learn(counted, 5_000)
     assert uncertainty.share == 0.25
     assert uncertainty.tokens(-500) == 0
+
+
+def _first(name: str, provider: str, tokenizer: str = "estimate") -> float:
+    return first_share(counter_for(ModelProfile(name, provider=provider, tokenizer=tokenizer)))
+
+
+def test_the_margin_is_wider_the_less_is_known_of_a_family() -> None:
+    known, unknown = _first("claude-sonnet-4-5", "anthropic"), _first("nobody-knows-it-1", "acme")
+    assert 0.06 < known < 0.09 < 2 * known < unknown == pytest.approx(ESTIMATED, abs=0.01)
+    assert _first("gpt-5", "openai", "o200k_base") == 0
+
+
+def test_a_plugins_counter_need_not_say_how_uncertain_it_is() -> None:
+    class Plain:
+        exact = False
+
+    class Exact:
+        exact = True
+
+    assert (first_share(Plain()), first_share(Exact())) == (ESTIMATED, 0)  # type: ignore[arg-type]

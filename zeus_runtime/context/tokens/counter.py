@@ -82,6 +82,11 @@ class FramedCounter:
     def exact(self) -> bool:
         return self._exact
 
+    @property
+    def uncertainty(self) -> float:
+        """The share of a long text's count that it may take more, in one of twenty cases; 0 for an exact tokenizer."""
+        return 0.0 if self._exact else self._framing.uncertainty
+
     def text(self, text: str) -> int:
         return round(self._price({"text": self._count(text)})) if text else 0
 

@@ -19,6 +19,8 @@ FEATURES: Final = (
     "numbers",
     "signs",
     "sign_runs",
+    "signs_after_blanks",
+    "words_after_signs",
     "lines",
     "accented_letters",
     "two_byte_letters",
@@ -97,6 +99,8 @@ def features(text: str) -> tuple[int, ...]:
         len(classes.translate(_NUMBERS).split()),
         count(b"."),
         len(classes.translate(_SIGNS).split()),
+        count(b" ."),
+        count(b".a") + count(b".A"),
         count(b"\n"),
         *wide,
     )

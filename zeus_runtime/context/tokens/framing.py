@@ -29,6 +29,8 @@ class Framing:
         notation: how the family sees tool schemas: ``typescript``, ``json`` or ``declaration``.
         vocabulary: the key of ``texts`` whose costs estimate its texts, if they are estimated.
         costs: tokens for one of each of ``terms.TERMS``; a missing name costs nothing.
+        uncertainty: how many more tokens a long text may take than estimated, as a share, in one of twenty cases. The
+            fewer tokens of the family are on record, the more.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Framing:
     notation: str
     vocabulary: str
     costs: Mapping[str, float]
+    uncertainty: float
 
 
 @cache
@@ -50,7 +53,7 @@ def text_costs(vocabulary: str = "o200k") -> tuple[float, ...]:
     """Tokens for one of each of ``estimate.FEATURES``.
 
     Args:
-        vocabulary: ``o200k`` or ``cl100k``, either with `` digits`` for a token for each digit; or ``claude``.
+        vocabulary: a key of ``texts`` in ``fitted.json``.
     """
     from zeus_runtime.context.tokens.estimate import FEATURES
 

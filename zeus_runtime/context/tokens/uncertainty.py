@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-ESTIMATED: Final = 0.1
-"""The share before any report, for estimated texts: 4 of 100 requests take more (docs/explanation/tokens.md)."""
+if TYPE_CHECKING:
+    from zeus_runtime.context.tokens.counter import Counter
+
+ESTIMATED: Final = 0.18
+"""The share before any report, for a counter that estimates and says no more: that of a model of which nothing is
+known (docs/explanation/tokens.md)."""
 _LARGEST: Final = 1.0
 _FEWEST_TOKENS: Final = 100
 """A report of fewer new tokens teaches nothing: the rounding of a few messages would be a large share of them."""
@@ -15,7 +19,7 @@ _FEWEST_TOKENS: Final = 100
 
 @dataclass
 class Uncertainty:
-    """What a count does not know, for one model in one run.
+    """What a count does not know, for one model in one session.
 
     Args:
         share: of the counted tokens, to be expected on top of them.
@@ -36,3 +40,9 @@ class Uncertainty:
         """
         if counted >= _FEWEST_TOKENS:
             self.share = min(_LARGEST, max(reported / counted - 1, self.share / 2))
+
+
+def first_share(counter: Counter) -> float:
+    """The share before any report: the counter's own ``uncertainty`` if it has one."""
+    share: float = getattr(counter, "uncertainty", 0.0 if counter.exact else ESTIMATED)
+    return share
