@@ -4,9 +4,9 @@
 error on the data itself and cross-validated: by cassette file, so that no two requests of one conversation stand on
 both sides.
 
-A family (models whose provider frames requests alike) has few free costs; each is drawn towards its prior and towards
-the maker's other families, so that a family with three requests on record learns no more than three requests can
-teach, and one with none begins where its siblings are.
+A family (models whose provider frames requests alike) has few free costs; each is drawn towards its prior, so that a
+family with three requests on record learns no more than three requests can teach. One with none deviates from its
+prior as the maker's other families do.
 
 ``--tokenizers FOLDER`` counts the corpus anew with public tokenizers (``NAME.json``, as Hugging Face's ``tokenizers``
 reads them) that no library on this machine carries; their counts are kept in ``token_texts/counts.json``.
@@ -235,7 +235,7 @@ def vocabularies() -> dict[str, Callable[[str], int]]:
     """What texts are measured by: public vocabularies; others differ by a factor that each family fits.
 
     ``… digits`` has a token for each digit. ``cl100k`` takes for other scripts half as much again as o200k or more:
-    what to expect of a vocabulary that nobody knows. ``claude`` is the last one that Anthropic published: texts on
+    the price of an unknown vocabulary. ``claude`` is the last one that Anthropic published: texts on
     record take 0 to 7 % more tokens in Claude 4 than in it, and in no other so evenly. The ones of ``COUNTS`` know
     the corpus only.
     """
@@ -374,8 +374,8 @@ _ONE_OF_TWENTY: Final = 1.64
 def fit(maker: Sequence[Seen]) -> list[tuple[dict[str, float], float]]:
     """The costs of a maker's families, and how many more tokens a long text may take, as a share: in one of twenty.
 
-    Robust (Cauchy) least squares on shares of the count. What the maker's families have in common moves their priors;
-    then each family's requests move its costs.
+    Robust (Cauchy) least squares on shares of the count. A family's requests move its costs from their priors; of a
+    family without requests, the deviations that its maker's other families have in common do.
     """
     names = sorted({name for family, _ in maker for name in family.free})
     count = len(names)
@@ -392,7 +392,7 @@ def fit(maker: Sequence[Seen]) -> list[tuple[dict[str, float], float]]:
     common, covariance = _drawn(pooled, everything, variance)
     fitted = []
     for place, (family, seen) in enumerate(maker):
-        moved = np.where(spread[place] > 0, common[:count], 0.0)
+        moved = np.zeros(count) if seen else common[:count]
         start_costs = {**family.framing.costs, **_moved(family, names, moved)}
         alone = replace(family, framing=replace(family.framing, costs=start_costs))
         found, _ = _drawn(rows[place], [(alone, each) for each in seen], spread[place] ** 2)
@@ -588,7 +588,7 @@ def report(requests: Sequence[Recorded], table: Mapping[str, Any]) -> Iterator[s
 
 
 def _rows(seen: Sequence[Seen]) -> Iterator[tuple[str, Callable[[Errors], list[tuple[Observation, float]]]]]:
-    """A title, and what it takes of the errors: those of a family, or of whose count it is."""
+    """Titles, each with a function that picks its errors: of a family, or of a group."""
     for family, _ in seen:
         yield family.framing.name, partial(_of_family, family.framing.name)
     for group in ("OpenAI", "Anthropic", "Google", "other", "all"):

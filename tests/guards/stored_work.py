@@ -13,7 +13,7 @@ import re
 import sys
 import tarfile
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -118,6 +118,13 @@ def replies() -> Sequence[Reply]:
     ]
 
 
+def answers(*turns: Reply) -> Callable[[Received], Reply]:
+    """Answer a session's requests in their order; a request for a summary, which has no tools, gets its own."""
+    waiting = iter(turns)
+    summary = Reply("The user asked for a report. It is being written.")
+    return lambda request: next(waiting) if request.body.get("tools") else summary
+
+
 def make(folder: Path) -> None:
     """Fill ``folder`` with a user's work."""
     (folder / "work/secret").mkdir(parents=True)
@@ -126,17 +133,7 @@ def make(folder: Path) -> None:
     (folder / "work/notes.md").write_text("# Notes of the Argo\n\nFifty oars.\n")
     (folder / "work/secret/key.txt").write_text("not for agents\n")
     (folder / "handbook.md").write_text("# Handbook\n\nThe anchor weighs two hundred pounds.\n")
-    waiting = iter(replies())
-
-    def answer(request: Received) -> Reply:
-        # Only a request for a summary has no tools.
-        return (
-            next(waiting)
-            if request.body.get("tools")
-            else Reply("The user asked for a report. It is being written.")
-        )
-
-    with Provider(answer=answer) as provider:
+    with Provider(answer=answers(*replies())) as provider:
         base = provider.openai
         zeus(folder, base, "kb", "add", "handbook", "handbook.md")
         zeus(folder, base, "memory", "add", "The Argo sails on Monday.")
@@ -182,7 +179,7 @@ def goes_on(folder: Path) -> dict[str, str]:
     (first,) = [
         each["session"] for each in listed if each["session"] != asked["session"] and not each["parent"]
     ]
-    with Provider(Reply("Onward."), Reply("Listed.")) as provider:
+    with Provider(answer=answers(Reply("Onward."), Reply("Listed."))) as provider:
         base = provider.openai
         zeus(folder, base, "run", "zeus.yaml", "--session", first, "Go on.")
         zeus(folder, base, "resume", asked["session"], "--decide", f"{asked['id']}=approve")

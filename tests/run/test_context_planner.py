@@ -584,6 +584,6 @@ async def test_a_continued_session_keeps_the_margin_that_its_reports_taught(tmp_
         session = (await agent.run("go")).session
     learned = (await steps_of(tmp_path, session))[-1].margin_share
     assert learned == pytest.approx(0.5, abs=0.02)
-    async with Agent.from_config(config, directory=tmp_path, model=script("done")) as agent:
+    async with Agent.from_config(config, directory=tmp_path, model=script(*["done"] * 9)) as agent:
         await agent.run("more", session=session)
     assert (await steps_of(tmp_path, session))[-1].margin_share >= learned / 2

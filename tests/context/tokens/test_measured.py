@@ -101,3 +101,48 @@ def test_requests_of_recordings_never_seen_keep_the_targets(requests: list[Recor
     for group, most in (("OpenAI", 0.03), ("Anthropic", 0.08), ("Google", 0.08)):
         assert statistics.median(abs(share) for name, share in first if name == group) <= most
     assert statistics.median(abs(share) for each, share in crossed if each.new_only) <= 0.01
+
+
+@pytest.mark.skipif(not WHOLE, reason="ZEUS_TOKEN_USAGE names no file of recorded requests")
+def test_families_left_out_of_the_fit_keep_the_targets(requests: list[Recorded]) -> None:
+    seen = list(fit_tokens.observed(requests, json.loads(FITTED.read_text("utf-8"))["texts"]))
+    pairs = [pair for each in fit_tokens.left_out(seen).values() for pair in each]
+    shares = sorted(abs(share) for each, share in pairs if not each.new_only)
+    under = sum(share < -0.1 for each, share in pairs if not each.new_only)
+    assert statistics.median(shares) <= 0.025
+    assert shares[int(0.9 * len(shares))] <= 0.12
+    assert under / len(shares) <= 0.04
+    assert fit_tokens.beyond_margin(seen) <= 0.06
+
+
+def _observed(tokens: int, texts: int) -> fit_tokens.Observation:
+    return fit_tokens.Observation(
+        {"request": 1, "text": texts, "tools": 1, "tool": 1}, tokens, tokens, "a", "other"
+    )
+
+
+def test_a_family_without_requests_deviates_from_its_prior_as_its_makers_others_do() -> None:
+    first, second = (
+        family for family in fit_tokens.FAMILIES if family.framing.name in ("claude 4", "claude 3")
+    )
+    prior = first.framing.costs
+    counted = fit_tokens.predicted(prior, {"request": 1, "text": 1_000, "tools": 1, "tool": 1})
+    seen = [_observed(round(1.05 * counted), 1_000)] * 10
+    (known, sure), (unknown, unsure) = fit_tokens.fit([(first, seen), (second, [])])
+    assert prior["text"] < unknown["text"] < known["text"]
+    assert unsure > sure
+
+
+def test_a_family_learns_nothing_from_the_others_once_it_has_requests_itself() -> None:
+    first, second = (
+        family for family in fit_tokens.FAMILIES if family.framing.name in ("claude 4", "claude 3")
+    )
+    own = [_observed(1_500, 1_000)] * 3
+    alone = fit_tokens.fit([(first, own), (second, [])])[0][0]
+    beside = fit_tokens.fit([(first, own), (second, [_observed(3_000, 1_000)] * 20)])[0][0]
+    assert alone == beside
+
+
+def test_a_text_of_the_corpus_that_no_tokenizer_counted_says_what_to_run() -> None:
+    with pytest.raises(SystemExit, match="run with --tokenizers FOLDER"):
+        fit_tokens.vocabularies()["gemma"]("a text that is in no corpus")
