@@ -64,7 +64,7 @@ PLACES: Final = (
         {
             "tokens": ([1, 3, 5, 7], [1, 3, 2, 4]),
             "fraction": ([1, 3, 5, 7], [1, 3, 2, 4]),
-            "assumed_fraction": ([1, 3, 5, 7], [1, 3, 3, 5]),
+            "assumed_fraction": ([1, 3, 5, 7], [1, 3, 2, 4]),
         },
     ),
     Place(
