@@ -23,6 +23,9 @@ class Budget:
         overflow: whether the request did not fit, or the user asked to compact: every trigger counts as reached.
         cache_expired: whether the provider's cache has dropped the session's last request, so that what was sent
             before is paid as if it were new.
+        room_before: a compaction is due that would remove the messages before this ``seq``. The planner asks for all
+            edits that shorten one of them, whatever a policy's own trigger says, and takes them only if they are
+            cheaper. 0 if none is due.
     """
 
     input_limit_tokens: int
@@ -33,6 +36,7 @@ class Budget:
     known: bool = True
     overflow: bool = False
     cache_expired: bool = False
+    room_before: int = 0
 
     @property
     def usable_tokens(self) -> int:

@@ -7,7 +7,9 @@ session that continues with another model.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter as Tally
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, get_args
 
@@ -16,6 +18,7 @@ from zeus_runtime.context.archive import Archive, ArchiveError
 from zeus_runtime.context.edit_rules import Cached, Refusal, Reported, breaks_cache, cached_prices
 from zeus_runtime.context.edits import edit_kind
 from zeus_runtime.context.ledger import MAX_DECISIONS, PolicyDecision
+from zeus_runtime.context.offers import Offer
 from zeus_runtime.context.prompt_cost import Fixed
 from zeus_runtime.context.tokens.uncertainty import Uncertainty
 from zeus_runtime.errors import ZeusError
@@ -29,6 +32,7 @@ from zeus_runtime.tools.worker_threads import in_thread
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+    from zeus_runtime.context.offers import Cheaper, InPlace, Shortening
     from zeus_runtime.models.errors import ModelError
     from zeus_runtime.models.profiles import ModelProfile
 
@@ -227,26 +231,46 @@ class ContextPlanner:
         forced: bool,
     ) -> View:
         budget = self._budget(view, fixed, forced=forced)
-        try:
-            with calling(None):
-                proposed = list(await policy.edits(view, budget))
-            for each in proposed:
-                if not isinstance(each, (*get_args(Edit), Refusal)):
-                    raise TypeError(f"edits returned a {type(each).__name__}, which is not an edit")
-        except ZeusError:
-            raise
-        except Exception as error:
-            raise blamed(name, error) from error
-        if not proposed:
-            return view
+        proposed = await self._proposals(name, policy, view, budget)
+        offer = next((each for each in proposed if isinstance(each, Offer)), None)
+        if offer is not None:
+            cheaper = await self._cheaper(offer, view, fixed, budget, cursor, decisions)
+            if cheaper is not None:
+                return cheaper
+            with _blaming(name):
+                proposed = [*(each for each in proposed if each is not offer), *await offer.make()]
         refusals = [each for each in proposed if isinstance(each, Refusal)]
-        kept = self._reviewed(view, [each for each in proposed if not isinstance(each, Refusal)], refusals)
+        kept = self._reviewed(view, [each for each in proposed if isinstance(each, get_args(Edit))], refusals)
         loss = breaks_cache(view, kept, budget, self._cached())
         if loss is not None:
             refusals += [Refusal(edit, loss) for edit in kept]
             kept = []
+        after = await self._admit(view, kept, refusals, cursor, decisions)
+        self._refuse(name, refusals, decisions)
+        return after
+
+    async def _proposals(
+        self, name: str, policy: Middleware, view: View, budget: Budget
+    ) -> Sequence[Edit | Refusal | Offer]:
+        with _blaming(name):
+            with calling(None):
+                proposed = list(await policy.edits(view, budget))
+            for each in proposed:
+                if not isinstance(each, (*get_args(Edit), Refusal, Offer)):
+                    raise TypeError(f"edits returned a {type(each).__name__}, which is not an edit")
+        return proposed
+
+    async def _admit(
+        self,
+        view: View,
+        edits: Sequence[Edit],
+        refusals: list[Refusal],
+        cursor: int,
+        decisions: list[PolicyDecision],
+    ) -> View:
+        """The view after ``edits``; those that cannot be archived or no longer fit join ``refusals``."""
         # Originals are archived before an edit is admitted: an edit must never lose a message.
-        saved = await self._archived(view, kept, refusals)
+        saved = await self._archived(view, edits, refusals)
         admitted: list[Edit] = []
         after = view
         for edit in saved:
@@ -262,7 +286,68 @@ class ContextPlanner:
         if admitted:
             await self._transcript.admit(admitted, cursor, after)
             decisions += grouped(admitted, first_number=view.edits + 1)
-        self._refuse(name, refusals, decisions)
+        return after
+
+    async def _cheaper(
+        self,
+        offer: Offer,
+        view: View,
+        fixed: Fixed,
+        budget: Budget,
+        cursor: int,
+        decisions: list[PolicyDecision],
+    ) -> View | None:
+        """The view after edits that make the offered compaction needless; None if there are none for less.
+
+        The policies that the offer names are asked one after the other. The edits of the first ones lose least, so the
+        first set of edits that pays is taken.
+        """
+        from zeus_runtime.context.offers import best_part, token_prices
+
+        def fits(saved_tokens: int) -> bool:
+            counted = fixed.tokens + view.tokens - saved_tokens
+            return self._anchor.tokens(counted) <= offer.at_most_tokens
+
+        by_name = dict(self._policies)
+        asked = budget.override(room_before=offer.seq)
+        known: dict[tuple[int, str], Shortening] = {}
+        part: Cheaper | None = None
+        for name in offer.cheaper_first:
+            if name not in by_name or not fits(view.tokens):
+                continue
+            proposed = await self._proposals(name, by_name[name], view, asked)
+            for each in _shortenings(view, proposed):
+                known.setdefault(_target(each.edit), each)
+            part = best_part(
+                view,
+                known.values(),
+                offer,
+                prices=token_prices(self._profile),
+                sent=None if self._cache_expired or self._last is None else self._last.view,
+                fits=fits,
+            )
+            if part is not None and part.pays:
+                break
+        if part is None:
+            return None
+        noted = f"{_counted(part.edits)} would save {part.saved_tokens:,} tokens, which is not enough"
+        after: View | None = None
+        if part.is_enough:
+            noted = f"{_counted(part.edits)} save {part.saved_tokens:,} tokens{_money(offer, part)}"
+        if part.pays:
+            refusals: list[Refusal] = []
+            after = await self._admit(view, part.edits, refusals, cursor, decisions)
+            for refusal in refusals:
+                self._refuse(refusal.edit.policy, [refusal], decisions)
+            if after is view:
+                return None
+        else:
+            noted = f"{noted}; so a compaction is made"
+        seqs = [edit.seq for edit in part.edits]
+        reason = f"{offer.policy} is due: {offer.reason}; {noted}"
+        decisions.append(
+            PolicyDecision("runtime", "cheaper", False, reason, len(part.edits), (min(seqs), max(seqs)))
+        )
         return after
 
     def _reviewed(self, view: View, proposed: Sequence[Edit], refusals: list[Refusal]) -> list[Edit]:
@@ -301,6 +386,48 @@ class ContextPlanner:
             if told not in self._told:
                 self._told.add(told)
                 self._emit(Notice("edit_refused", f"An edit of {name} was refused: {reason}."))
+
+
+@contextmanager
+def _blaming(name: str) -> Iterator[None]:
+    """Name the middleware whose code fails inside."""
+    try:
+        yield
+    except ZeusError:
+        raise
+    except Exception as error:
+        raise blamed(name, error) from error
+
+
+def _shortenings(view: View, proposed: Sequence[Edit | Refusal | Offer]) -> Iterator[Shortening]:
+    """The admissible edits in place among a policy's proposals."""
+    from zeus_runtime.context.offers import InPlace, Shortening
+
+    for edit in proposed:
+        if isinstance(edit, get_args(InPlace)):
+            effect = view.effect(edit)
+            if review(view, edit, effect) is None:
+                yield Shortening(edit, view.tokens - effect.tokens_after)
+
+
+def _target(edit: InPlace) -> tuple[int, str]:
+    """What an edit shortens: a message, or the arguments of one of its calls."""
+    return edit.seq, getattr(edit, "call_id", "")
+
+
+def _counted(edits: Sequence[Edit]) -> str:
+    """``3 edits of dedupe and 1 of eviction``."""
+    by_policy = Tally(edit.policy for edit in edits)
+    counts = [f"{count} of {policy}" for policy, count in by_policy.items()]
+    first = f"{len(edits)} edit{'s' * (len(edits) > 1)}"
+    return f"{first} ({' and '.join(counts)})"
+
+
+def _money(offer: Offer, part: Cheaper) -> str:
+    if offer.price_usd is None:
+        return " without a model call"
+    cost = f"cost ${part.cost_usd:.4f}" if part.cost_usd >= 0 else f"save ${-part.cost_usd:.4f}"
+    return f" and {cost}, as much room by {offer.policy} costs ${max(0.0, part.worth_usd):.4f}"
 
 
 def originals(view: View, edit: Edit) -> Mapping[int, BaseMessage]:

@@ -1,9 +1,10 @@
-"""Finds older copies of results that were read again, and selects those whose replacement saves money."""
+"""Finds results that later calls superseded, and selects the copies whose replacement saves money."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import posixpath
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from zeus_runtime.plugin import dataclass
@@ -11,6 +12,7 @@ from zeus_runtime.plugin import dataclass
 if TYPE_CHECKING:
     from zeus_runtime.plugin.context import Item, View
     from zeus_runtime.plugin.model import ModelProfile
+    from zeus_runtime.plugin.tool import Tool
 
 READ_SHARE = 0.1
 """The price of a cached token as a share of a fresh one's if no price is known; most providers charge this."""
@@ -18,7 +20,7 @@ READ_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Copy:
-    """An older result and the newer result of the same call.
+    """An older result, and the newer result that superseded it.
 
     Args:
         seq: the older result.
@@ -26,6 +28,8 @@ class Copy:
         call_id: the older call.
         tokens: the size of the older result.
         newer: the newer result's seq.
+        changed: the file that the newer call changed after the older one had read it; empty for a copy of a result.
+        changed_by: the tool that changed it.
     """
 
     seq: int
@@ -33,36 +37,66 @@ class Copy:
     call_id: str
     tokens: int
     newer: int
+    changed: str = ""
+    changed_by: str = ""
 
 
 class Readings:
-    """Records which calls read what, as messages arrive."""
+    """Records which calls read what, as messages arrive.
 
-    def __init__(self) -> None:
-        self._calls: dict[str, str] = {}
+    Args:
+        tools: every tool by name, as a live mapping.
+    """
+
+    def __init__(self, tools: Mapping[str, Tool]) -> None:
+        self._tools = tools
+        self._calls: dict[str, tuple[str, Sequence[str]]] = {}
         self._latest: dict[str, Item] = {}
+        self._read: dict[str, list[Item]] = {}
 
     def take(self, items: Sequence[Item]) -> Sequence[Copy]:
         """Record new messages, oldest first.
 
         Returns:
-            the older copies of the results that the new messages repeat.
+            the older results that the new messages supersede: by a newer result of the same call, or by a change of the
+            file that was read.
         """
-        copies = []
+        found = []
         for item in items:
             message = item.message
             if message.type == "ai":
                 for call in message.tool_calls:  # type: ignore[attr-defined]
-                    self._calls[str(call["id"])] = same(call["name"], call["args"])
-            elif message.type == "tool" and item.survival == "replayable":
-                key = self._calls.pop(message.tool_call_id, None)  # type: ignore[attr-defined]
-                if key is None or message.status == "error":  # type: ignore[attr-defined]
-                    continue
+                    key = same(call["name"], call["args"])
+                    self._calls[str(call["id"])] = key, self._files(call["name"], call["args"])
+                continue
+            key, files = self._calls.pop(getattr(message, "tool_call_id", ""), ("", ()))
+            if not key or message.status == "error":  # type: ignore[attr-defined]
+                continue
+            name = item.source.partition(":")[2]
+            if item.survival == "replayable":
                 older = self._latest.get(key)
                 self._latest[key] = item
                 if older is not None:
-                    copies.append(_copy(older, item))
-        return copies
+                    found.append(_copy(older, item))
+                if len(files) == 1:
+                    self._read.setdefault(files[0], []).append(item)
+            elif name in self._tools and self._tools[name].access == "write":
+                for file in files:
+                    found += [_copy(read, item, file, name) for read in self._read.pop(file, ())]
+        return found
+
+    def _files(self, name: str, arguments: Mapping[str, object]) -> Sequence[str]:
+        """Return the files that a call names; none for an unknown tool."""
+        from zeus_plugins.middlewares.approve.rules import is_path
+
+        tool = self._tools.get(name)
+        if tool is None:
+            return ()
+        return [
+            posixpath.normpath(f"/{value}")
+            for argument, value in arguments.items()
+            if isinstance(value, str) and value and (argument in tool.paths or is_path(argument))
+        ]
 
 
 def same(tool: str, arguments: object) -> str:
@@ -70,9 +104,10 @@ def same(tool: str, arguments: object) -> str:
     return f"{tool} {json.dumps(arguments, sort_keys=True, ensure_ascii=False, default=str)}"
 
 
-def _copy(older: Item, newer: Item) -> Copy:
+def _copy(older: Item, newer: Item, changed: str = "", changed_by: str = "") -> Copy:
     call_id = older.message.tool_call_id  # type: ignore[attr-defined]
-    return Copy(older.seq, older.source.partition(":")[2], call_id, older.tokens, newer.seq)
+    tool = older.source.partition(":")[2]
+    return Copy(older.seq, tool, call_id, older.tokens, newer.seq, changed, changed_by)
 
 
 def paying(

@@ -1,4 +1,4 @@
-"""The dedupe policy: replaces the older copy of a repeated result by a pointer to the newer one, when that pays."""
+"""The dedupe policy: replaces superseded results by pointers, when that pays or makes room for less than a summary."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ class Dedupe(Middleware):
         self._trigger = options.trigger or (
             Size(fraction=0.7) if context.profile.known else Size(messages=60)
         )
-        self._readings = Readings()
+        self._readings = Readings(context.tools)
         self._waiting: list[Copy] = []
+        self._stale: list[Copy] = []
         self._seen = 0
         self._ask_again_at = 0.0
 
@@ -51,9 +52,18 @@ class Dedupe(Middleware):
             for copy in self._readings.take(new)
             if copy.tokens >= self._options.min_tokens and copy.tool not in self._options.exclude
         ]
-        self._waiting += found
+        self._waiting += [copy for copy in found if not copy.changed]
+        self._stale += [copy for copy in found if copy.changed]
+        if budget.room_before or budget.overflow:
+            self._stale = [copy for copy in self._stale if _shown_whole(view, copy)]
+        if budget.room_before:
+            self._waiting = [copy for copy in self._waiting if _both_shown(view, copy)]
+            old = [copy for copy in self._stale if copy.seq < budget.room_before]
+            why = "that makes room for less than a compaction"
+            return [self._edit(copy, why) for copy in _once(self._waiting, old)]
         full = budget.at_least(self._trigger) and budget.fraction_used >= self._ask_again_at
-        if not self._waiting or not (found or full or budget.overflow):
+        is_asked = any(not copy.changed for copy in found) or full or budget.overflow
+        if not is_asked or not (self._waiting or (budget.overflow and self._stale)):
             return ()
         self._waiting = [copy for copy in self._waiting if _both_shown(view, copy)]
         chosen: Sequence[Copy] = self._waiting
@@ -67,28 +77,35 @@ class Dedupe(Middleware):
             )
         if chosen:
             self._ask_again_at = budget.fraction_used + ASK_AGAIN_AFTER
-        return [self._edit(copy, full=full) for copy in sorted(chosen, key=lambda copy: copy.seq)]
-
-    def _edit(self, copy: Copy, *, full: bool) -> Evict:
-        handle = self._context.archive.result_handle(copy.call_id)
         why = "the window is filling" if full else "sending the rest again once costs less than the copy"
-        return Evict(
-            policy="dedupe",
-            reason=f"{copy.tool} was called again, with its newer result in message {copy.newer}; {why}",
-            seq=copy.seq,
-            content=(
+        return [self._edit(copy, why) for copy in _once(chosen, self._stale if budget.overflow else ())]
+
+    def _edit(self, copy: Copy, why: str) -> Evict:
+        handle = self._context.archive.result_handle(copy.call_id)
+        if copy.changed:
+            told = f"{copy.changed_by} changed {copy.changed} in message {copy.newer}"
+            shown = (
+                f"[{copy.changed_by} changed {copy.changed} further below, so this earlier result of {copy.tool} is"
+                f" out of date. It is kept in {handle}]"
+            )
+        else:
+            told = f"{copy.tool} was called again, with its newer result in message {copy.newer}"
+            shown = (
                 f"[{copy.tool} was called again later with the same arguments: its newer result is further below."
                 f" This older one is kept in {handle}]"
-            ),
-            handle=handle,
-        )
+            )
+        return Evict("dedupe", f"{told}; {why}", copy.seq, shown, handle)
+
+
+def _once(copies: Sequence[Copy], stale: Sequence[Copy]) -> Sequence[Copy]:
+    """Return each superseded result once, oldest first; a copy rather than a stale one."""
+    by_seq = {copy.seq: copy for copy in (*stale, *copies)}
+    return [by_seq[seq] for seq in sorted(by_seq)]
 
 
 def _both_shown(view: View, copy: Copy) -> bool:
-    return (
-        view.shown(copy.seq)
-        and view.shown(copy.newer)
-        and copy.seq not in view.pinned
-        and not view.evicted(copy.seq)
-        and not view.evicted(copy.newer)
-    )
+    return _shown_whole(view, copy) and view.shown(copy.newer) and not view.evicted(copy.newer)
+
+
+def _shown_whole(view: View, copy: Copy) -> bool:
+    return view.shown(copy.seq) and copy.seq not in view.pinned and not view.evicted(copy.seq)

@@ -65,6 +65,16 @@ def too_much(view: View, budget: Budget, options: Options) -> Sequence[Choice]:
     return chosen
 
 
+def instead_of_summary(view: View, budget: Budget, options: Options) -> Iterator[Choice]:
+    """Yield the old results that could be evicted to spare a compaction, also of excluded tools."""
+    for item in view.items():
+        kind, _, tool = item.source.partition(":")
+        if item.seq >= budget.room_before or kind != "tool" or item.tokens <= LEAST_TOKENS:
+            continue
+        if tool != WAY_BACK and options.tools.get(tool, 0) is not None and evictable(view, item):
+            yield Choice(item, LEAST_TOKENS, f"{item.tokens:,} tokens make room for less than a compaction")
+
+
 def limit_of(item: Item, options: Options, budget: Budget) -> int | None:
     """Return a message's limit in tokens; None if it is never evicted on arrival."""
     limit = _written_limit(item, options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from zeus_plugins.middlewares.eviction.choice import too_large, too_much
+from zeus_plugins.middlewares.eviction.choice import instead_of_summary, too_large, too_much
 from zeus_plugins.middlewares.eviction.preview import preview
 from zeus_runtime.plugin.context import Evict, arrivals
 from zeus_runtime.plugin.middleware import Middleware
@@ -34,6 +34,8 @@ class Eviction(Middleware):
         self._seen = 0
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
+        if budget.room_before:
+            return [self._edit(each) for each in instead_of_summary(view, budget, self._options)]
         new = arrivals(view, self._seen)
         self._seen = max(self._seen, view.upto)
         chosen = list(too_large(new, view, budget, self._options))

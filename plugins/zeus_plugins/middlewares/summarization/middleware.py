@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from zeus_runtime.plugin import dataclass
-from zeus_runtime.plugin.context import Summarize
+from zeus_runtime.plugin.context import Offer, Summarize
 from zeus_runtime.plugin.middleware import Middleware
 from zeus_runtime.plugin.model import text_of
 
@@ -63,8 +63,9 @@ class Summarization(Middleware):
         self._prompt = options.prompt_file(context.homes).read_text(encoding="utf-8-sig").strip()
         self._paid: _Paid | None = None
         self._sent: SentAgain | None = None
+        self._offered = False
 
-    async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
+    async def edits(self, view: View, budget: Budget) -> Sequence[Edit | Offer]:
         why = self._triggered(view, budget)
         if not why:
             return ()
@@ -74,12 +75,49 @@ class Summarization(Middleware):
         replaced = [view.item_of(seq) for seq in range(view.first, start) if seq not in view.pinned]
         if not self._worth_it(replaced, budget):
             return ()
-        return (await self._edit(view, budget, replaced, start, why),)
+        if budget.overflow or not self._options.cheaper_first:
+            return (await self._edit(view, budget, replaced, start, why),)
+        return (self._offer(view, budget, replaced, start, why),)
+
+    def _offer(self, view: View, budget: Budget, replaced: Sequence[Item], start: int, why: str) -> Offer:
+        from zeus_plugins.middlewares.summarization.price import PATIENCE
+
+        async def make() -> Sequence[Edit]:
+            self._offered = False
+            return (await self._edit(view, budget, replaced, start, why),)
+
+        self._offered = True
+        sent = self._sent
+        return Offer(
+            policy=POLICY,
+            reason=why,
+            seq=start,
+            cheaper_first=self._options.cheaper_first,
+            at_most_tokens=self._enough(budget),
+            removes_tokens=max(1, sum(item.tokens for item in replaced) - self._limit(budget) // 2),
+            make=make,
+            price_usd=None if sent is None else PATIENCE * sent.summary_usd(budget.used_tokens),
+            spent_usd=0.0 if sent is None else sent.cost_usd,
+        )
+
+    def _enough(self, budget: Budget) -> int:
+        """Return the tokens of a request at which no summary is due for a while; 0 if fewer tokens do not help."""
+        latest = self._latest(budget)
+        most = [budget.used_tokens, latest]
+        if self._trigger.messages is None:
+            most.append(budget.tokens_of(self._trigger))
+        elif budget.at_least(self._trigger):
+            return 0
+        return max(0, min(most) - int(_LEAST_SHARE * min(budget.usable_tokens, latest)))
 
     def _triggered(self, view: View, budget: Budget) -> str:
         """Return the reason for a summary now; empty for none."""
         sent = self._sent_again(budget)
         if sent is not None:
+            if self._offered:
+                # Cheaper edits were made instead: what is left has cost less.
+                sent.forget()
+                self._offered = False
             sent.note(view, is_cached=not budget.cache_expired)
         most = self._options.max_trigger_tokens
         if budget.at_least(self._trigger):
@@ -98,13 +136,15 @@ class Summarization(Middleware):
         return ""
 
     def _pays(self, budget: Budget) -> bool:
-        return self._sent is not None and self._sent.pays(budget.used_tokens)
+        """Return whether a summary is due by its price."""
+        return self._options.by_price and self._sent is not None and self._sent.pays(budget.used_tokens)
 
     def _sent_again(self, budget: Budget) -> SentAgain | None:
-        """Return what sending again has cost; None if it does not decide."""
+        """Return what sending again has cost; None if it decides nothing."""
         from zeus_plugins.middlewares.summarization.price import SentAgain, prices_of
 
-        prices = prices_of(self._context.profile) if self._options.by_price else None
+        options = self._options
+        prices = prices_of(self._context.profile) if options.by_price or options.cheaper_first else None
         if prices is not None and self._sent is None:
             summary = self._limit(budget) // 2
             kept = budget.tokens_of(self._keep) if self._keep.messages is None else 0

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.model import ModelProfile
 
 
+CHEAPER_FIRST = ("dedupe", "eviction", "truncation")
+"""The order of loss: a superseded result says nothing new, of an evicted one the beginning stays, an argument is the model's
+own text."""
+
+
 @dataclass(frozen=True)
 class Options:
     trigger: Annotated[
@@ -52,6 +57,14 @@ class Options:
         ),
         Tunable(({"fraction": 0.02}, {"fraction": 0.05}, None, {"fraction": 0.2})),
     ] = None
+    cheaper_first: Annotated[
+        tuple[str, ...],
+        Doc(
+            "Before a summary, these middlewares are asked in this order for edits that make enough room for less money,"
+            " by the model's prices, than a summary would; []: none. Those that the config does not list are not asked."
+        ),
+        Tunable(((), CHEAPER_FIRST)),
+    ] = CHEAPER_FIRST
     model: Annotated[
         Ref | None,
         RefTo("model", plain=("litellm", "model")),

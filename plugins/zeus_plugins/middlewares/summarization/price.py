@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.context import View
     from zeus_runtime.plugin.model import ModelProfile
 
-_PATIENCE: Final = 2.0
+PATIENCE: Final = 2.0
 """Times a summary's cost. Once is the cheapest; twice costs 4 % more on recorded sessions and writes a third fewer
 summaries, each of which loses details (``python -m benchmarks.context``)."""
 
@@ -86,6 +86,10 @@ class SentAgain:
         else:
             self._unpaid = self._leaving * self._prices.anew
 
+    def forget(self) -> None:
+        """Add up anew what the messages that the next view shows have cost: some were shortened."""
+        self._first, self._unpaid = None, 0.0
+
     def summary_usd(self, used_tokens: int) -> float:
         """The cost of a summary: reading the conversation, writing the summary, and sending what stays anew.
 
@@ -100,7 +104,7 @@ class SentAgain:
 
     def pays(self, used_tokens: int) -> bool:
         """Whether a summary pays now."""
-        return self.cost_usd >= _PATIENCE * self.summary_usd(used_tokens)
+        return self.cost_usd >= PATIENCE * self.summary_usd(used_tokens)
 
 
 def _pinned(view: View) -> int:

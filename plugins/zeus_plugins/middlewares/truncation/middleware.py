@@ -42,6 +42,9 @@ class Truncation(Middleware):
         new = arrivals(view, self._seen)
         self._seen = max(self._seen, view.upto)
         self._waiting += candidates(new, self._replayable, self._options.max_chars)
+        if budget.room_before:
+            self._waiting = [each for each in self._waiting if _whole(view, each)]
+            return [self._edit(each) for each in self._waiting if each.seq < budget.room_before]
         if not self._waiting or not budget.at_least(self._trigger):
             return ()
         if budget.fraction_used < self._ask_again_at and not budget.overflow:
