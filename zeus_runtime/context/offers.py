@@ -30,7 +30,7 @@ class Offer:
         at_most_tokens: how large the request may be so that the compaction is not due again at once.
         removes_tokens: how many tokens it removes.
         make: makes its edits.
-        price_usd: what it is worth paying for it; None where a price is unknown.
+        price_usd: its price, with that of the broken cache; None where a price is unknown.
         spent_usd: the cost, so far, of sending again what it removes.
     """
 
@@ -115,6 +115,7 @@ def best_part(
     *,
     prices: TokenPrices,
     sent: View | None,
+    reach: int,
     fits: Callable[[int], bool],
 ) -> Cheaper | None:
     """The part of ``shortenings`` that saves most money compared with the offer; None without any.
@@ -125,6 +126,7 @@ def best_part(
     Args:
         prices: of the model.
         sent: the last request's view, as far as the provider still has it cached; None if it does not.
+        reach: a change before so many of the newest messages loses the cached prefix of all messages; 0 if it never does.
         fits: whether a request is small enough after so many tokens were saved.
     """
     by_place: dict[int, list[Shortening]] = {}
@@ -135,8 +137,9 @@ def best_part(
     saved = behind = 0
     end = len(view)
     for place in sorted(by_place, reverse=True):
-        behind += sum(_cached_tokens(view, sent, index) for index in range(place, end))
-        end = place
+        first = 0 if reach and len(view) - place > reach else place
+        behind += sum(_cached_tokens(view, sent, index) for index in range(first, end))
+        end = min(end, first)
         here = sum(each.saved_tokens for each in by_place[place])
         saved += here
         behind -= here if _cached_tokens(view, sent, place) else 0

@@ -302,6 +302,7 @@ class ContextPlanner:
         The policies that the offer names are asked one after the other. The edits of the first ones lose least, so the
         first set of edits that pays is taken.
         """
+        from zeus_runtime.context.cache_model import rules_for
         from zeus_runtime.context.offers import best_part, token_prices
 
         def fits(saved_tokens: int) -> bool:
@@ -324,6 +325,7 @@ class ContextPlanner:
                 offer,
                 prices=token_prices(self._profile),
                 sent=None if self._cache_expired or self._last is None else self._last.view,
+                reach=rules.lookback if (rules := rules_for(self._profile.name)) is not None else 0,
                 fits=fits,
             )
             if part is not None and part.pays:

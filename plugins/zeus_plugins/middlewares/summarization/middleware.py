@@ -80,8 +80,6 @@ class Summarization(Middleware):
         return (self._offer(view, budget, replaced, start, why),)
 
     def _offer(self, view: View, budget: Budget, replaced: Sequence[Item], start: int, why: str) -> Offer:
-        from zeus_plugins.middlewares.summarization.price import PATIENCE
-
         async def make() -> Sequence[Edit]:
             self._offered = False
             return (await self._edit(view, budget, replaced, start, why),)
@@ -96,7 +94,7 @@ class Summarization(Middleware):
             at_most_tokens=self._enough(budget),
             removes_tokens=max(1, sum(item.tokens for item in replaced) - self._limit(budget) // 2),
             make=make,
-            price_usd=None if sent is None else PATIENCE * sent.summary_usd(budget.used_tokens),
+            price_usd=None if sent is None else sent.summary_usd(budget.used_tokens),
             spent_usd=0.0 if sent is None else sent.cost_usd,
         )
 

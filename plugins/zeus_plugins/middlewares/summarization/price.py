@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.context import View
     from zeus_runtime.plugin.model import ModelProfile
 
-PATIENCE: Final = 2.0
+_PATIENCE: Final = 2.0
 """Times a summary's cost. Once is the cheapest; twice costs 4 % more on recorded sessions and writes a third fewer
 summaries, each of which loses details (``python -m benchmarks.context``)."""
 
@@ -104,7 +104,7 @@ class SentAgain:
 
     def pays(self, used_tokens: int) -> bool:
         """Whether a summary pays now."""
-        return self.cost_usd >= PATIENCE * self.summary_usd(used_tokens)
+        return self.cost_usd >= _PATIENCE * self.summary_usd(used_tokens)
 
 
 def _pinned(view: View) -> int:
