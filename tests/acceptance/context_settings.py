@@ -55,6 +55,13 @@ async def _turns(scene: Scene) -> list[ModelRequest]:
     return model.requests
 
 
+async def results_evicted(scene: Scene) -> int:
+    """How many results the last request shows as pointers to files."""
+    calls = [calling(("look", {"words": 2_000}), ("look", {"words": 10})) for _ in range(2)]
+    played = await scene.play(*calls, *["done"] * 3)
+    return sum("/large_tool_results/" in str(message.content) for message in played.requests[-1].messages)
+
+
 def _answer(request: ModelRequest) -> str:
     return "so " * 300 if request.purpose == "summary" else "answer " * 300
 
@@ -177,6 +184,22 @@ SUMMARIES = (
         {
             "middlewares": [{"summarization": {"keep": {"tokens": 100}, "max_summary_tokens": 100}}],
             "profiles": {"models": {"gpt-4o": CHEAP_TO_SUMMARIZE}},
+        },
+    ),
+    Flip(
+        "middleware:summarization.cheaper_first",
+        [],
+        results_evicted,
+        1,
+        0,
+        {
+            "tools": ["gauge"],
+            "plugins": {"files": ["probe.py"]},
+            "middlewares": [
+                {"eviction": {}},
+                {"summarization": {"trigger": {"tokens": 6_000}, "keep": {"tokens": 2_500}}},
+            ],
+            "profiles": {"models": {"gpt-4o": {"max_input_tokens": 60_000}}},
         },
     ),
     Flip(

@@ -23,7 +23,8 @@ class PolicyDecision:
 
     Args:
         policy: the middleware; ``runtime`` for the runtime's own entries.
-        kind: the edit's kind; ``overflow`` or ``more`` for the runtime's own entries, which are not edits.
+        kind: the edit's kind; ``overflow``, ``cheaper`` (edits weighed against a compaction that is due) or ``more``
+            for the runtime's own entries, which are not edits.
         admitted: whether the view changed.
         reason: why it was proposed, or why it was refused.
         count: the number of edits.

@@ -126,7 +126,7 @@ def best_part(
     Args:
         prices: of the model.
         sent: the last request's view, as far as the provider still has it cached; None if it does not.
-        reach: a change before so many of the newest messages loses the cached prefix of all messages; 0 if it never does.
+        reach: a change before so many of the newest messages loses the cached prefix of all; 0 if it never does.
         fits: whether a request is small enough after so many tokens were saved.
     """
     by_place: dict[int, list[Shortening]] = {}

@@ -332,10 +332,7 @@ class ContextPlanner:
                 break
         if part is None:
             return None
-        noted = f"{_counted(part.edits)} would save {part.saved_tokens:,} tokens, which is not enough"
         after: View | None = None
-        if part.is_enough:
-            noted = f"{_counted(part.edits)} save {part.saved_tokens:,} tokens{_money(offer, part)}"
         if part.pays:
             refusals: list[Refusal] = []
             after = await self._admit(view, part.edits, refusals, cursor, decisions)
@@ -343,10 +340,8 @@ class ContextPlanner:
                 self._refuse(refusal.edit.policy, [refusal], decisions)
             if after is view:
                 return None
-        else:
-            noted = f"{noted}; so a compaction is made"
         seqs = [edit.seq for edit in part.edits]
-        reason = f"{offer.policy} is due: {offer.reason}; {noted}"
+        reason = f"{offer.policy} is due: {offer.reason}; {_weighed(offer, part)}"
         decisions.append(
             PolicyDecision("runtime", "cheaper", False, reason, len(part.edits), (min(seqs), max(seqs)))
         )
@@ -417,19 +412,18 @@ def _target(edit: InPlace) -> tuple[int, str]:
     return edit.seq, getattr(edit, "call_id", "")
 
 
-def _counted(edits: Sequence[Edit]) -> str:
-    """``3 edits of dedupe and 1 of eviction``."""
-    by_policy = Tally(edit.policy for edit in edits)
-    counts = [f"{count} of {policy}" for policy, count in by_policy.items()]
-    first = f"{len(edits)} edit{'s' * (len(edits) > 1)}"
-    return f"{first} ({' and '.join(counts)})"
-
-
-def _money(offer: Offer, part: Cheaper) -> str:
+def _weighed(offer: Offer, part: Cheaper) -> str:
+    """Why edits in place were made, or not made, instead of a compaction."""
+    first, *others = (f"{count} of {policy}" for policy, count in Tally(e.policy for e in part.edits).items())
+    number, _, policy = first.partition(" ")
+    edits = " and ".join([f"{number} edit{'s' * (number != '1')} {policy}", *others])
+    if not part.is_enough:
+        return f"{edits} would save {part.saved_tokens:,} tokens, which is not enough"
+    saving = f"saving {part.saved_tokens:,} tokens by {edits}"
     if offer.price_usd is None:
-        return " without a model call"
-    cost = f"cost ${part.cost_usd:.4f}" if part.cost_usd >= 0 else f"save ${-part.cost_usd:.4f}"
-    return f" and {cost}, as much room by {offer.policy} costs ${max(0.0, part.worth_usd):.4f}"
+        return f"{saving} needs no model call"
+    cost = f"costs ${part.cost_usd:.4f}" if part.cost_usd >= 0 else f"saves ${-part.cost_usd:.4f} at once"
+    return f"{saving} {cost}, as much room by {offer.policy} costs ${max(0.0, part.worth_usd):.4f}"
 
 
 def originals(view: View, edit: Edit) -> Mapping[int, BaseMessage]:

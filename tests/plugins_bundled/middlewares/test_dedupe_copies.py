@@ -11,8 +11,24 @@ from zeus_plugins.middlewares.dedupe.copies import Copy, Readings, paying
 
 from zeus_runtime.context import fold
 from zeus_runtime.plugin.context import View, arrivals
+from zeus_runtime.plugin.tool import Tool
 
 POINTER = 10
+
+
+async def _nothing() -> str:
+    return ""
+
+
+TOOLS = {
+    name: Tool(name, "", {"type": "object"}, _nothing, access=access, paths=frozenset(paths))
+    for name, access, paths in (
+        ("read_file", "read", ()),
+        ("ask", "read", ()),
+        ("edit_file", "write", ()),
+        ("note", "write", ("subject",)),
+    )
+}
 
 
 def reading(
@@ -30,7 +46,7 @@ def view_of(*messages: BaseMessage) -> View:
 
 
 def copies(*messages: BaseMessage) -> list[tuple[int, int]]:
-    return [(copy.seq, copy.newer) for copy in Readings().take(arrivals(view_of(*messages), 0))]
+    return [(copy.seq, copy.newer) for copy in Readings(TOOLS).take(arrivals(view_of(*messages), 0))]
 
 
 def test_the_same_call_makes_the_older_result_a_copy() -> None:
@@ -41,6 +57,28 @@ def test_other_arguments_other_tools_and_failures_do_not() -> None:
     assert copies(*reading(1, "x"), *reading(2, "x", path="/b")) == []
     assert copies(*reading(1, "x", tool="ask"), *reading(2, "x", tool="ask")) == []
     assert copies(*reading(1, "x"), *reading(2, "gone", status="error"), *reading(3, "x")) == [(2, 6)]
+
+
+def changed(*messages: BaseMessage) -> list[tuple[int, int, str, str]]:
+    found = Readings(TOOLS).take(arrivals(view_of(*messages), 0))
+    return [(copy.seq, copy.newer, copy.changed, copy.changed_by) for copy in found]
+
+
+def test_a_change_of_a_file_supersedes_all_results_that_had_read_it() -> None:
+    read = (*reading(1, "x", path="a.txt"), *reading(2, "y", path="/b/../a.txt", offset=9), *reading(3, "z"))
+    edit = reading(4, "done", tool="edit_file", file_path="/a.txt")
+    assert changed(*read, *edit) == [(2, 8, "/a.txt", "edit_file"), (4, 8, "/a.txt", "edit_file")]
+    again = reading(5, "w", path="/a.txt")
+    assert changed(*read, *edit, *again) == changed(*read, *edit), "what is read later is not out of date"
+    assert changed(*reading(1, "x", path="a.txt"), *reading(2, "done", tool="note", subject="a.txt"))
+
+
+def test_failed_changes_reads_and_unknown_tools_supersede_no_read() -> None:
+    read = reading(1, "x", path="/a.txt")
+    assert changed(*read, *reading(2, "no", tool="edit_file", status="error", path="/a.txt")) == []
+    assert changed(*read, *reading(2, "no", tool="ask", path="/a.txt")) == []
+    assert changed(*read, *reading(2, "done", tool="patch", path="/a.txt")) == []
+    assert changed(*read, *reading(2, "done", tool="edit_file", words="/a.txt")) == []
 
 
 def test_the_order_of_arguments_does_not_matter() -> None:
@@ -55,7 +93,7 @@ def weigh(view: View, found: list[Copy], horizon: int, read: float = 0.1, write:
 def long_ago(behind: int) -> tuple[View, list[Copy]]:
     """A copy of 1,000 tokens with so many tokens behind it."""
     view = view_of(*reading(1, "x" * 4_000), HumanMessage("y" * 4 * behind), *reading(2, "x" * 4_000))
-    return view, list(Readings().take(arrivals(view, 0)))
+    return view, list(Readings(TOOLS).take(arrivals(view, 0)))
 
 
 def test_a_copy_with_little_behind_it_goes_and_one_with_much_stays() -> None:
@@ -82,7 +120,7 @@ def test_what_is_chosen_are_the_newest_and_saves_more_than_it_costs(
         for message in reading(number, "x" * size, path=f"/{file}")
     ]
     view = view_of(*messages)
-    found = list(Readings().take(arrivals(view, 0)))
+    found = list(Readings(TOOLS).take(arrivals(view, 0)))
     chosen = weigh(view, found, horizon)
     newest = sorted(copy.seq for copy in found)
     assert chosen == newest[len(newest) - len(chosen) :]

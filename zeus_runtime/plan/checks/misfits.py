@@ -52,6 +52,7 @@ class Surroundings:
         sandbox: whether any tool component uses a sandbox, even one that is not available here.
         may_have: whether a tool of a given name may join at run time.
         may_have_like: whether a tool that matches a glob pattern may join at run time.
+        shortening: the names of the agent's middlewares that propose edits of single messages.
     """
 
     profile: ModelProfile
@@ -63,6 +64,7 @@ class Surroundings:
     sandbox: bool = False
     may_have: Callable[[str], bool] = lambda name: False
     may_have_like: Callable[[str], bool] = lambda pattern: False
+    shortening: Sequence[str] = ()
 
     def without_memory(self) -> Iterator[Misfit]:
         """A misfit if the agent has no long-term memory."""
@@ -114,6 +116,28 @@ class Surroundings:
                     "unknown-tool",
                 )
 
+    def not_shortening(
+        self, names: Sequence[str], path: tuple[str | int, ...], *, also: Sequence[str] = ()
+    ) -> Iterator[Misfit]:
+        """A misfit for each of ``names`` that is not a middleware of the agent that shortens single messages.
+
+        Args:
+            names: a list of middlewares.
+            path: the path of the names in the options.
+            also: names that are valid even if the agent has no such middleware, because a default lists them.
+        """
+        for index, name in enumerate(names):
+            if name not in self.shortening and name not in also:
+                likely = did_you_mean(name, [*self.shortening, *also])
+                yield Misfit(
+                    (*path, index),
+                    f"{name!r} is not a middleware of this agent that shortens single messages",
+                    f"did you mean {likely!r}?"
+                    if likely
+                    else f"its middlewares that do: {', '.join(self.shortening) or 'none'}",
+                    "unknown-middleware",
+                )
+
     def above_window(self, tokens: int | None, path: tuple[str | int, ...]) -> Iterator[Misfit]:
         """A misfit if the YAML itself sets the option at ``path`` to more tokens than the input limit.
 
@@ -149,7 +173,15 @@ def misfits(
 
     Options with a method ``misfits(surroundings)`` return one Misfit for each problem.
     """
+    from zeus_runtime.context import Evict, TruncateArguments
+    from zeus_runtime.plan.components import PlannedMiddleware
+
     by_name = {tool.name: tool for tool in given.bare}
+    shortening = [
+        each.name
+        for each in components
+        if isinstance(each, PlannedMiddleware) and {Evict, TruncateArguments} & {*each.loaded.proposes}
+    ]
     for planned in components:
         find = getattr(planned.value, "misfits", None)
         if find is None:
@@ -165,6 +197,7 @@ def misfits(
             sandbox=bool(context.sandboxes.opened),
             may_have=given.may_have,
             may_have_like=given.may_have_like,
+            shortening=shortening,
         )
         with planned.blamed("misfits"):
             found = list(find(around))

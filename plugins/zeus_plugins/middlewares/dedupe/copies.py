@@ -93,7 +93,7 @@ class Readings:
         if tool is None:
             return ()
         return [
-            posixpath.normpath(f"/{value}")
+            posixpath.normpath("/" + value.lstrip("/"))
             for argument, value in arguments.items()
             if isinstance(value, str) and value and (argument in tool.paths or is_path(argument))
         ]

@@ -100,13 +100,12 @@ class Summarization(Middleware):
 
     def _enough(self, budget: Budget) -> int:
         """Return the tokens of a request at which no summary is due for a while; 0 if fewer tokens do not help."""
-        latest = self._latest(budget)
-        most = [budget.used_tokens, latest]
+        most = [budget.used_tokens, self._latest(budget)]
         if self._trigger.messages is None:
             most.append(budget.tokens_of(self._trigger))
         elif budget.at_least(self._trigger):
             return 0
-        return max(0, min(most) - int(_LEAST_SHARE * min(budget.usable_tokens, latest)))
+        return int((1 - _LEAST_SHARE) * min(most))
 
     def _triggered(self, view: View, budget: Budget) -> str:
         """Return the reason for a summary now; empty for none."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 CHEAPER_FIRST = ("dedupe", "eviction", "truncation")
-"""The order of loss: a superseded result says nothing new, of an evicted one the beginning stays, an argument is the model's
-own text."""
+"""The order of loss: a superseded result says nothing new, an evicted one leaves its beginning, an argument is the
+model's own text."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Options:
     cheaper_first: Annotated[
         tuple[str, ...],
         Doc(
-            "Before a summary, these middlewares are asked in this order for edits that make enough room for less money,"
-            " by the model's prices, than a summary would; []: none. Those that the config does not list are not asked."
+            "Before a summary, these middlewares are asked in this order for edits that make enough room and cost less"
+            " than a summary, by the model's prices; []: none. Those that the config does not list are not asked."
         ),
         Tunable(((), CHEAPER_FIRST)),
     ] = CHEAPER_FIRST
@@ -127,7 +127,7 @@ class Options:
         return found
 
     def misfits(self, surroundings: Surroundings) -> Iterator[Misfit]:
-        """Report a missing prompt file, and triggers and ``keep`` that contradict the model's window or each other."""
+        """Report a missing file, unknown middlewares, and sizes that contradict the model's window or each other."""
         try:
             self.prompt_file(surroundings.homes)
         except OptionsError as error:
@@ -137,6 +137,7 @@ class Options:
             # For an unknown model the default trigger is above the assumed limit, which triggers by itself.
             is_assumed = self.trigger is None and not surroundings.profile.known
             yield from surroundings.sizes(trigger=None if is_assumed else trigger, keep=keep)
+        yield from surroundings.not_shortening(self.cheaper_first, ("cheaper_first",), also=CHEAPER_FIRST)
         kept = None if self.keep is None else self.keep.in_tokens(surroundings.profile.max_input_tokens)
         if self.max_trigger_tokens is not None and kept is not None and kept >= self.max_trigger_tokens:
             yield Misfit(
