@@ -57,7 +57,7 @@ async def _turns(scene: Scene) -> list[ModelRequest]:
 
 async def results_evicted(scene: Scene) -> int:
     """How many results the last request shows as pointers to files."""
-    calls = [calling(("look", {"words": 2_000}), ("look", {"words": 10})) for _ in range(2)]
+    calls = [calling(("look", {"words": 1_000})) for _ in range(2)]
     played = await scene.play(*calls, *["done"] * 3)
     return sum("/large_tool_results/" in str(message.content) for message in played.requests[-1].messages)
 
@@ -197,7 +197,7 @@ SUMMARIES = (
             "plugins": {"files": ["probe.py"]},
             "middlewares": [
                 {"eviction": {}},
-                {"summarization": {"trigger": {"tokens": 6_000}, "keep": {"tokens": 2_500}}},
+                {"summarization": {"trigger": {"tokens": 9_000}, "keep": {"tokens": 4_500}}},
             ],
             "profiles": {"models": {"gpt-4o": {"max_input_tokens": 60_000}}},
         },

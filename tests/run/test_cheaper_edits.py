@@ -123,9 +123,7 @@ async def test_a_summary_that_costs_less_is_made_and_the_ledger_says_why(tmp_pat
 
 
 async def test_too_little_room_is_no_room(tmp_path: Path) -> None:
-    answers = [
-        calling(call("give", f"n{n}", lines=80 if n == 0 else 30, text=f"row {n}")) for n in range(51)
-    ]
+    answers = [calling(call("give", f"n{n}", lines=80 if n == 0 else 30, text=f"row {n}")) for n in range(51)]
     session = await Session(tmp_path, config(), answers).play()
     assert session.summaries >= 1
     assert session.weighed[0].reason.endswith(" tokens, which is not enough")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.context.edits import DropBefore, Edit, Evict, Summarize, TruncateArguments
@@ -272,6 +273,8 @@ class Tuning:
         measure: replays.
         bounds: what holds.
         improved: told of each better candidate: the change, and its figures.
+        ahead: told of the candidates that may be measured next, most likely first, so that they can be measured at the
+            same time. The search never depends on it.
 
     Attributes:
         best: the cheapest candidate so far that keeps the bounds.
@@ -286,6 +289,7 @@ class Tuning:
         measure: Measure,
         bounds: Bounds,
         improved: Callable[[TunedOption, Any, TrialFigures], None],
+        ahead: Callable[[Sequence[Candidate]], None] = lambda candidates: None,
     ) -> None:
         self.best = self._present = present
         self.stopped = False
@@ -293,6 +297,7 @@ class Tuning:
         self._measure = measure
         self._bounds = bounds
         self._improved = improved
+        self._ahead = ahead
         self._seen: dict[str, TrialFigures | None] = {}
 
     async def run(self) -> None:
@@ -308,8 +313,21 @@ class Tuning:
         going = True
         while going and not self.stopped:
             going = False
-            for option in self._options:
+            for place, option in enumerate(self._options):
+                self._look_ahead(self._options[place:])
                 going = await self._along(option) or going
+
+    def _look_ahead(self, options: Sequence[TunedOption]) -> None:
+        """Tell which candidates come next: along the first option, then the nearest ones of the others."""
+        changes: list[tuple[TunedOption, Any]] = []
+        for place, option in enumerate(options):
+            lines = [list(values) for values in _directions(option, option.value(self.best))]
+            nearest = zip_longest(
+                *(values if place == 0 else values[:1] for values in lines), fillvalue=_NO_VALUE
+            )
+            changes += [(option, value) for values in nearest for value in values if value is not _NO_VALUE]
+        candidates = (option.changed(self.best, value) for option, value in changes)
+        self._ahead([each for each in candidates if _key(each) not in self._seen])
 
     async def _along(self, option: TunedOption) -> bool:
         """Move along one option, in both directions, as long as it helps."""
@@ -339,7 +357,7 @@ class Tuning:
         return True
 
     async def _figures(self, candidate: Candidate) -> TrialFigures | None:
-        key = json.dumps(written(candidate), sort_keys=True)
+        key = _key(candidate)
         if key not in self._seen:
             self._seen[key] = await self._measure(candidate)
         return self._seen[key]
@@ -347,6 +365,7 @@ class Tuning:
     async def changes(self) -> tuple[OptionChange, ...]:
         """Each change of the best candidate with what it saves; one that saves nothing is taken back."""
         kept: list[OptionChange] = []
+        self._ahead([option.restored(self.best, self._present) for option in self._options])
         for option in self._options:
             before, after = option.value(self._present), option.value(self.best)
             if before == after or (option.option is not None and self.best[option.place] is None):
@@ -361,6 +380,13 @@ class Tuning:
             else:
                 kept.append(OptionChange(str(option), before, after, 0.0))
         return tuple(kept)
+
+
+_NO_VALUE: Final = object()
+
+
+def _key(candidate: Candidate) -> str:
+    return json.dumps(written(candidate), sort_keys=True)
 
 
 def _directions(option: TunedOption, present: Any) -> Iterator[Sequence[Any]]:

@@ -68,6 +68,12 @@ if TYPE_CHECKING:
     help="How long the stand-in's summaries are.",
 )
 @click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Replay in so many processes at the same time, which changes no result; one for each processor by default.",
+)
+@click.option(
     "--output",
     metavar="FILE",
     help="The overlay; CONFIG.tuned.yaml beside the config by default, for `zeus run --env tuned`.",
@@ -86,6 +92,7 @@ def tune(
     minutes: float,
     trials: int | None,
     summary_tokens: int,
+    workers: int | None,
     output: str | None,
     force: bool,
     which: ConfigArgs,
@@ -105,6 +112,7 @@ def tune(
     from zeus_runtime.cli.context.tune_report import write_overlay
     from zeus_runtime.cli.context.tune_search import TrialBudget, TuningSearch
     from zeus_runtime.errors import UsageError
+    from zeus_runtime.tools.worker_process import processors
 
     if not sessions and trajectories is None:
         raise UsageError("there is nothing to tune on", remedy="Name sessions, or give --trajectories FILE.")
@@ -115,7 +123,14 @@ def tune(
     recordings = _recordings(process, checked, sessions, trajectories, chain)
     budget = TrialBudget(minutes * 60, trials)
     search = TuningSearch(
-        process, which, checked, recordings, Bounds(keep, summaries), budget, summary_tokens
+        process,
+        which,
+        checked,
+        recordings,
+        Bounds(keep, summaries),
+        budget,
+        summary_tokens,
+        workers or processors(),
     )
     report = search.run()
     if report.changes and not report.refusal:

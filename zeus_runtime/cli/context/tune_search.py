@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,8 @@ from zeus_runtime.cli.streams import complain, is_terminal
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from zeus_runtime.agent.tuning import Bounds, Candidate, Measure, Piece, TrialFigures, TunedOption, Tuning
+    from zeus_runtime.agent.tuning import Bounds, Candidate, Piece, TrialFigures, TunedOption, Tuning
+    from zeus_runtime.cli.context.tune_replays import Replays, ReplayWorkers
     from zeus_runtime.cli.options import ConfigArgs
     from zeus_runtime.cli.process import Process
     from zeus_runtime.context.replay.recordings import Recording
@@ -57,6 +59,7 @@ class TuningSearch:
         bounds: Bounds,
         budget: TrialBudget,
         summary_tokens: int,
+        workers: int,
     ) -> None:
         from zeus_runtime.agent.tuning import divided
 
@@ -68,18 +71,15 @@ class TuningSearch:
         self._summary_tokens = summary_tokens
         self._tuned, self._held = divided(recordings)
         self._trials = _Trials(process.directory)
-        self._known = 0
+        self._workers = workers
 
     def run(self) -> TuningReport:
-        import asyncio
-        import signal
-
         from zeus_runtime.agent.tuning import Line, Tuning, tunable_options, written
         from zeus_runtime.cli.start import prepared
         from zeus_runtime.errors import UsageError
 
         present = tuple(map(Line.of, self._lines()))
-        plan = self._plan(present)
+        plan = self._replays(()).plan(present, self._process.environ)
         schema = self._checked.document.schema
         options = () if plan is None or schema is None else tunable_options(present, plan, schema)
         if plan is None or not options:
@@ -94,34 +94,23 @@ class TuningSearch:
 
         async def search() -> TuningReport:
             with _progress(self._budget) as shown:
-                tuning = Tuning(
-                    present, options, self._measured(self._tuned, shown), self._bounds, shown.improved
-                )
-                shown.tuning = tuning
-                loop = asyncio.get_running_loop()
-                self._budget.start()
-
-                def end() -> None:
-                    # A second Ctrl-C ends the command.
-                    loop.remove_signal_handler(signal.SIGINT)
-                    complain("the search ends after this trial", "plain")
-                    shown.stop()
-
-                with suppress(NotImplementedError):  # Windows
-                    loop.add_signal_handler(signal.SIGINT, end)
-                try:
-                    await tuning.run()
-                finally:
-                    with suppress(NotImplementedError):
-                        loop.remove_signal_handler(signal.SIGINT)
-                changes = await tuning.changes()
+                async with self._measuring(self._tuned, shown) as measure:
+                    tuning = Tuning(present, options, measure, self._bounds, shown.improved, measure.ahead)
+                    shown.tuning = tuning
+                    self._budget.start()
+                    with _ended_by_ctrl_c(shown):
+                        await tuning.run()
+                    changes = await tuning.changes()
+                    known = measure.known
             is_ended = not tuning.stopped
             trials = self._budget.done
             held_present = held_tuned = None
             refusal = ""
             if changes:
-                check = self._measured(self._held, None)
-                held_present, held_tuned = await check(present), await check(tuning.best)
+                async with self._measuring(self._held, None) as check:
+                    check.ahead([present, tuning.best])
+                    held_present, held_tuned = await check(present), await check(tuning.best)
+                    known += check.known
                 assert held_present is not None
                 assert held_tuned is not None
                 refusal = self._bounds.broken(held_tuned, held_present)
@@ -135,7 +124,7 @@ class TuningSearch:
                 changes,
                 written(tuning.best),
                 trials,
-                self._known,
+                known,
                 refusal,
                 (_names(self._tuned), _names(self._held)),
                 is_ended,
@@ -160,67 +149,132 @@ class TuningSearch:
             )
         return lines
 
-    def _plan(self, lines: Candidate) -> Plan | None:
-        """The plan of a candidate; None if its options do not fit each other."""
-        from zeus_runtime.agent.tuning import written
-        from zeus_runtime.config import ConfigError
-        from zeus_runtime.plan.plan import make_plan
-        from zeus_runtime.plan.validated import check
+    def _replays(self, pieces: Sequence[Piece]) -> Replays:
+        from zeus_runtime.cli.context.tune_replays import Replays
+        from zeus_runtime.cli.options import ConfigArgs
 
         named = self._checked.document.path
         config = self._which.config or (None if named is None else str(named))
+        which = ConfigArgs(config, self._which.env, tuple(self._which.sets))
+        return Replays(which, self._process.directory, tuple(pieces), self._summary_tokens)
+
+    @asynccontextmanager
+    async def _measuring(
+        self, pieces: Sequence[Piece], shown: _SearchProgress | None
+    ) -> AsyncIterator[_Measuring]:
+        from zeus_runtime.cli.context.tune_replays import ReplayWorkers
+
+        replays = self._replays(pieces)
+        workers = ReplayWorkers(replays, self._workers) if self._workers > 1 else None
+        measuring = _Measuring(replays, workers, self._workers, self._trials, self._process.environ, shown)
         try:
-            return make_plan(
-                check(
-                    config,
-                    env=self._which.env,
-                    sets=(*self._which.sets, f"middlewares={as_json(written(lines), indent=None)}"),
-                    directory=self._process.directory,
-                    environ=self._process.environ,
-                )
-            )
-        except ConfigError:
-            return None
+            yield measuring
+        finally:
+            await measuring.close()
 
-    def _measured(self, pieces: Sequence[Piece], shown: _SearchProgress | None) -> Measure:
-        from pathlib import Path
-        from tempfile import TemporaryDirectory
 
-        from zeus_runtime.agent.backtest import replay
+class _Measuring:
+    """Measures candidates on some pieces; with workers, also those that may be needed next.
+
+    Args:
+        replays: the replays.
+        workers: the processes that make them; None for this process.
+        count: how many replays may run at the same time.
+        trials: those that are kept.
+        environ: the environment variables.
+        shown: told of each candidate that was asked for.
+    """
+
+    def __init__(
+        self,
+        replays: Replays,
+        workers: ReplayWorkers | None,
+        count: int,
+        trials: _Trials,
+        environ: Mapping[str, str],
+        shown: _SearchProgress | None,
+    ) -> None:
+        self.known = 0
+        self._replays = replays
+        self._workers = workers
+        self._count = count
+        self._trials = trials
+        self._environ = environ
+        self._shown = shown
+        self._running: dict[str, asyncio.Task[TrialFigures]] = {}
+        self._made: set[str] = set()
+        self._ahead: list[tuple[Candidate, Plan, int, str]] = []
+
+    async def __call__(self, lines: Candidate) -> TrialFigures | None:
+        """The figures of a candidate; None if the config refuses it."""
         from zeus_runtime.agent.tuning import TrialFigures
-        from zeus_runtime.cli.context.backtest import listed_tools
 
-        async def measure(lines: Candidate) -> TrialFigures | None:
-            plan = self._plan(lines)
-            if plan is None:
-                return None
-            total = TrialFigures()
-            is_new = False
-            for piece in pieces:
-                key = _key(plan, piece, self._summary_tokens)
-                found = self._trials.find(key)
-                if found is None:
-                    is_new = True
-                    listed = listed_tools(plan, piece.recording)
-                    with TemporaryDirectory(prefix="zeus-tune-") as folder:
-                        played = await replay(
-                            plan,
-                            piece.recording,
-                            Path(folder),
-                            policy="candidate",
-                            summary_tokens=self._summary_tokens,
-                            listed=listed,
-                        )
-                    found = TrialFigures.of(played, piece.from_place)
-                    self._trials.keep(key, found)
-                total = total + found
-            self._known += not is_new
-            if shown is not None:
-                self._budget.done += is_new
-                shown.tried()
-            return total
+        plan = self._replays.plan(lines, self._environ)
+        if plan is None:
+            return None
+        keys = [(place, self._key(plan, place)) for place in range(len(self._replays.pieces))]
+        if self._workers is not None:
+            for place, key in keys:
+                self._start(lines, plan, place, key)
+        total = TrialFigures()
+        for place, key in keys:
+            found = self._trials.find(key)
+            if found is None:
+                self._start(lines, plan, place, key)
+                found = await self._running[key]
+            total = total + found
+        # Counted when it is asked for, so that the count does not depend on the workers.
+        asked = {key for _, key in keys}
+        is_new = not self._made.isdisjoint(asked)
+        self._made -= asked
+        self.known += not is_new
+        if self._shown is not None:
+            self._shown.tried(is_new=is_new)
+        return total
 
-        return measure
+    def ahead(self, candidates: Sequence[Candidate]) -> None:
+        """Measure these while processors are idle."""
+        self._ahead = []
+        if self._workers is None:
+            return
+        for lines in candidates[: 2 * self._count]:
+            plan = self._replays.plan(lines, self._environ)
+            if plan is not None:
+                places = range(len(self._replays.pieces))
+                self._ahead += [(lines, plan, place, self._key(plan, place)) for place in places]
+        self._fill()
+
+    def _fill(self) -> None:
+        is_over = self._shown is not None and self._shown.is_over
+        while self._ahead and len(self._running) < self._count and not is_over:
+            self._start(*self._ahead.pop(0))
+
+    def _key(self, plan: Plan, place: int) -> str:
+        return _key(plan, self._replays.pieces[place], self._replays.summary_tokens)
+
+    def _start(self, lines: Candidate, plan: Plan, place: int, key: str) -> None:
+        if key not in self._running and self._trials.find(key) is None:
+            self._running[key] = asyncio.create_task(self._replayed(lines, plan, place, key))
+
+    async def _replayed(self, lines: Candidate, plan: Plan, place: int, key: str) -> TrialFigures:
+        found = None if self._workers is None else await self._workers.figures(lines, place)
+        if found is None:
+            found = await self._replays.figures(plan, place)
+        self._trials.keep(key, found)
+        self._made.add(key)
+        del self._running[key]
+        self._fill()
+        return found
+
+    async def close(self) -> None:
+        """End what still runs."""
+        self._ahead = []
+        running = list(self._running.values())
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        if self._workers is not None:
+            await self._workers.close()
 
 
 def _names(pieces: Sequence[Piece]) -> list[str]:
@@ -320,7 +374,13 @@ class _SearchProgress:
         )
         complain(text, "plain")
 
-    def tried(self) -> None:
+    @property
+    def is_over(self) -> bool:
+        """Whether the search is being ended."""
+        return self.tuning is not None and self.tuning.stopped
+
+    def tried(self, *, is_new: bool) -> None:
+        self._budget.done += is_new
         self._told(f"{self._budget.done} trials")
         if self._budget.is_spent:
             self.stop()
@@ -328,6 +388,27 @@ class _SearchProgress:
     def stop(self) -> None:
         if self.tuning is not None:
             self.tuning.stopped = True
+
+
+@contextmanager
+def _ended_by_ctrl_c(shown: _SearchProgress) -> Iterator[None]:
+    """The first Ctrl-C ends the search after the running trial, a second one ends the command."""
+    import signal
+
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        complain("the search ends after this trial", "plain")
+        shown.stop()
+
+    with suppress(NotImplementedError):  # Windows
+        loop.add_signal_handler(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        with suppress(NotImplementedError):
+            loop.remove_signal_handler(signal.SIGINT)
 
 
 @contextmanager
