@@ -98,6 +98,20 @@ def test_the_best_candidate_is_never_dearer_and_no_neighbour_is_cheaper(given: A
 
 
 @given(weights)
+def test_each_asked_candidate_was_foretold_or_is_further_along(given: Any) -> None:
+    """The search asks for what it foretold; what it is told there never changes what it finds."""
+    world, foretold = Prices(given, {}), []
+
+    def ahead(candidates: Any) -> None:
+        foretold.extend(map(key, candidates))
+
+    tuning = Tuning(PRESENT, CHOICES, world.measure, Bounds(), lambda *_: None, ahead)
+    asyncio.run(tuning.run())
+    assert set(world.asked[1:]) <= set(foretold)
+    assert tuning.best == searched(Prices(given, {}))[0].best
+
+
+@given(weights)
 def test_each_change_saves_what_it_costs_to_set_it_back(given: Any) -> None:
     world = Prices(given, {})
     tuning, _ = searched(world)

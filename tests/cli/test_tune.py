@@ -112,6 +112,53 @@ def test_finished_trials_are_not_replayed_again(tuned: Project, zeus: Zeus) -> N
     assert zeus(*TUNE, "--format", "json").json["trials"] > 0, "other sessions are other trials"
 
 
+def without_time(report: dict[str, Any]) -> dict[str, Any]:
+    for piece in (*report["present"].values(), *report["tuned"].values()):
+        if piece is not None:
+            del piece["cpu_seconds"]
+    return report
+
+
+@pytest.mark.parametrize("limit", [(), ("--trials", "3")], ids=str)
+def test_the_number_of_workers_changes_no_result(tuned: Project, zeus: Zeus, limit: tuple[str, ...]) -> None:
+    trials = tuned.folder / ".zeus/tune.jsonl"
+    found = []
+    for workers in ("1", "3"):
+        done = zeus(*TUNE, *limit, "--workers", workers, "--format", "json")
+        assert done.exit_code == int(done.json["output"] is None), done.err
+        found.append((without_time(done.json), done.err))
+        trials.unlink()
+    assert found[0] == found[1]
+
+
+def test_what_workers_replayed_is_known_to_the_next_command(tuned: Project, zeus: Zeus) -> None:
+    zeus(*TUNE, "--trials", "3", "--workers", "3")
+    whole = zeus(*TUNE, "--workers", "1", "--format", "json").json
+    assert whole["known_trials"] >= 3
+    again = zeus(*TUNE, "--workers", "3", "--format", "json").json
+    assert again["trials"] == 0
+    assert without_time(again)["tuned"] == without_time(whole)["tuned"]
+
+
+def test_a_worker_imports_nothing_from_the_working_directory(tuned: Project, zeus: Zeus) -> None:
+    for name in ("pickle", "asyncio", "struct", "zeus_runtime"):
+        tuned.write(f"{name}.py", "open('imported', 'w')\nraise SystemExit(9)\n")
+    found = zeus(*TUNE, "--workers", "2")
+    assert found.exit_code == 0, found.err
+    assert not (tuned.folder / "imported").exists()
+
+
+def test_a_worker_that_is_killed_ends_the_command_with_a_remedy(
+    tuned: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The worker's interpreter ends before it reads its first order.
+    monkeypatch.setenv("PYTHONHOME", str(tuned.folder / "nowhere"))
+    found = zeus(*TUNE, "--workers", "2")
+    assert found.exit_code == 2
+    assert "a process that replayed a session ended (exit code 1)" in found.err
+    assert "--workers 1" in found.err
+
+
 def test_few_trials_are_enough_to_begin_and_the_next_command_goes_on(tuned: Project, zeus: Zeus) -> None:
     first = zeus(*TUNE, "--trials", "2", "--format", "json").json
     assert (first["trials"] <= 4, first["is_ended"]) == (True, False)
@@ -264,8 +311,9 @@ def test_a_link_where_the_trials_are_kept_is_not_followed(tuned: Project, zeus: 
     assert (tuned.folder / "mine.txt").read_text() == "mine"
 
 
-def test_ctrl_c_ends_the_search_and_keeps_the_trials(tuned: Project) -> None:
-    words = [sys.executable, "-m", "zeus_runtime", *TUNE, "--format", "json"]
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_ctrl_c_ends_the_search_and_keeps_the_trials(tuned: Project, workers: str) -> None:
+    words = [sys.executable, "-m", "zeus_runtime", *TUNE, "--format", "json", "--workers", workers]
     environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
         words, cwd=tuned.folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -284,3 +332,31 @@ def test_ctrl_c_ends_the_search_and_keeps_the_trials(tuned: Project) -> None:
     assert "the search ends after this trial" in err
     assert json.loads(out)["is_ended"] is False
     assert Path(trials).read_text().count("key") >= 3
+    assert no_process_of(process.pid)
+
+
+def no_process_of(pid: int) -> bool:
+    """Whether no worker of that process is left (each has its starter's id among its words)."""
+    found = subprocess.run(["ps", "-ewwo", "args"], capture_output=True, text=True, check=True).stdout
+    return not any(line.endswith(f"tune_replays {pid}") for line in found.splitlines())
+
+
+def test_a_second_ctrl_c_ends_the_command_and_its_workers(tuned: Project) -> None:
+    tuned.write("talks.jsonl", "\n".join(talk(number, 60) for number in range(3)))
+    words = [sys.executable, "-m", "zeus_runtime", *TUNE, "--workers", "2"]
+    process = subprocess.Popen(words, cwd=tuned.folder, stderr=subprocess.PIPE, text=True)
+    try:
+        for _ in range(1_200):
+            if not no_process_of(process.pid):
+                break
+            time.sleep(0.05)
+        assert not no_process_of(process.pid)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert "the search ends after this trial" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert no_process_of(process.pid)

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from zeus_runtime.context import Edit, Evict, View, fold
-from zeus_runtime.context.offers import Cheaper, Offer, Shortening, TokenPrices, best_part, token_prices
+from zeus_runtime.context.offers import (
+    Cheaper,
+    CompactionOffer,
+    Shortening,
+    TokenPrices,
+    best_part,
+    token_prices,
+)
 from zeus_runtime.models.profiles import ModelProfile
 
 PRICES = TokenPrices(again=1.0, anew=11.0)
@@ -21,7 +28,7 @@ async def nothing() -> Sequence[Edit]:
     return ()
 
 
-OFFER = Offer("summary", "due", 90, (), 0, 1_000, nothing, price_usd=10_000.0)
+OFFER = CompactionOffer("summary", "due", 90, (), 0, 1_000, nothing, price_usd=10_000.0)
 
 
 def view_of(sizes: Sequence[int]) -> View:
@@ -40,7 +47,7 @@ def short(seq: int, saved: int) -> Shortening:
 def best(
     view: View,
     shortenings: Sequence[Shortening],
-    offer: Offer = OFFER,
+    offer: CompactionOffer = OFFER,
     *,
     sent: View | None = None,
     reach: int = 0,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context.edits import edit_kind as edit_kind
     from zeus_runtime.context.edits import edit_to_json as edit_to_json
     from zeus_runtime.context.items import Item as Item
-    from zeus_runtime.context.offers import Offer as Offer
+    from zeus_runtime.context.offers import CompactionOffer as CompactionOffer
     from zeus_runtime.context.size import Size as Size
     from zeus_runtime.context.size import check_sizes as check_sizes
     from zeus_runtime.context.view import View as View
@@ -42,7 +42,7 @@ _ROOMS = {
     "Edit": "edits",
     "Evict": "edits",
     "Item": "items",
-    "Offer": "offers",
+    "CompactionOffer": "offers",
     "Pin": "edits",
     "Refusal": "edit_rules",
     "Size": "size",

@@ -19,7 +19,7 @@ InPlace: TypeAlias = Evict | TruncateArguments
 
 
 @dataclass(frozen=True)
-class Offer:
+class CompactionOffer:
     """A compaction that is due and not made yet. The planner makes it unless cheaper edits make enough room.
 
     Args:
@@ -111,7 +111,7 @@ class Cheaper(NamedTuple):
 def best_part(
     view: View,
     shortenings: Iterable[Shortening],
-    offer: Offer,
+    offer: CompactionOffer,
     *,
     prices: TokenPrices,
     sent: View | None,

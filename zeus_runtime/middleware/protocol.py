@@ -10,7 +10,7 @@ from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode
-    from zeus_runtime.context import Budget, Edit, Offer, Refusal, View
+    from zeus_runtime.context import Budget, CompactionOffer, Edit, Refusal, View
     from zeus_runtime.middleware.contexts import PlanContext, RunContext
     from zeus_runtime.models import ModelRequest, ModelResponse
     from zeus_runtime.prompt import Section
@@ -111,16 +111,16 @@ class Middleware:
         """
         return {}
 
-    async def edits(self, view: View, budget: Budget) -> Sequence[Edit | Refusal | Offer]:
+    async def edits(self, view: View, budget: Budget) -> Sequence[Edit | Refusal | CompactionOffer]:
         """Return the edits that it proposes to shrink the view.
 
         When: before each model call, after a request that was too long, and when the user compacts the session.
         How often: once for each; the second policy gets the view that the first one's admitted edits left. Once more
-        with ``budget.room_before`` if another policy's ``Offer`` names this one.
+        with ``budget.room_before`` if another policy's ``CompactionOffer`` names this one.
         Given: ``view``, the messages that the request would send; ``budget``, the tokens for them and the answer.
         Returns: edits; the planner admits or refuses each. A ``Refusal`` among them names an edit that its own limits
-        forbid: the user gets a notice and the ledger keeps it. An ``Offer`` is a compaction that costs a model call:
-        the planner makes it unless edits of other policies make enough room for less.
+        forbid: the user gets a notice and the ledger keeps it. A ``CompactionOffer`` is a compaction that costs a model
+        call: the planner makes it unless edits of other policies make enough room for less.
         """
         return ()
 

@@ -1,8 +1,8 @@
 """Context: the view of a conversation, the edits that a policy proposes, the budget, the archive of originals.
 
 History is never rewritten: ``Evict``, ``DropBefore``, ``Summarize`` and the other edits change only the view. The
-planner admits them, or gives its reason (``Refusal``). A compaction that costs a model call is offered (``Offer``), so
-that the planner can look for cheaper edits first.
+planner admits them, or gives its reason (``Refusal``). A compaction that costs a model call is a ``CompactionOffer``,
+so that the planner can look for cheaper edits first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context.new_messages import arrivals as arrivals
     from zeus_runtime.context.new_messages import tool_groups as tool_groups
     from zeus_runtime.context.newest_part import kept_from as kept_from
-    from zeus_runtime.context.offers import Offer as Offer
+    from zeus_runtime.context.offers import CompactionOffer as CompactionOffer
     from zeus_runtime.context.size import Size as Size
 
 _ROOMS = {
@@ -36,7 +36,7 @@ _ROOMS = {
     "Edit": "context",
     "Evict": "context.edits",
     "Item": "context.items",
-    "Offer": "context.offers",
+    "CompactionOffer": "context.offers",
     "Pin": "context.edits",
     "Refusal": "context.edit_rules",
     "Size": "context.size",

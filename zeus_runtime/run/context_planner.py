@@ -18,7 +18,7 @@ from zeus_runtime.context.archive import Archive, ArchiveError
 from zeus_runtime.context.edit_rules import Cached, Refusal, Reported, breaks_cache, cached_prices
 from zeus_runtime.context.edits import edit_kind
 from zeus_runtime.context.ledger import MAX_DECISIONS, PolicyDecision
-from zeus_runtime.context.offers import Offer
+from zeus_runtime.context.offers import CompactionOffer
 from zeus_runtime.context.prompt_cost import Fixed
 from zeus_runtime.context.tokens.uncertainty import Uncertainty
 from zeus_runtime.errors import ZeusError
@@ -232,7 +232,7 @@ class ContextPlanner:
     ) -> View:
         budget = self._budget(view, fixed, forced=forced)
         proposed = await self._proposals(name, policy, view, budget)
-        offer = next((each for each in proposed if isinstance(each, Offer)), None)
+        offer = next((each for each in proposed if isinstance(each, CompactionOffer)), None)
         if offer is not None:
             cheaper = await self._cheaper(offer, view, fixed, budget, cursor, decisions)
             if cheaper is not None:
@@ -251,12 +251,12 @@ class ContextPlanner:
 
     async def _proposals(
         self, name: str, policy: Middleware, view: View, budget: Budget
-    ) -> Sequence[Edit | Refusal | Offer]:
+    ) -> Sequence[Edit | Refusal | CompactionOffer]:
         with _blaming(name):
             with calling(None):
                 proposed = list(await policy.edits(view, budget))
             for each in proposed:
-                if not isinstance(each, (*get_args(Edit), Refusal, Offer)):
+                if not isinstance(each, (*get_args(Edit), Refusal, CompactionOffer)):
                     raise TypeError(f"edits returned a {type(each).__name__}, which is not an edit")
         return proposed
 
@@ -290,7 +290,7 @@ class ContextPlanner:
 
     async def _cheaper(
         self,
-        offer: Offer,
+        offer: CompactionOffer,
         view: View,
         fixed: Fixed,
         budget: Budget,
@@ -396,7 +396,7 @@ def _blaming(name: str) -> Iterator[None]:
         raise blamed(name, error) from error
 
 
-def _shortenings(view: View, proposed: Sequence[Edit | Refusal | Offer]) -> Iterator[Shortening]:
+def _shortenings(view: View, proposed: Sequence[Edit | Refusal | CompactionOffer]) -> Iterator[Shortening]:
     """The admissible edits in place among a policy's proposals."""
     from zeus_runtime.context.offers import InPlace, Shortening
 
@@ -412,7 +412,7 @@ def _target(edit: InPlace) -> tuple[int, str]:
     return edit.seq, getattr(edit, "call_id", "")
 
 
-def _weighed(offer: Offer, part: Cheaper) -> str:
+def _weighed(offer: CompactionOffer, part: Cheaper) -> str:
     """Why edits in place were made, or not made, instead of a compaction."""
     first, *others = (f"{count} of {policy}" for policy, count in Tally(e.policy for e in part.edits).items())
     number, _, policy = first.partition(" ")

@@ -30,7 +30,7 @@ from zeus_runtime.context import Budget, View, fold, review
 from zeus_runtime.context.size import Size
 from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.plugin import RunContext
-from zeus_runtime.plugin.context import Offer, Summarize
+from zeus_runtime.plugin.context import CompactionOffer, Summarize
 from zeus_runtime.plugin.model import ModelError, ModelProfile, ModelRequest, ModelResponse, ToolSchema, Usage
 from zeus_runtime.registry.home import bundled_home
 from zeus_runtime.testing import ScriptedModel
@@ -84,7 +84,7 @@ def policy(
 async def proposed(middleware: Summarization, view: View, budget: Budget | None = None) -> Summarize | None:
     edits = await middleware.edits(view, budget or budget_of(view))
     assert len(edits) <= 1
-    if edits and isinstance(edits[0], Offer):
+    if edits and isinstance(edits[0], CompactionOffer):
         edits = cast(Sequence[Any], await edits[0].make())
     for edit in edits:
         assert isinstance(edit, Summarize)

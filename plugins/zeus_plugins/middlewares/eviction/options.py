@@ -36,7 +36,8 @@ class Options:
     exclude: Annotated[
         tuple[str, ...],
         Doc(
-            "Tools whose results are never evicted. Recall is also excluded: its results would be evicted again."
+            "Tools whose results are not evicted on arrival. Recall is also excluded: its results would be evicted"
+            " again."
         ),
     ] = PAGED_TOOLS
     max_user_tokens: Annotated[

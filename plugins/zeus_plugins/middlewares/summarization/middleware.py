@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from zeus_runtime.plugin import dataclass
-from zeus_runtime.plugin.context import Offer, Summarize
+from zeus_runtime.plugin.context import CompactionOffer, Summarize
 from zeus_runtime.plugin.middleware import Middleware
 from zeus_runtime.plugin.model import text_of
 
@@ -65,7 +65,7 @@ class Summarization(Middleware):
         self._sent: SentAgain | None = None
         self._offered = False
 
-    async def edits(self, view: View, budget: Budget) -> Sequence[Edit | Offer]:
+    async def edits(self, view: View, budget: Budget) -> Sequence[Edit | CompactionOffer]:
         why = self._triggered(view, budget)
         if not why:
             return ()
@@ -79,14 +79,16 @@ class Summarization(Middleware):
             return (await self._edit(view, budget, replaced, start, why),)
         return (self._offer(view, budget, replaced, start, why),)
 
-    def _offer(self, view: View, budget: Budget, replaced: Sequence[Item], start: int, why: str) -> Offer:
+    def _offer(
+        self, view: View, budget: Budget, replaced: Sequence[Item], start: int, why: str
+    ) -> CompactionOffer:
         async def make() -> Sequence[Edit]:
             self._offered = False
             return (await self._edit(view, budget, replaced, start, why),)
 
         self._offered = True
         sent = self._sent
-        return Offer(
+        return CompactionOffer(
             policy=POLICY,
             reason=why,
             seq=start,
