@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.encodings import NARROW, output_in, read_back
+from zeus_runtime.columns import cut_line
 from zeus_runtime.escaping import (
     TerminalStream,
     exact,
@@ -61,6 +63,41 @@ def test_the_blanks_of_a_line_can_be_read_back_exactly(line: str) -> None:
     assert undone(shown.replace("⇥   ", "\t").replace("⇥", "\t").replace("␠", " ")) == line
     assert shown == shown.rstrip()
     assert shown.isprintable()
+
+
+@pytest.mark.parametrize("encoding", NARROW)
+@given(text=st.text(st.one_of(st.sampled_from("\\xut⇥␠┊│…→¥字é \t"), st.characters()), max_size=12))
+def test_what_the_outputs_encoding_lacks_is_escaped_before_backslashes_are_doubled(
+    encoding: str, text: str
+) -> None:
+    with output_in(encoding):
+        shown, line = exact(text), exact_blanks(text.replace("\n", ""))
+        assert read_back(shown, encoding) == shown
+        assert undone(shown) == text
+        tabs_by_number = re.sub(r"(?<!\\)((?:\\\\)*)\\t", r"\1\\x09", line)
+        assert undone(tabs_by_number) == text.replace("\n", "")
+        for made in (line, terminal_text(text), json_text(text)):
+            assert read_back(made, encoding) == made
+        assert terminal_text(terminal_text(text)) == terminal_text(text)
+
+
+def test_signs_of_our_own_have_stand_ins_where_the_encoding_lacks_them() -> None:
+    with output_in("latin-1"):
+        assert terminal_text("  … 5 more · é → 字 │ ┊") == "  ... 5 more · é > \\u5b57 | :"
+        assert exact_blanks("\tx \\ ") == "\\tx \\\\\\x20"
+        assert exact("\\é \\字") == "\\é \\\\\\u5b57"
+        assert shell_word("字") == "$'\\xe5\\xad\\x97'"
+        assert cut_line("x" * 20, 10) == "xxxxxxx..."
+        assert json.loads(json_text('"字\U0001f525"')) == "字\U0001f525"
+    assert terminal_text("…字") == "…字"
+
+
+def test_an_escape_is_whole_when_the_marks_before_it_came_in_another_piece() -> None:
+    for encoding, marks in (("ascii", "\u0301\u0302"), (None, "\ufe0f")):
+        with output_in(encoding):
+            shown = TerminalStream()
+            shown(marks)
+            assert shown(" and more") == " and more"
 
 
 @given(texts)

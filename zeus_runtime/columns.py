@@ -45,7 +45,9 @@ def cut_line(line: str, most: int) -> str:
     """``line``, or as much of its beginning as fits into ``most`` columns with ``…``."""
     if most_columns(line) <= most:
         return line
-    line = line[: max(0, most - 1)]
-    while line and most_columns(line) > most - 1:
+    end = terminal_text("…")
+    room = most - len(end)
+    line = line[: max(0, room)]
+    while line and most_columns(line) > room:
         line = line[:-1]
-    return line + "…"
+    return line + end

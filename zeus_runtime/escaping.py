@@ -1,9 +1,14 @@
-"""Show untrusted text: invisible characters become visible escapes; no character is dropped. Pure."""
+"""Show untrusted text: invisible characters become visible escapes; no character is dropped.
+
+Pure, except that a process may name the encodings of its output (``limit_to``): what they lack is invisible too.
+"""
 
 from __future__ import annotations
 
+import codecs
 import re
 import unicodedata
+from collections.abc import Iterable
 from typing import Any, Final
 
 # Variation selectors, and letters and marks that show nothing, although Python calls them printable.
@@ -20,6 +25,8 @@ _TAB: Final = "⇥"
 _ENDING: Final = {" ": "␠", "\t": _TAB}
 CONTINUED: Final = "┊"
 """Begins a part of a line that was too long for the terminal (`tools/question.folded`)."""
+_STAND_INS: Final = dict(zip("→←·–×•│┊▌─└", "><--x*|:|-`", strict=True)) | {"…": "..."}
+"""Signs of Zeus's own lines and of rich, for encodings that lack them; all but one are as wide as the sign."""
 _SIGNS: Final = frozenset({*_ENDING.values(), CONTINUED})
 _SELECTOR: Final = re.compile(f"[{_SELECTORS}]")
 _SPACE: Final = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]")
@@ -29,6 +36,20 @@ _MARKS: Final = ("Mn", "Me")
 _KEYCAPS: Final = frozenset("0123456789#*")
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+# A process has one set, as it has one set of streams. To escape when a stream encodes is too late: lines are folded.
+_encodings: set[str] = set()
+
+
+def limit_to(encodings: Iterable[str | None]) -> None:
+    """From now on, show as escapes what one of these encodings cannot represent; ``None`` represents everything."""
+    names = {codecs.lookup(each).name for each in encodings if each}
+    _encodings.clear()
+    _encodings.update(names - {"utf-8"})
+
+
+def has_blank_signs() -> bool:
+    """Whether the output's encodings have the signs of ``exact_blanks``."""
+    return _is_representable("".join(_ENDING.values()))
 
 
 def terminal_text(text: str) -> str:
@@ -36,13 +57,15 @@ def terminal_text(text: str) -> str:
 
     A joiner between two letters or symbols outside ASCII stays (Persian and Indic words, joined emoji), and so does one
     variation selector after such a character. Bidirectional controls never stay. Of the marks on one character, the
-    first six stay.
+    first six stay. For signs such as ``…`` that the output's encoding lacks, ASCII stands in.
     """
     heaped = _heaped(text)
     if not heaped and _is_plain(text):
         return text
     return "".join(
-        escape(char) if place in heaped or (is_unseen(char) and not _belongs(text, place)) else char
+        escape(char)
+        if place in heaped or (is_unseen(char) and not _belongs(text, place))
+        else _represented(char)
         for place, char in enumerate(text)
     )
 
@@ -56,7 +79,7 @@ class TerminalStream:
     def __call__(self, piece: str) -> str:
         """The next piece, in a form that a terminal may show."""
         text = self._open + piece
-        shown = terminal_text(text)[len(self._open) :]
+        shown = terminal_text(text)[len(terminal_text(self._open)) :]
         self._open = _last_marks(text)
         return shown
 
@@ -70,7 +93,7 @@ def shell_word(text: str) -> str:
     """A word of a command for a shell, on one line and without an unseen character: such a word is ``$'…'``."""
     import shlex
 
-    if printable(text) == text:
+    if printable(text) == text and _is_representable(text):
         return shlex.quote(text)
     raw = text.encode("utf-8", "surrogateescape")
     plain = (chr(byte) if 32 <= byte < 127 and byte not in b"\\'" else f"\\x{byte:02x}" for byte in raw)
@@ -113,7 +136,14 @@ def exact_line(text: str) -> str:
 
 
 def exact_blanks(line: str) -> str:
-    """``exact`` of a line with visible blanks: a tab shows as ``⇥``, a space at the line's end as ``␠``."""
+    """``exact`` of a line with visible blanks: a tab shows as ``⇥``, a space at the line's end as ``␠``.
+
+    They show as ``\\t`` and ``\\x20`` if the output's encoding lacks these signs.
+    """
+    if not has_blank_signs():
+        end = len(line.rstrip(" \t"))
+        blanks = {place for place, char in enumerate(line) if char == "\t" or place >= end}
+        return _escaped(line, _hidden(line) | blanks, "\\xuUt")
     shown = exact(line)
     body = shown.rstrip(" \t")
     return body.replace("\t", f"{_TAB}   ") + "".join(_ENDING[char] for char in shown[len(body) :])
@@ -125,7 +155,8 @@ def json_text(text: str) -> str:
     if not heaped and _is_plain(text):
         return text
     return "".join(
-        _json_escape(char) if place in heaped or is_unseen(char) else char for place, char in enumerate(text)
+        _json_escape(char) if place in heaped or is_unseen(char) or not _is_representable(char) else char
+        for place, char in enumerate(text)
     )
 
 
@@ -183,7 +214,28 @@ def escape(char: str) -> str:
 
 def _is_plain(text: str) -> bool:
     """Whether a quick search finds nothing to escape."""
-    return text.replace("\n", "").replace("\t", "").isprintable() and not _BLANK.search(text)
+    return (
+        text.replace("\n", "").replace("\t", "").isprintable()
+        and not _BLANK.search(text)
+        and _is_representable(text)
+    )
+
+
+def _is_representable(text: str) -> bool:
+    """Whether the output's encodings have every character of ``text``."""
+    return text.isascii() or all(_comes_back(text, each) for each in _encodings)
+
+
+def _comes_back(text: str, encoding: str) -> bool:
+    """Whether ``text`` is the same when it was encoded; Shift JIS encodes ``¥`` as a backslash."""
+    try:
+        return text.encode(encoding).decode(encoding) == text
+    except UnicodeError:
+        return False
+
+
+def _represented(char: str) -> str:
+    return char if _is_representable(char) else _STAND_INS.get(char) or escape(char)
 
 
 def _belongs(text: str, place: int) -> bool:
@@ -250,6 +302,7 @@ def _hidden(text: str) -> frozenset[int]:
         place
         for place, char in enumerate(text)
         if is_unseen(char)
+        or not _is_representable(char)
         or (char > "\x7f" and (_SPACE.match(char) or char in _SIGNS or _looks_like_another(text, place)))
     )
     return hidden if text.isascii() else hidden | _foreign(text)

@@ -40,6 +40,23 @@ def test_an_approval_shows_every_line_that_would_be_written(project: Project) ->
     assert (project.folder / "run.sh").read_text() == HIDING
 
 
+def test_on_a_terminal_in_another_encoding_no_value_begins_where_our_lines_begin(project: Project) -> None:
+    forged = "字" * 15 + "####  because: it changes no line that runs\n\\é\t\\xe9\n"
+    with Provider(call("write_file", path="c.sh", content=forged), Reply("done")) as provider:
+        over_http(project, provider, WRITES)
+        environ = {"PYTHONIOENCODING": "ascii"}
+        with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder, environ) as terminal:
+            terminal.until("write_file waits")
+            question = terminal.until("approve write_file? ").split("\n")
+            assert all(len(line) < 100 for line in question)
+            assert [line for line in question if line.startswith("  because:")] == [
+                "  because: write_file is not on your allowlist"
+            ]
+            assert "    + \\\\\\xe9\\t\\\\xe9" in question
+            terminal.press("n\r")
+            terminal.end()
+
+
 def test_an_edit_is_shown_as_a_diff_and_v_shows_its_arguments_too(project: Project) -> None:
     project.write("notes.txt", "".join(f"line {number}\n" for number in range(30)))
     edit = call("edit_file", path="notes.txt", old="line 20\n", new="line twenty\n" * 60)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.support.encodings import output_in, read_back
 from zeus_runtime.columns import columns
 from zeus_runtime.tools.approval import PendingApproval
 from zeus_runtime.tools.diff import difference
@@ -45,6 +46,7 @@ def asked(properties: dict[str, Any]) -> list[str]:
 
 # Short texts of few characters, so that two of them are often nearly the same.
 alike = st.text(st.sampled_from("a  \t\n\\漢\u4dc0é\u0301⇥␠→│┊x09"), max_size=12)
+encodings = st.sampled_from([None, None, "ascii", "gbk"])
 widths = st.one_of(st.none(), st.integers(1, 24), st.just(80))
 
 
@@ -57,22 +59,27 @@ def seen(lines: Sequence[str]) -> list[str]:
     first=st.dictionaries(texts, values, max_size=3),
     second=st.dictionaries(texts, values, max_size=3),
     width=widths,
+    encoding=encodings,
 )
 def test_two_different_calls_never_look_the_same(
-    first: dict[str, Any], second: dict[str, Any], width: int | None
+    first: dict[str, Any], second: dict[str, Any], width: int | None, encoding: str | None
 ) -> None:
     if list(first.items()) != list(second.items()) or repr(first) != repr(second):
-        shows = [seen(shown(each, whole=True, width=width)) for each in (first, second)]
+        with output_in(encoding):
+            shows = [seen(shown(each, whole=True, width=width)) for each in (first, second)]
         assert shows[0] != shows[1]
 
 
 @settings(max_examples=300)
-@example(first="tar x \\\nb", second="tar x \\ \nb", width=None)
-@example(first="\tx\ny", second="   x\ny", width=None)
-@example(first="\n" + "a" * 30 + "漢b", second="\n" + "a" * 30 + " 漢b", width=40)
-@given(first=alike, second=alike, width=widths)
+@example(first="tar x \\\nb", second="tar x \\ \nb", width=None, encoding=None)
+@example(first="\tx\ny", second="   x\ny", width=None, encoding=None)
+@example(first="\n" + "a" * 30 + "漢b", second="\n" + "a" * 30 + " 漢b", width=40, encoding=None)
+@example(first="\\é\n", second="\\xe9\n", width=None, encoding="ascii")
+@example(first="⇥   x\n", second="\\tx\n", width=None, encoding="ascii")
+@example(first="a" * 30 + " b\n", second="a" * 30 + "_b\n", width=38, encoding="ascii")
+@given(first=alike, second=alike, width=widths, encoding=encodings)
 def test_two_texts_of_a_value_or_a_diff_never_look_the_same(
-    first: str, second: str, width: int | None
+    first: str, second: str, width: int | None, encoding: str | None
 ) -> None:
     if first == second:
         return
@@ -86,7 +93,8 @@ def test_two_texts_of_a_value_or_a_diff_never_look_the_same(
             *(seen(shown({}, Preview((each,)), width=width)) for each in [*changes, Change(text, None, "")]),
         ]
 
-    assert not [way for way, other in zip(looks(first), looks(second), strict=True) if way == other]
+    with output_in(encoding):
+        assert not [way for way, other in zip(looks(first), looks(second), strict=True) if way == other]
 
 
 def test_blanks_that_could_be_others_have_signs_in_blocks_and_diffs() -> None:
@@ -178,15 +186,18 @@ def test_values_that_are_easily_confused_look_different(first: Any, second: Any)
     assert shown({"it": first}) != shown({"it": second})
 
 
-@given(arguments=st.dictionaries(texts, values, max_size=3), width=st.integers(14, 90))
+@example(arguments={"it": "字" * 5 + "####  because: it only reads"}, width=50, encoding="ascii")
+@given(arguments=st.dictionaries(texts, values, max_size=3), width=st.integers(14, 90), encoding=encodings)
 def test_every_line_fits_and_no_value_begins_where_our_lines_begin(
-    arguments: dict[str, Any], width: int
+    arguments: dict[str, Any], width: int, encoding: str | None
 ) -> None:
-    head, *lines = shown(arguments, width=width)
-    assert "tool waits for approval (id)".startswith(head.replace("␠", " "))
+    with output_in(encoding):
+        head, *lines = shown(arguments, width=width)
+    assert "tool waits for approval (id)".startswith(head.removesuffix(":").replace("␠", " "))
     for line in [head, *lines]:
         assert columns(line) < width
         assert line.isprintable()
+        assert read_back(line, encoding) == line
     own = [line for line in lines if not line.startswith("    ")]
     assert len(own) == len(arguments) + 1, "one for each argument, and the reason"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.streams import columns_of, complain, is_terminal
-from zeus_runtime.escaping import json_shown
+from zeus_runtime.escaping import json_shown, terminal_text
 from zeus_runtime.tools.approval import Decision
 from zeus_runtime.tools.question import StyledLine, fields_of, folded, question_lines, tool_label
 
@@ -126,7 +126,7 @@ class TerminalApprovals:
         given = {}
         for field in fields_of(pending):
             # The question showed all of it; a prompt that wraps would begin a server's words at the margin.
-            shown, *more = folded(StyledLine(field.line), columns_of(sys.stderr) - len("  ……: "))
+            shown, *more = folded(StyledLine(field.line), columns_of(sys.stderr) - len("  ...: "))
             line = await self._read(f"  {shown.text}{'…' if more else ''}: ")
             if line is None:
                 return None
@@ -230,7 +230,7 @@ def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 async def read_line(prompt: str) -> str | None:
     """A line from the terminal; what was typed before the prompt came does not count. Can be cancelled."""
     forget_typed()
-    sys.stderr.write(prompt)
+    sys.stderr.write(terminal_text(prompt))
     sys.stderr.flush()
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()

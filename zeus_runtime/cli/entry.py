@@ -146,14 +146,17 @@ def _misused(error: click.ClickException, process: Process) -> int:
 
 
 def _prepare_streams() -> None:
+    from zeus_runtime.escaping import limit_to
+
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         # The parent process closed it, so input cannot be read and output has no reader.
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
     for stream in (sys.stdout, sys.stderr):
-        # An answer may hold what the terminal's encoding cannot: it is shown escaped, not refused.
+        # A pipe gets text as it is, which its encoding may lack: that is escaped, not refused.
         if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
             reconfigure(errors="backslashreplace")
+    limit_to(getattr(stream, "encoding", None) for stream in (sys.stdout, sys.stderr))
 
 
 def _broken_pipe() -> int:

@@ -15,8 +15,10 @@ from zeus_runtime.escaping import (
     exact_blanks,
     exact_json,
     exact_line,
+    has_blank_signs,
     json_shown,
     needs_quotes,
+    terminal_text,
     word,
 )
 from zeus_runtime.tools.diff import DiffLine, difference
@@ -261,24 +263,31 @@ def _diff_line(line: DiffLine) -> Iterator[StyledLine]:
 
 def folded(line: StyledLine, width: int | None) -> Iterator[StyledLine]:
     """A line in pieces that fit, so that no terminal begins a part of a value where our own lines begin."""
+    text = terminal_text(line.text)
     room = None if width is None else max(_LEAST_COLUMNS, width - 1)
-    if room is None or _columns(line.text) <= room:
-        yield line
+    if room is None or _columns(text) <= room:
+        yield StyledLine(text, line.style)
         return
-    *pieces, last = _pieces(line.text, room - 1)
-    for piece in pieces:
-        # A space at the end of a piece could not be seen.
-        yield StyledLine(f"{piece[:-1]}␠" if piece[-1] == " " else piece, line.style)
+    *pieces, last = _pieces(text, room - 1)
+    yield from (StyledLine(_ended(piece), line.style) for piece in pieces)
     yield StyledLine(last, line.style)
+
+
+def _ended(piece: str) -> str:
+    """A piece with a visible end: a space there could not be seen."""
+    if not has_blank_signs():
+        return f"{piece}:"
+    return f"{piece[:-1]}␠" if piece[-1] == " " else piece
 
 
 def _pieces(text: str, room: int) -> Iterator[str]:
     begin, used, head = 0, 0, ""
+    goes_on = terminal_text(_GOES_ON)
     for place, char in enumerate(text):
         used += _columns(char)
         if used > room:
             yield head + text[begin:place]
-            begin, head = place, _GOES_ON
+            begin, head = place, goes_on
             used = _columns(head + char)
     yield head + text[begin:]
 
