@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.support.encodings import output_in, read_back
 from zeus_runtime.columns import columns
+from zeus_runtime.tools import diff
 from zeus_runtime.tools.approval import PendingApproval
 from zeus_runtime.tools.diff import difference
 from zeus_runtime.tools.preview import Change, Preview
@@ -297,11 +298,13 @@ def test_without_a_diff_the_arguments_stay_and_the_reason_is_said() -> None:
 lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\x0b\u2028\r\n", "\n"]), max_size=12)
 
 
-@example(before=["a\n", "b\n", "b\n"], after=["a\n", "b\n"], rest="")
-@given(before=lines, after=lines, rest=st.sampled_from(["", "z"]))
-def test_a_diff_says_all_that_changes(before: list[str], after: list[str], rest: str) -> None:
+@example(before=["a\n", "b\n", "b\n"], after=["a\n", "b\n"], rest="", steps=1_000)
+@given(before=lines, after=lines, rest=st.sampled_from(["", "z"]), steps=st.sampled_from([0, 30, 10_000]))
+def test_a_diff_says_all_that_changes(before: list[str], after: list[str], rest: str, steps: int) -> None:
     old, new = "".join(before), "".join(after) + rest
-    found = difference(old, new)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(diff, "_MOST_STEPS", steps)
+        found = difference(old, new).lines
     assert (found == []) == (old == new)
     removed = [each.text for each in found if each.kind == "-"]
     added = [each.text for each in found if each.kind == "+"]
@@ -330,7 +333,58 @@ def applied(old: str, found: list[Any]) -> str:
 
 def test_two_large_files_without_a_common_line_are_compared_at_once() -> None:
     old, new = ("".join(f"{name}{number}\n" for number in range(20_000)) for name in "ab")
-    assert len(difference(old, new)) == 40_000
+    assert len(difference(old, new).lines) == 40_000
+
+
+@pytest.mark.parametrize("name", ["value_{}\n", "ok\n", "{0}\n{0}\n"])
+def test_an_edit_at_both_ends_of_a_long_file_shows_these_lines(name: str) -> None:
+    middle = "".join(name.format(number) for number in range(6_000))
+    old, new = (f"{name}\n{middle}call {name}\n{middle}end {name}\n" for name in ("old", "new"))
+    found = difference(f"first\n{old}last\n", f"first\n{new}last\n")
+    assert found.is_compared
+    assert [f"{each.kind}{each.text}" for each in found.lines if each.kind in "-+"] == [
+        "-old\n",
+        "+new\n",
+        "-call old\n",
+        "+call new\n",
+        "-end old\n",
+        "+end new\n",
+    ]
+
+
+def test_a_moved_line_of_a_long_file_is_removed_and_added() -> None:
+    names = [f"{number}\n" for number in range(3_000)]
+    moved = difference("".join(names), "".join([*names[1:], names[0]])).lines
+    assert [f"{each.kind}{each.text}" for each in moved if each.kind in "-+"] == ["-0\n", "+0\n"]
+
+
+def test_where_too_much_would_be_compared_the_question_says_so_and_shows_the_arguments() -> None:
+    old, new = "a\nb\n" * 2_500, "b\nb\na\n" * 2_400
+    preview = Preview((Change("/n", old, new),), ("old", "new"))
+    lines = shown({"old": "0", "new": "1"}, preview)
+    assert lines[1:3] == ['  old: "0"', '  new: "1"']
+    assert lines[3].endswith(" added, too different to compare")
+    assert not difference(old, new).is_compared
+
+
+def test_a_cut_diff_shows_of_each_change_what_is_removed_and_what_is_added() -> None:
+    def cut(removed: int, added: int, text: str = "line") -> list[str]:
+        old, new = f"{text} old\n" * removed, f"{text} new\n" * added
+        return shown({}, Preview((Change("/n", f"begin\n{old}", f"begin\n{new}"),)))[2:-1]
+
+    def counts(lines: list[str]) -> list[int]:
+        return [sum(line.startswith(f"    {kind} ") for line in lines) for kind in "-+"]
+
+    both = cut(100, 100)
+    assert counts(both) == [20, 19]
+    assert both[21] == "    … 80 more removed lines (720 characters); v shows all"
+    assert both[-1] == "    … 81 more lines (729 characters); v shows all"
+    assert counts(cut(100, 3)) == [36, 3]
+    assert counts(cut(3, 100)) == [3, 36]
+    assert counts(cut(100, 0)) == [39, 0]
+    assert counts(cut(20, 19)) == [20, 19]
+    assert counts(cut(5, 5, "x" * 1_000)) == [1, 2]
+    assert counts(cut(1, 1, "x" * 3_000)) == [0, 0]
 
 
 @pytest.mark.parametrize("name", ["because", "answer", "until"])

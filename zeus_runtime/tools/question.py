@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from zeus_runtime.columns import Style, cut_line
 from zeus_runtime.escaping import (
@@ -21,7 +21,7 @@ from zeus_runtime.escaping import (
     terminal_text,
     word,
 )
-from zeus_runtime.tools.diff import DiffLine, difference
+from zeus_runtime.tools.diff import Diff, DiffLine, difference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,14 +157,17 @@ def _lines(pending: PendingApproval, rest: str | None) -> Iterator[StyledLine]:
     waits = "asks" if pending.is_question else "waits for approval"
     yield StyledLine(f"{tool_label(pending.tool)} {waits} ({pending.id})", "yellow")
     preview = pending.preview
-    hidden = preview.stands_for if preview is not None and preview.changes and rest is not None else ()
+    changes = preview.changes[: _most(rest)] if preview is not None else ()
+    found = [difference(each.before or "", each.after) for each in changes]
+    says_all = bool(found) and all(each.is_compared for each in found)
+    hidden = preview.stands_for if preview is not None and says_all and rest is not None else ()
     arguments = [(str(name), value) for name, value in pending.arguments.items() if name not in hidden]
     for name, value in arguments[: _most(rest)]:
         yield from _argument(name, value, rest)
     yield from _left(len(arguments), "argument", rest)
     if preview is not None:
-        for change in preview.changes[: _most(rest)]:
-            yield from _change(change, rest)
+        for change, compared in zip(changes, found, strict=True):
+            yield from _change(change, compared, rest)
         yield from _left(len(preview.changes), "change", rest)
         if preview.problem:
             yield StyledLine(f"  no diff: {exact_line(preview.problem)}")
@@ -225,30 +228,68 @@ def _cut(text: str) -> str:
     return "\n".join(text[:MOST_CHARACTERS].split("\n")[:MOST_LINES])
 
 
-def _change(change: Change, rest: str | None) -> Iterator[StyledLine]:
-    found = difference(change.before or "", change.after)
-    removed, added = (sum(each.kind == kind for each in found) for kind in "-+")
+def _change(change: Change, found: Diff, rest: str | None) -> Iterator[StyledLine]:
+    removed, added = (sum(each.kind == kind for each in found.lines) for kind in "-+")
     if change.before is None:
         did = f"new file, {added:,} {'line' if added == 1 else 'lines'}"
     else:
-        did = f"{removed:,} removed, {added:,} added" if found else "no line changes"
+        did = f"{removed:,} removed, {added:,} added" if found.lines else "no line changes"
+    if not found.is_compared:
+        did += ", too different to compare"
     yield StyledLine(f"  {exact_line(change.path)}: {did}", "bold")
-    kept = found if rest is None else _cut_diff(found)
-    for each in kept:
-        yield from _diff_line(each)
-    if len(kept) < len(found):
-        characters = sum(len(each.text) for each in found[len(kept) :])
-        more = f"{len(found) - len(kept):,} more lines ({characters:,} characters)"
-        yield StyledLine(f"    … {more}; {rest}", "yellow")
+    shown, left_out, after, others = (found.lines, (), (), ()) if rest is None else _cut_diff(found.lines)
+    for lines, hidden, noun in ((shown, left_out, "removed lines"), (after, others, "lines")):
+        for each in lines:
+            yield from _diff_line(each)
+        if hidden:
+            more = f"{len(hidden):,} more {noun} ({_size(hidden):,} characters)"
+            yield StyledLine(f"    … {more}; {rest}", "yellow")
 
 
-def _cut_diff(found: Sequence[DiffLine]) -> Sequence[DiffLine]:
-    size = 0
-    for place, each in enumerate(found[:MOST_LINES]):
-        size += len(each.text)
-        if size > MOST_CHARACTERS:
-            return found[:place]
-    return found[:MOST_LINES]
+_Lines: TypeAlias = "Sequence[DiffLine]"
+
+
+def _cut_diff(found: _Lines) -> tuple[_Lines, _Lines, _Lines, _Lines]:
+    """The lines to show, removed ones to leave out, added ones to show after these, and all others.
+
+    A change that does not fit shares the room: its removed lines alone would look like a deletion.
+    """
+    begin = _fitting(found, MOST_LINES, MOST_CHARACTERS)
+    start, middle, end = _change_around(found, begin)
+    removed, added = found[start:middle], found[middle:end]
+    if not removed or not added:
+        return found[:begin], (), (), found[begin:]
+    lines, characters = MOST_LINES - start, MOST_CHARACTERS - _size(found[:start])
+    kept = _fitting(
+        removed, lines - min(len(added), lines // 2), characters - min(_size(added), characters // 2)
+    )
+    kept_added = _fitting(added, lines - kept, characters - _size(removed[:kept]))
+    if not kept or not kept_added:
+        return found[:start], (), (), found[start:]
+    return found[: start + kept], removed[kept:], added[:kept_added], found[middle + kept_added :]
+
+
+def _change_around(found: _Lines, place: int) -> tuple[int, int, int]:
+    """Where the removed lines of the change at ``place`` start, where its added ones do, and where it ends."""
+    start = end = place
+    while start > 0 and place < len(found) and found[place].kind in "-+" and found[start - 1].kind in "-+":
+        start -= 1
+    while end < len(found) and found[end].kind in "-+":
+        end += 1
+    return start, start + sum(each.kind == "-" for each in found[start:end]), end
+
+
+def _fitting(lines: _Lines, most: int, characters: int) -> int:
+    """How many of the first lines fit."""
+    for place, each in enumerate(lines[:most]):
+        characters -= len(each.text)
+        if characters < 0:
+            return place
+    return min(most, len(lines))
+
+
+def _size(lines: _Lines) -> int:
+    return sum(len(each.text) for each in lines)
 
 
 def _diff_line(line: DiffLine) -> Iterator[StyledLine]:
