@@ -37,9 +37,13 @@ if _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(
 
 # The configs of tests are their own. What is about trust takes this away (``tests/trust``).
 os.environ["ZEUS_TRUST"] = "all"
-os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(
-    prefix="zeus-tests-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")
-)
+_STATE = tempfile.mkdtemp(prefix="zeus-tests-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
+os.environ["XDG_STATE_HOME"] = _STATE
+
+
+def pytest_unconfigure() -> None:
+    """Leave nothing in memory."""
+    shutil.rmtree(_STATE, ignore_errors=True)
 
 
 def pytest_xdist_auto_num_workers() -> int:
