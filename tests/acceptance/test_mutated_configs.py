@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -25,7 +24,6 @@ from zeus_runtime.plan.validated import check
 ROOT: Final = Path(__file__).parents[2]
 COUNT: Final = int(os.environ.get("ZEUS_MUTANTS", "300"))
 SEED: Final = int(os.environ.get("ZEUS_MUTANTS_SEED", "17"))
-FEW_SECONDS: Final = 3.0
 FOLDERS: Final = ("configs", "examples", "tests/config/broken")
 
 
@@ -76,7 +74,6 @@ def test_each_mutant_is_valid_or_refused_with_a_place(copies: Path) -> None:
         path = copies / paths[index]
         kept = path.read_bytes()
         path.write_bytes(raw)
-        began = time.process_time()
         try:
             problems = problems_of(path, environ)
             text = shown(problems)
@@ -87,7 +84,6 @@ def test_each_mutant_is_valid_or_refused_with_a_place(copies: Path) -> None:
         finally:
             path.write_bytes(kept)
         told = f"mutant {number} of {paths[index]}:\n{raw[:2000]!r}\n"
-        assert time.process_time() - began < FEW_SECONDS, told
         assert not [each for each in problems if not _has_place(each)], f"{told}{problems}"
         assert not [char for char in text if is_unseen(char)], told
         refused += bool(problems)

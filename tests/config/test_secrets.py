@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-import time
 import traceback
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -102,13 +101,12 @@ def test_a_source_line_is_shown_without_its_secrets(line: str, masked: str) -> N
     assert mask_line(line) == masked
 
 
+@pytest.mark.timeout(60)  # the square of the length would take minutes
 @pytest.mark.parametrize("word", ["x", "x.", "1", "a-", "- ", "a:", "a://", "a://b:", "'a", " "])
 def test_a_long_line_is_masked_in_linear_time(word: str) -> None:
     line = word * (300_000 // len(word))
-    began = time.process_time()
     mask_line(line)
     Redactor()(f"{line} ://")
-    assert time.process_time() - began < 3
 
 
 @pytest.mark.parametrize("head", ["1: ", "x-", "1", ".", "é: ", "a.b.", "--set "])

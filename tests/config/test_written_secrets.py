@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -169,10 +168,9 @@ def test_the_objects_of_a_repository_are_not_searched(tmp_path: Path) -> None:
     assert secrets_of_repository(tmp_path) == {}
 
 
+@pytest.mark.timeout(60)  # the square of the length would take minutes
 @pytest.mark.parametrize("word", ["= ", " ", "a ", "a=", "://", "a://b", "x", '"', "-", "?a="])
 def test_a_repositorys_file_with_a_long_line_is_read_in_linear_time(tmp_path: Path, word: str) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config").write_text(f"a ={word * (300_000 // len(word))}x =")
-    began = time.process_time()
     assert secrets_of_repository(tmp_path) == {}
-    assert time.process_time() - began < 3

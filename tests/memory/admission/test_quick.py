@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -162,11 +161,9 @@ def test_the_gate_decides_as_if_it_had_compared_every_neighbour(
         assert quick == plain_decision(content, neighbours, limits)
 
 
+@pytest.mark.timeout(60)  # the square of the length would take minutes
 @pytest.mark.parametrize(
     "word", ["一", "十", "以前", "以前从", "no longer ", "not a, ", "from a to ", "3点", "差不多"]
 )
 def test_a_long_text_of_one_word_is_taken_apart_in_time_that_grows_with_it_alone(word: str) -> None:
-    text = (word * 16_000)[:16_000]
-    started = time.process_time()
-    statement.state.__wrapped__(text)
-    assert time.process_time() - started < 1.5, "with its square it takes three times that or more"
+    statement.state.__wrapped__((word * 64_000)[:64_000])

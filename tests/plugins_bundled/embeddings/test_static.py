@@ -6,7 +6,6 @@ import hashlib
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -252,28 +251,14 @@ def test_another_table_needs_another_name() -> None:
     assert (MODEL, digest.hexdigest()[:16]) == ("static-minilm-l6-v2-1", "5a0a6ce97269b884")
 
 
-def test_the_first_vector_takes_no_time_worth_speaking_of() -> None:
+def test_the_first_vector_imports_no_runtime_of_models() -> None:
     program = """
-import asyncio, sys, time
+import asyncio, sys
 from zeus_plugins.embeddings.static import embedder, options
-started = time.process_time()
 made = embedder.create(options.Options(), None)
 asyncio.run(made.embed(["The user prefers a dark theme"], purpose="query"))
-print(time.process_time() - started)
 print(" ".join(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    seconds, modules = done.stdout.split("\n", 1)
-    assert {"onnxruntime", "torch", "tokenizers", "transformers", "pydantic"}.isdisjoint(modules.split())
-    assert float(seconds) < 1.0, "0.2 s of processor time alone on a machine, most of it numpy's import"
-
-
-async def test_a_text_takes_a_fraction_of_a_millisecond() -> None:
-    made = embedder()
-    texts = [text for row in PAIRS["en"] for text in row[1:]]
-    await made.embed(texts, purpose="memory")
-    started = time.process_time()
-    for _ in range(5):
-        for text in texts:
-            await made.embed([text], purpose="query")
-    assert (time.process_time() - started) / (5 * len(texts)) < 0.001
+    heavy = {"onnxruntime", "torch", "tokenizers", "transformers", "pydantic"}
+    assert heavy.isdisjoint(done.stdout.split())
