@@ -1343,6 +1343,63 @@ def test_no_tool_writes_what_only_a_config_names_that_this_run_did_not_load(fold
         assert files.write_refusal(path) is None, path
 
 
+def test_no_tool_reads_keys_that_only_a_config_names_that_this_run_did_not_load(folder: Path) -> None:
+    """A run with another config of the folder could read the keys, servers and databases of `zeus.yaml`."""
+    files = {
+        "zeus.yaml": "version: 1\nextends: [./keys.yaml, ./plain.yaml]\n"
+        "tools: [{mcp: {files: [servers.json]}}, {sandbox: {backend: {ssh: {host: h, user: u, key: deploy_key}}}}]\n",
+        "zeus.prod.yaml": "version: 1\nstorage: {url: 'sqlite:///prod.db'}\n",
+        ".zeus/configs/live.yaml": KEYED,
+        "team/configs/live.yaml": KEYED,
+        "team/configs/open.yaml": "version: 1\nextends: base/keyed.yaml\n",
+        "team/configs/base/keyed.yaml": KEYED,
+        "keys.yaml": KEYED,
+        "plain.yaml": "version: 1\n",
+        "servers.json": "{}",
+        "deploy_key": "needle",
+        "prod.db": "needle",
+        "prod.db-wal": "needle",
+    }
+    for name, text in files.items():
+        put(folder, name, text=text)
+    write_agent(folder, "homes: [team]\n").rename(folder / "docs.yaml")
+    put(folder, "zeus.yaml", text=files["zeus.yaml"])
+    found = make_plan(check("docs.yaml", directory=folder, environ={})).context.workspace
+    opened = {"zeus.prod.yaml", "team/configs/open.yaml", "plain.yaml", "zeus.yaml"}
+    for name in files:
+        assert found.write_refusal(name) is not None, name
+        if name in opened:
+            assert found.read(name, max_bytes=10_000)
+        else:
+            with pytest.raises(WorkspaceError, match="no tool may read or change it"):
+                found.read(name, max_bytes=10_000)
+
+
+def test_no_tool_reads_keys_or_changes_databases_that_a_stronger_layer_replaces(folder: Path) -> None:
+    put(folder, "prod.db", "deploy_key", "zeus.dev.yaml")
+    config = write_agent(
+        folder,
+        "storage: {url: 'sqlite:///prod.db'}\n",
+        tools="[probe, {sandbox: {backend: {ssh: {host: h, user: u, key: deploy_key}}}}]",
+    )
+    (folder / "zeus.dev.yaml").write_text("version: 1\ntools: [probe]\nstorage: {url: 'sqlite:///dev.db'}\n")
+    environ = {"HOME": str(folder.parent / "home")}
+    found = make_plan(check(config, env="dev", directory=folder, environ=environ)).context.workspace
+    for name in ("prod.db", "dev.db", "deploy_key"):
+        refusal = found.write_refusal(name)
+        assert refusal is not None, name
+        assert "no tool may read or change it" in refusal
+
+
+def test_no_tool_reads_a_file_of_keys_that_an_option_of_the_model_names(folder: Path) -> None:
+    put(folder, "sa.json", text='{"private_key": "needle"}')
+    model = "model: {litellm: {model: vertex_ai/gemini-2.5-pro, extra: {vertex_credentials: sa.json}}}"
+    (folder / "zeus.yaml").write_text(f"version: 1\n{model}\n")
+    found = make_plan(check(folder / "zeus.yaml", directory=folder, environ={})).context.workspace
+    with pytest.raises(WorkspaceError, match="no tool may read or change it"):
+        found.read("sa.json", max_bytes=1000)
+
+
 async def test_a_key_in_an_overlay_that_was_not_loaded_is_masked_elsewhere(folder: Path) -> None:
     put(folder, "zeus.prod.yaml", text=KEYED)
     put(folder, "log.txt", text="used written-out-123 for it\n")
@@ -2688,7 +2745,7 @@ def test_no_tool_makes_a_file_that_a_providers_library_would_read(folder: Path) 
     )
     agents = f"agents: {{b: {{description: x, overrides: {{model: {{{own}}}}}}}}}\n"
     files = files_of(folder, agents, tools="[filesystem, subagents]")
-    with pytest.raises(WorkspaceError, match="no tool may change it"):
+    with pytest.raises(WorkspaceError, match="no tool may read or change it"):
         files.write("cr", b"{}")
     assert files.write("high/cr", b"")
 

@@ -181,17 +181,29 @@ class Document:
                     holds_secrets = any(place.get(HOLDS_SECRETS) for place in places)
                     yield NamedFile(path, FilePath(node.value), holds_secrets)
 
-    def protected_files(self) -> Iterator[NamedFile]:
-        """The files relative to the working directory that the schema says no tool may change."""
+    def protected_files(self, *, replaced: bool = False) -> Iterator[NamedFile]:
+        """The files relative to the working directory that the schema says no tool may change.
+
+        Args:
+            replaced: of the values that stronger files replace, too.
+        """
         from zeus_runtime.config.schema.types import PROTECTED
         from zeus_runtime.config.schema.walk import walk_with
 
         assert self.schema is not None, "a document that was checked has its schema"
-        for path, node, places in walk_with(self.root, self.schema):
-            kept_from = {place.get(PROTECTED) for place in places} - {None}
-            if isinstance(node.value, str) and kept_from:
-                closed, written = not kept_from.isdisjoint({"read", "both"}), kept_from != {"read"}
-                yield NamedFile(path, self.directory / node.value, closed, written)
+        for tree in (self.root, *(self.replaced if replaced else ())):
+            for path, node, places in walk_with(tree, self.schema):
+                kept_from = {place.get(PROTECTED) for place in places} - {None}
+                if isinstance(node.value, str) and kept_from:
+                    closed, written = not kept_from.isdisjoint({"read", "both"}), kept_from != {"read"}
+                    yield NamedFile(path, self.directory / node.value, closed, written)
+
+    def replaced_values(self, path: Path) -> Iterator[str]:
+        """The texts at a place that stronger files replace."""
+        for tree in self.replaced:
+            node = find(tree, path)
+            if node is not None and isinstance(node.value, str):
+                yield node.value
 
     def config(self) -> Config:
         """The typed Config; relative paths in it are absolute if the document was checked.

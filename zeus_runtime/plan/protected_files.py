@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 from zeus_runtime.config.secrets.unloaded_configs import (
     HOME_FOLDERS,
     config_places,
+    databases_of,
     files_of_unloaded,
     holds_keys,
     unloaded_configs,
 )
-from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.disk_paths import expanded, real_path
 from zeus_runtime.plan.executed_parts import files_of_destinations
 from zeus_runtime.registry.home import accounts_folder, bundled_home, user_home
@@ -51,20 +51,22 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     Files that do not exist yet and would be read the next time are protected too.
     """
     _real_folder.cache_clear()  # links change between two plans
-    _add_configs(deciding, checked.document)
+    _add_configs(deciding, checked.document, checked.private_homes)
     _add_named(deciding, checked)
     _add_homes(deciding, checked)
     _add_linked_keys(deciding, checked)
     _add_runtime(deciding, checked)
 
 
-def _add_configs(deciding: Deciding, document: Document) -> None:
+def _add_configs(deciding: Deciding, document: Document, homes: Iterable[Path]) -> None:
     """The config with its layers, and other runs' configs; one with a literal secret is closed to reading."""
     loaded = ((file, document.sources.texts.get(name)) for name, file in document.files.items())
-    for file, text in (*loaded, *unloaded_configs(document)):
+    for file, text in (*loaded, *unloaded_configs(document, homes)):
         _add(deciding, file, holds_keys=holds_keys(text, document.redactor))
-    for file in files_of_unloaded(document):
-        _add_code(deciding, file)
+    for each in files_of_unloaded(document, homes):
+        _add_code(deciding, each.file, holds_keys=each.holds_secrets)
+        if each.begins:
+            _add_beginning(deciding, each.file, _DECIDES, holds_keys=each.holds_secrets)
     for folder, stem, suffix in config_places(document):
         for at in dict.fromkeys((folder.absolute(), folder.resolve())):
             # Also closed to reading: a file that is made later was not searched for secrets.
@@ -74,13 +76,13 @@ def _add_configs(deciding: Deciding, document: Document) -> None:
 
 def _add_named(deciding: Deciding, checked: Checked) -> None:
     """The files that the config names: prompts, plugin files, keys, databases, and files of the programs it starts."""
-    database = database_file(checked.config.storage.url, checked.directory)
-    if database is not None:
-        # Of other agents too, with texts that this agent's rules may deny.
-        _add(deciding, database, _SESSIONS, holds_keys=True)
-        _add_beginning(deciding, database, _SESSIONS, holds_keys=True)
-
     document = checked.document
+    urls = (checked.config.storage.url, *document.replaced_values(("storage", "url")))
+    for database in databases_of(urls, checked.directory):
+        # Of other agents too, with texts that this agent's rules may deny.
+        _add(deciding, database.file, _SESSIONS, holds_keys=True)
+        _add_beginning(deciding, database.file, _SESSIONS, holds_keys=True)
+
     for named in document.named_files(replaced=True):
         # A path with a NUL, in a value that another one replaces, names no file in any run.
         if named.path[0] != "homes" and "\0" not in str(named.file):
@@ -93,8 +95,11 @@ def _add_named(deciding: Deciding, checked: Checked) -> None:
             for at in dict.fromkeys((folder, real_path(folder))):
                 deciding.add_names(at, pattern, "a program of the config would start it")
     for file in files_of_destinations(document):
-        _add(deciding, file)
-    for named in document.protected_files():
+        # A provider's library reads keys from such a file, as `vertex_credentials` names one.
+        _add(deciding, file, holds_keys=True)
+    for named in document.protected_files(replaced=True):
+        if "\0" in str(named.file):
+            continue
         _add(deciding, named.file, holds_keys=named.holds_secrets)
         _add_beginning(deciding, named.file, _DECIDES, holds_keys=named.holds_secrets)
 

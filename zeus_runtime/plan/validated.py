@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,14 @@ from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plan.agent_documents import work_folders
 from zeus_runtime.plan.executed_parts import PartSource, executing, lifting
-from zeus_runtime.registry import discover, installed_homes, installed_schema, own_homes, search_path
+from zeus_runtime.registry import (
+    bundled_home,
+    discover,
+    installed_homes,
+    installed_schema,
+    own_homes,
+    search_path,
+)
 from zeus_runtime.trust.decision import recorded_trust
 
 if TYPE_CHECKING:
@@ -72,6 +79,11 @@ class Checked:
     def process_environ(self) -> Mapping[str, str]:
         """The environment of the process itself: the one that ``check`` gets may contain a project's values."""
         return dict(os.environ)
+
+    @property
+    def private_homes(self) -> Sequence[Path]:
+        """The Homes of the project and the user, without those of installed distributions."""
+        return _private(self.homes, self.registry)
 
     @property
     def secrets(self) -> Redactor:
@@ -229,7 +241,10 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     except ConfigError as error:
         raise _with_plugins(error, document, registry) from None
     config = document.config()
-    document = hiding(document, {**_secrets_of_repositories(document, config), **unloaded_secrets(document)})
+    private = _private(homes, registry)
+    document = hiding(
+        document, {**_secrets_of_repositories(document, config), **unloaded_secrets(document, private)}
+    )
     checked = Checked(
         document=document,
         registry=registry,
@@ -253,6 +268,11 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
 
     checked = replace(checked, lifting=tuple(lifting_rules(checked).items()))
     return replace(checked, parts=(*checked.parts, *lifting(source, checked)))
+
+
+def _private(homes: Iterable[Path], registry: Registry) -> Sequence[Path]:
+    installed = {home for plugin, home in registry.homes if plugin.distribution is not None}
+    return [home for home in homes if home not in installed and home != bundled_home()]
 
 
 def _secrets_of_repositories(document: Document, config: Config) -> dict[str, str]:

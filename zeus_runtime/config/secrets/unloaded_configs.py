@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from glob import escape
 from pathlib import Path
@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zeus_runtime.config.layers.files import DISCOVERED, names_preset
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
 from zeus_runtime.config.messages.diagnostics import ConfigError
-from zeus_runtime.config.schema.types import FILE_RELATIVE
+from zeus_runtime.config.schema.types import FILE_RELATIVE, HOLDS_SECRETS, PROTECTED
 from zeus_runtime.config.schema.walk import walk_with
 from zeus_runtime.config.secrets.written_secrets import written_secrets
+from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read_value
 from zeus_runtime.config.yaml.tree import plain
 from zeus_runtime.disk_paths import expanded
+from zeus_runtime.errors import MissingError
 
 if TYPE_CHECKING:
     from zeus_runtime.config.document import Document
@@ -47,44 +49,85 @@ def config_places(document: Document) -> Iterator[ConfigPlace]:
         yield ConfigPlace(document.path.parent, document.path.stem, document.path.suffix)
 
 
-def unloaded_configs(document: Document) -> Iterator[tuple[Path, str | None]]:
-    """The configs and overlays in these places that the document was not read from, each with its text; None for one
-    that cannot be read."""
+def unloaded_configs(document: Document, homes: Iterable[Path]) -> Iterator[tuple[Path, str | None]]:
+    """The configs that the document was not read from, each with its text; None for one that cannot be read.
+
+    Those in these places with their overlays, the presets of Homes, and all that they extend or have agents run.
+
+    Args:
+        homes: the Homes whose presets may have secrets, so not those of installed distributions.
+    """
     seen = {file.resolve() for file in document.files.values()}
-    for folder, stem, suffix in config_places(document):
-        for file in (folder / f"{stem}{suffix}", *folder.glob(f"{escape(stem)}.*{escape(suffix)}")):
-            if file.is_file() and (resolved := file.resolve()) not in seen:
-                seen.add(resolved)
-                yield file, _text(file)
+    waiting = [
+        file
+        for folder, stem, suffix in config_places(document)
+        for file in (folder / f"{stem}{suffix}", *folder.glob(f"{escape(stem)}.*{escape(suffix)}"))
+    ]
+    waiting += [file for home in homes for file in (home / "configs").glob("*.yaml")]
+    while waiting:
+        file = waiting.pop()
+        if file.is_file() and (resolved := file.resolve()) not in seen:
+            seen.add(resolved)
+            text = _text(file)
+            yield file, text
+            named = _named_in(text, document.schema)
+            waiting += [file.parent / expanded(value) for path, value, _ in named if _names_config(path)]
 
 
-def unloaded_secrets(document: Document) -> dict[str, str]:
+def unloaded_secrets(document: Document, homes: Iterable[Path]) -> dict[str, str]:
     """The secrets that are written out in these configs, to their names."""
     return {
         secret: f"{file.name}/{name}"
-        for file, text in unloaded_configs(document)
+        for file, text in unloaded_configs(document, homes)
         for secret, name in (_written_in(text) or {} if text is not None else {}).items()
     }
 
 
-def files_of_unloaded(document: Document) -> Iterator[Path]:
-    """The files that these configs name, and the files that those name: bases, configs of agents, prompts, Homes."""
-    waiting = list(unloaded_configs(document))
-    seen = {file.resolve() for file, _ in waiting}
-    while waiting:
-        at, text = waiting.pop()
-        for path, value in _named_in(text, document.schema):
-            file = at.parent / expanded(value)
+class FileOfUnloaded(NamedTuple):
+    """A file that such a config names.
+
+    Args:
+        file: where it is or would be.
+        holds_secrets: whether the schema says that it holds secrets.
+        begins: whether all files whose names begin with its name belong to it.
+    """
+
+    file: Path
+    holds_secrets: bool = False
+    begins: bool = False
+
+
+def files_of_unloaded(document: Document, homes: Iterable[Path]) -> Iterator[FileOfUnloaded]:
+    """The files that these configs name: bases, configs of agents, prompts, Homes, keys, databases."""
+    for at, text in unloaded_configs(document, homes):
+        for path, value, places in _named_in(text, document.schema):
             if path[:1] == ("homes",):
-                yield from (file / each for each in HOME_FOLDERS)
-                continue
-            yield file
-            if _names_config(path) and (resolved := file.resolve()) not in seen:
-                seen.add(resolved)
-                waiting.append((file, _text(file)))
+                home = at.parent / expanded(value)
+                yield from (FileOfUnloaded(home / each) for each in HOME_FOLDERS)
+            elif path == ("storage", "url"):
+                yield from databases_of([value], document.directory)
+            elif kept_from := {place.get(PROTECTED) for place in places} - {None}:
+                closed = not kept_from.isdisjoint({"read", "both"})
+                yield FileOfUnloaded(document.directory / value, closed, begins=True)
+            else:
+                holds_secrets = any(place.get(HOLDS_SECRETS) for place in places)
+                yield FileOfUnloaded(at.parent / expanded(value), holds_secrets)
 
 
-def _named_in(text: str | None, schema: Schema | None) -> Iterator[tuple[TreePath, str]]:
+def databases_of(urls: Iterable[str], directory: Path) -> Iterator[FileOfUnloaded]:
+    """The SQLite databases that values of ``storage.url`` name."""
+    for url in urls:
+        try:
+            file = database_file(url, directory)
+        except MissingError:  # a run with this value ends with the error
+            continue
+        if file is not None:
+            yield FileOfUnloaded(file, holds_secrets=True, begins=True)
+
+
+def _named_in(
+    text: str | None, schema: Schema | None
+) -> Iterator[tuple[TreePath, str, Sequence[Mapping[str, Any]]]]:
     """The paths of files in a config's text, each with its place; a variable in one has its value only in that run."""
     root = None if text is None else _root(text)
     if root is None or schema is None or not root.is_map:
@@ -94,8 +137,9 @@ def _named_in(text: str | None, schema: Schema | None) -> Iterator[tuple[TreePat
             continue
         if path[:1] == ("extends",) and names_preset(node.value):
             continue
-        if _names_config(path) or any(place.get(FILE_RELATIVE) for place in places):
-            yield path, node.value
+        is_file = any(place.get(FILE_RELATIVE) or place.get(PROTECTED) for place in places)
+        if is_file or _names_config(path) or path == ("storage", "url"):
+            yield path, node.value, places
 
 
 def _names_config(path: TreePath) -> bool:
