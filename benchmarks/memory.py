@@ -14,7 +14,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -28,14 +28,10 @@ from zeus_plugins.vector_stores.sqlite.store import SqliteVectorStore
 from zeus_runtime.memory.embedding import Embedder, Purpose
 from zeus_runtime.memory.items import MEMORY_TYPES, Caller, Embedding, MemoryItem
 from zeus_runtime.memory.opened import MemorySource
-from zeus_runtime.memory.retrieval.fusion import (
-    corpus,
-    fusion,
-    lexical_similarity,
-    query_tokens,
-    search_tokens,
-)
+from zeus_runtime.memory.retrieval.analysis import query_tokens, search_tokens
+from zeus_runtime.memory.retrieval.fusion import corpus, fusion, lexical_similarity
 from zeus_runtime.memory.retrieval.ranking import rank
+from zeus_runtime.memory.retrieval.turns import before, in_context
 from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.memory.vectors import Entry
 
@@ -128,18 +124,27 @@ def user(number: int, scopes: int) -> str:
     return f"user_{number % scopes}"
 
 
-async def fill(folder: Path, texts: Sequence[str], scopes: int = 1, *, alike: bool = False) -> Filled:
+async def fill(
+    folder: Path,
+    texts: Sequence[str],
+    scopes: int = 1,
+    *,
+    alike: bool = False,
+    turns: Sequence[Mapping[str, Any]] | None = None,
+    model: Embedder | None = None,
+) -> Filled:
     """A memory of these texts, dealt out to so many users and written without the gate.
 
     Args:
         alike: of one type and confidence.
+        turns: further values of each item, such as its source_id; each text is then a turn after the one before.
+        model: which embeds; the bundled table by default.
     """
     from zeus_runtime.memory import records
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.memory_tables import create_memory_tables
 
-    embedder = Prepared(StaticEmbedder(characters=True))
-    vectors = await embedder.prepare(texts)
+    embedder = Prepared(model or StaticEmbedder(characters=True))
     store = SqliteVectorStore()
     source = MemorySource("sqlite:///memory.db", folder, SqliteVectorStore, lambda: embedder)
     now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -155,11 +160,11 @@ async def fill(folder: Path, texts: Sequence[str], scopes: int = 1, *, alike: bo
             source="user",
             confidence=1.0 if alike else 0.7 + number % 4 / 10,
             embedding=embedding,
-            created_at=now,
-            updated_at=now,
+            **{"created_at": now, "updated_at": now, **(turns[number] if turns else {})},
         )
         for number, text in enumerate(texts)
     ]
+    vectors = await embedder.prepare(embedded_as(items))
 
     def write(connection: Connection) -> None:
         records.begin_write(connection)
@@ -180,6 +185,12 @@ async def fill(folder: Path, texts: Sequence[str], scopes: int = 1, *, alike: bo
     await database.checkpoint()
     await database.close()
     return Filled(MemoryService(source, Caller(user(0, 1), session_id="s1")), embedder, items, vectors)
+
+
+def embedded_as(items: Sequence[MemoryItem]) -> list[str]:
+    """The text of each item as it is embedded: a turn after the one before it."""
+    known = {item.source_id: item for item in items if item.source_id}
+    return [in_context(item, known.get(before(item.source_id))) for item in items]
 
 
 class Times(NamedTuple):

@@ -14,14 +14,8 @@ from numpy.typing import NDArray
 
 from benchmarks.memory import Filled
 from benchmarks.memory_quality import DEPTH, SHOWN, Question
-from zeus_runtime.memory.retrieval.fusion import (
-    Fusion,
-    corpus,
-    fusion,
-    lexical_similarity,
-    query_tokens,
-    search_tokens,
-)
+from zeus_runtime.memory.retrieval.analysis import query_tokens, search_tokens
+from zeus_runtime.memory.retrieval.fusion import Fusion, corpus, fusion, lexical_similarity
 from zeus_runtime.memory.retrieval.search import Fused
 
 Numbers = NDArray[np.float64]

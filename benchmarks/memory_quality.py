@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import importlib.util
 import json
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -21,7 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.memory import Filled, fill
+from benchmarks.memory_conversations import HELD_BACK, conversations
+from benchmarks.memory_conversations import found as evidence_found
 from benchmarks.memory_set import DATA, TOPICS, said
+from zeus_runtime.memory.embedding import Embedder
 
 DEPTH = 10
 SHOWN = 5
@@ -117,6 +121,13 @@ def report(name: str, results: dict[Question, Found]) -> None:
     print()
 
 
+def hits_by_source(results: dict[Question, Found]) -> Counter[str]:
+    """How many questions of each source found their answer among ``DEPTH``."""
+    return Counter({q.source: 0 for q in results}) + Counter(
+        q.source for q, each in results.items() if q.answer is not None and each.place < DEPTH
+    )
+
+
 def zeus(filled: Filled, mode: str) -> Search:
     """Zeus: by ``words`` alone, by bare ``cosine``, or ``fused``."""
     memory = filled.memory
@@ -130,8 +141,10 @@ def zeus(filled: Filled, mode: str) -> Search:
     return search
 
 
-async def compare(filled: Filled, folder: Path, texts: Sequence[str], questions: Sequence[Question]) -> None:
-    """Zeus and its halves; mem0, if installed, by its own calls and with Zeus's vectors of questions."""
+async def compare(
+    filled: Filled, folder: Path, texts: Sequence[str], questions: Sequence[Question]
+) -> list[str]:
+    """Sources where fused is worse than words alone, among ten. Zeus and its halves; mem0, if installed, by its own calls and with Zeus's vectors of questions."""
     counts = Counter(each.group for each in questions if each.answer is not None)
     unanswered = sum(each.answer is None for each in questions)
     print(
@@ -141,11 +154,14 @@ async def compare(filled: Filled, folder: Path, texts: Sequence[str], questions:
         "hit@5/hit@10 in percent; nothing found in percent and found among 5: without an answer, answer away"
     )
     print(f"{'':<24}" + "".join(f"{each:>14}" for each in ("all", *counts)))
-    for mode in ("words", "cosine", "fused"):
-        report(f"Zeus, {mode}", await found(questions, texts, zeus(filled, mode)))
+    by_mode = {mode: await found(questions, texts, zeus(filled, mode)) for mode in MODES}
+    for mode, results in by_mode.items():
+        report(f"Zeus, {mode}", results)
+    hits = {mode: hits_by_source(results) for mode, results in by_mode.items()}
+    worse = [source for source, words in hits["words"].items() if hits["fused"][source] < words]
     if importlib.util.find_spec("mem0") is None:
         print("mem0 is not installed")
-        return
+        return worse
     from benchmarks.memory_peers import Mem0
 
     asked = [each.text for each in questions]
@@ -159,12 +175,69 @@ async def compare(filled: Filled, folder: Path, texts: Sequence[str], questions:
 
             report(f"mem0, {store}{name}", await found(questions, texts, search))
             peer.close()
+    return worse
 
 
-async def measure(*, fitting: bool, further: Sequence[str]) -> None:
+MODES = ("words", "cosine", "fused")
+
+
+async def filled_with(conversation: Conversation, folder: Path, model: Embedder | None) -> Filled:
+    """A memory with an item for each turn, as an import makes it: the speaker is its subject."""
+    turns = [
+        {
+            "source_id": f"session-{session}#{number}",
+            "subject": turn.speaker,
+            "created_at": turn.at,
+            "updated_at": turn.at,
+        }
+        for turn in conversation.turns
+        for session, number in [turn.id.split(".")]
+    ]
+    texts = [turn.text for turn in conversation.turns]
+    return await fill(folder, texts, alike=True, turns=turns, model=model)
+
+
+def by_turn(conversation: Conversation, search: Search) -> Search:
+    """The ids of turns instead of their texts."""
+    ids = {turn.text: turn.id for turn in conversation.turns}
+
+    async def found_ids(question: str) -> list[str]:
+        return [ids[text] for text in await search(question)]
+
+    return found_ids
+
+
+async def compare_conversations(model: Embedder | None) -> list[str]:
+    """One line for each way to search, evidence by conversation; where fused is worse than words alone."""
+    there = conversations()
+    rows: dict[str, list[str]] = {}
+    worse = []
+    for source, conversation in there.items():
+        with tempfile.TemporaryDirectory() as folder:
+            filled = await filled_with(conversation, Path(folder), model)
+            ways = {"BM25 with stems": stemmed_bm25(conversation)}
+            ways |= {f"Zeus, {mode}": by_turn(conversation, zeus(filled, mode)) for mode in MODES}
+            among_ten = {}
+            for name, search in ways.items():
+                shares = [await evidence_found(conversation, search, depth) for depth in (SHOWN, DEPTH)]
+                mean = [100 * sum(each) / len(each) for each in shares]
+                rows.setdefault(name, []).append(f"{mean[0]:5.1f}/{mean[1]:5.1f}")
+                among_ten[name] = mean[1]
+            if among_ten["Zeus, fused"] < among_ten["Zeus, words"]:
+                worse.append(source)
+            await filled.memory.aclose()
+    print("\nevidence in conversations, found among 5/10, in percent")
+    columns = [f"{name}{' (held back)' * (name == HELD_BACK)}" for name in there]
+    print(f"{'':<24}" + "".join(f"{each:>20}" for each in columns))
+    for name, figures in rows.items():
+        print(f"{name:<24}" + "".join(f"{each:>20}" for each in figures))
+    return worse
+
+
+async def measure(*, fitting: bool, further: Sequence[str], model: Embedder | None = None) -> None:
     texts, questions = read(further)
     with tempfile.TemporaryDirectory() as name:
-        filled = await fill(Path(name), texts, alike=True)
+        filled = await fill(Path(name), texts, alike=True, model=model)
         asked = [each.text for each in questions]
         await filled.embedder.prepare(asked)
         await filled.embedder.prepare(asked, purpose="query")
@@ -172,9 +245,13 @@ async def measure(*, fitting: bool, further: Sequence[str]) -> None:
             from benchmarks.memory_fit import fit
 
             await fit(filled, texts, questions)
+            worse = []
         else:
-            await compare(filled, Path(name), texts, questions)
+            worse = await compare(filled, Path(name), texts, questions)
+            worse += await compare_conversations(model)
         await filled.memory.aclose()
+    if worse:
+        sys.exit(f"fused is worse than words alone on: {', '.join(worse)}")
 
 
 def main() -> None:

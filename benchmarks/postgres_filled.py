@@ -18,7 +18,8 @@ from benchmarks.memory import Prepared, sentences, words_of
 from tests.support.databases import GIVEN, LocalServer, database_on, execute
 from zeus_runtime.memory import records
 from zeus_runtime.memory.items import MEMORY_TYPES, Embedding, MemoryItem
-from zeus_runtime.memory.retrieval.fusion import Corpus, corpus, fusion, lexical_similarity, query_tokens
+from zeus_runtime.memory.retrieval.analysis import query_tokens
+from zeus_runtime.memory.retrieval.fusion import Corpus, corpus, fusion, lexical_similarity
 from zeus_runtime.memory.retrieval.ranking import Ranked, rank
 from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database

@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.knowledge.index import fused
+from zeus_runtime.knowledge.tokens import search_tokens
 from zeus_runtime.knowledge.word_numbers import WordNumbers, word_numbers
 from zeus_runtime.knowledge.words import PackedWords, bm25_scores, packed_words, parted, postings, together
-from zeus_runtime.memory.retrieval.fusion import bm25, corpus, search_tokens
+from zeus_runtime.memory.retrieval.fusion import bm25, corpus
 
 TEXTS = ["The ships of Pylos", "ships and more ships sail", "船は夜明けに出る", "no word in common"]
 
 
 @given(st.text(max_size=80))
-def test_the_words_are_those_of_memory(text: str) -> None:
+def test_the_numbers_are_those_of_the_tokens(text: str) -> None:
     assert word_numbers(text).tolist() == [crc32(each.encode()) for each in search_tokens(text)]
 
 

@@ -22,13 +22,8 @@ from tests.support.memory import HashingEmbedder, service
 from zeus_runtime.memory import records
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem
 from zeus_runtime.memory.permissions import may
-from zeus_runtime.memory.retrieval.fusion import (
-    corpus,
-    fusion,
-    lexical_similarity,
-    query_tokens,
-    search_tokens,
-)
+from zeus_runtime.memory.retrieval.analysis import query_tokens, search_tokens
+from zeus_runtime.memory.retrieval.fusion import corpus, fusion, lexical_similarity
 from zeus_runtime.memory.retrieval.ranking import rank
 from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.memory.vectors import Entry

@@ -26,13 +26,8 @@ from zeus_runtime.memory.embedding import EmbeddingUnavailableError
 from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, Caller, Embedding, MemorySettings
 from zeus_runtime.memory.outcomes import UnknownMemoryError
 from zeus_runtime.memory.permissions import may, reach
-from zeus_runtime.memory.retrieval.fusion import (
-    corpus,
-    fusion,
-    lexical_similarity,
-    query_tokens,
-    search_tokens,
-)
+from zeus_runtime.memory.retrieval.analysis import query_tokens, search_tokens
+from zeus_runtime.memory.retrieval.fusion import corpus, fusion, lexical_similarity
 from zeus_runtime.memory.retrieval.ranking import final_score, rank
 from zeus_runtime.memory.service import MemoryService
 

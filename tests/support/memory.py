@@ -15,7 +15,7 @@ from zeus_plugins.vector_stores.sqlite.store import SqliteVectorStore
 from zeus_runtime.memory.embedding import Calibration, Embedder, EmbeddingUnavailableError, Purpose
 from zeus_runtime.memory.items import Caller, MemorySettings
 from zeus_runtime.memory.opened import MemorySource
-from zeus_runtime.memory.retrieval.fusion import search_tokens
+from zeus_runtime.memory.retrieval.analysis import search_tokens
 from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.memory.vectors import Entry, VectorQuery, VectorStore
 

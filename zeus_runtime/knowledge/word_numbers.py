@@ -1,4 +1,4 @@
-"""The words of texts as numbers, all texts of a batch at once: those of memory's ``search_tokens``.
+"""The words of texts as numbers, all texts of a batch at once: those of ``tokens``.
 
 A word is a 32-bit number (CRC-32 of its UTF-8 text). In a vocabulary of 200,000 words, 0.005 % share one with another
 and count as that where it stands: nothing that a rank would show.
@@ -12,7 +12,7 @@ from zlib import crc32
 
 import numpy as np
 
-from zeus_runtime.memory.retrieval.fusion import indexed, plain_words, search_tokens
+from zeus_runtime.knowledge.tokens import indexed, plain_words, search_tokens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

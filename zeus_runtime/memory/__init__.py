@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.permissions import Reach as Reach
     from zeus_runtime.memory.permissions import may as may
     from zeus_runtime.memory.permissions import reach as reach
+    from zeus_runtime.memory.retrieval.analysis import search_tokens as search_tokens
     from zeus_runtime.memory.retrieval.fusion import Fusion as Fusion
-    from zeus_runtime.memory.retrieval.fusion import search_tokens as search_tokens
     from zeus_runtime.memory.retrieval.ranking import PromptMemories as PromptMemories
     from zeus_runtime.memory.retrieval.ranking import Ranked as Ranked
     from zeus_runtime.memory.retrieval.ranking import format_memories_for_prompt as format_memories_for_prompt
@@ -80,7 +80,7 @@ _ROOMS = {
     "may": "permissions",
     "rank": "retrieval.ranking",
     "reach": "permissions",
-    "search_tokens": "retrieval.fusion",
+    "search_tokens": "retrieval.analysis",
     "secret_rule": "admission.sensitive",
     "validate": "admission.gate",
 }

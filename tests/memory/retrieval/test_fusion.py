@@ -9,16 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.memory.embedding import Calibration
-from zeus_runtime.memory.retrieval.fusion import (
-    Corpus,
-    Fusion,
-    bm25,
-    corpus,
-    fusion,
-    lexical_similarity,
-    query_tokens,
-    search_tokens,
-)
+from zeus_runtime.memory.retrieval.analysis import query_tokens, search_tokens
+from zeus_runtime.memory.retrieval.fusion import Corpus, Fusion, bm25, corpus, fusion, lexical_similarity
 
 SHARE = st.floats(0, 1)
 COSINE = st.floats(-1, 1)

@@ -14,7 +14,8 @@ from sqlalchemy import Connection, create_engine
 from zeus_runtime.memory import records
 from zeus_runtime.memory.items import Caller, MemoryItem
 from zeus_runtime.memory.permissions import may, reach
-from zeus_runtime.memory.retrieval.fusion import corpus, lexical_similarity, search_tokens
+from zeus_runtime.memory.retrieval.analysis import search_tokens
+from zeus_runtime.memory.retrieval.fusion import corpus, lexical_similarity
 from zeus_runtime.memory.retrieval.lexical import Lexicon
 from zeus_runtime.memory.retrieval.words import indexed_words
 from zeus_runtime.store.memory_tables import create_memory_tables

@@ -20,6 +20,8 @@ from zeus_runtime.memory.retrieval.growing import grown
 from zeus_runtime.memory.retrieval.lengths import Lengths
 from zeus_runtime.memory.retrieval.packed_items import ALWAYS_MS, Columns, packed_items
 from zeus_runtime.memory.retrieval.slots import Slots
+from zeus_runtime.memory.retrieval.subjects import Subjects
+from zeus_runtime.memory.retrieval.turns import Turns
 from zeus_runtime.memory.retrieval.view import VisibleSlots
 from zeus_runtime.memory.retrieval.words import indexed_words
 from zeus_runtime.store.compiled_statements import Prepared
@@ -59,6 +61,8 @@ _COLUMNS: Final = (
     ITEM.c.created_by,
     ITEM.c.visibility,
     ITEM.c.memory_type,
+    ITEM.c.source_id,
+    ITEM.c.subject,
 )
 
 
@@ -80,6 +84,7 @@ class PlaceCache:
         self._timed = 0
         self._owners: dict[str, int] = {}
         self._entries = WordEntries(None, self._slots, self._way)
+        self.turns, self.subjects = Turns(), Subjects()
         self._lengths = Lengths(np.zeros(0), 0.0)
 
     def __len__(self) -> int:
@@ -183,6 +188,8 @@ class PlaceCache:
             column[slot] = figure
         self._timed += sum(time != always for time, always in zip(valid, _ALWAYS, strict=True))
         self._slots.add_one(key, item.id)
+        self.turns.add([item.source_id])
+        self.subjects.add([item.subject])
         for (grants, user_id), view in self._views.items():
             own = item.created_by == user_id
             view.add_one(any(grant.covers(item.visibility, own=own) for grant in grants), words)
@@ -197,7 +204,8 @@ class PlaceCache:
     def _append(self, rows: Sequence[Sequence[Any]]) -> None:
         if not rows:
             return
-        keys, ids, confidences, words, froms, untils, owners, visibilities, types = zip(*rows, strict=True)
+        columns = list(zip(*rows, strict=True))
+        keys, ids, confidences, words, froms, untils, owners, visibilities, types, *about = columns
         self._append_columns(
             Columns(
                 keys,
@@ -209,6 +217,7 @@ class PlaceCache:
                 owners,
                 list(map(_VISIBILITY.__getitem__, visibilities)),
                 list(map(TYPE_NUMBERS.__getitem__, types)),
+                *about,
             )
         )
 
@@ -233,6 +242,8 @@ class PlaceCache:
             + np.count_nonzero(column["valid_until"][start:end] != _ALWAYS[1])
         )
         self._slots.add(new.keys, new.ids)
+        self.turns.add(new.source_ids)
+        self.subjects.add(new.subjects)
         for (grants, user_id), view in self._views.items():
             view.add(self._covered(grants, user_id, start), self._figures["words"][start:end])
 

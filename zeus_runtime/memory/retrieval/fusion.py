@@ -8,64 +8,14 @@ lexical part here is the reference for what the databases' full-text indexes do.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from zeus_runtime.memory.embedding import Calibration
-from zeus_runtime.memory.normalise import normalise
-
-CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
-"""The inside of a character class: characters of scripts that write no spaces between words."""
-
-_TOKEN = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
-_STOP: Final = frozenset(
-    "a an and are as at be by did do does for from had has have he her his how i in is it its me my of on or our "
-    "she that the their they this to was we were what when where which who why will with you your".split()
-) | frozenset("的了是我你他她它们在有和与就也都很吗呢吧啊把被这那个着得地之")
-
-_ASKING: Final = frozenset(
-    "about am any been being but can could hers him if into might must no nor not now please shall should so some such "
-    "tell than theirs them then there these those while whom whose would yours much many".split()
-)
-"""Words that ask, beside those that are not indexed. ``may`` and ``us`` are not among them: a month and a country."""
-_ASKING_CJK: Final = re.compile(
-    "为什么|为何|什么时候|什么|何时|何处|怎么样|怎么|怎样|如何|多少|多久|多大|多长|多远|多早|多高|多重|几[点号时]|"
-    "几(?![何乎])|哪(?!吒)[里儿个些天位种座家年月一]?|谁|是否|是不是|有没有|能不能|要不要|会不会|可不可以|可以|"
-    "应该|需要|请问|吗|呢"
-)
-
-
-def query_tokens(query: str) -> list[str]:
-    """What ``search_tokens`` finds in ``query`` without the words that only ask; with them if nothing else is left.
-
-    A memory is a statement: it need not have them, and one that has them by chance fits no better.
-    """
-    asked = [token for token in search_tokens(_ASKING_CJK.sub(" ", normalise(query))) if token not in _ASKING]
-    return asked or search_tokens(query)
-
-
-def search_tokens(text: str) -> list[str]:
-    """The words of ``text`` as an index has them: folded, without plural s and stop words, each CJK character alone."""
-    return [_singular(word) for word in plain_words(text) if word not in _STOP]
-
-
-def plain_words(text: str) -> list[str]:
-    """The words of ``text``, folded: what ``search_tokens`` makes tokens of, one word at a time (``indexed``)."""
-    return _TOKEN.findall(normalise(text).casefold())
-
-
-def indexed(word: str) -> str | None:
-    """The token of one of ``plain_words``; None for a stop word."""
-    return None if word in _STOP else _singular(word)
-
-
-def _singular(token: str) -> str:
-    if len(token) < 4 or not token.isascii() or not token.endswith("s") or token.endswith(("ss", "us", "is")):
-        return token
-    return token[:-3] + "y" if token.endswith("ies") else token[:-1]
+from zeus_runtime.memory.retrieval.analysis import CJK as CJK
+from zeus_runtime.memory.retrieval.analysis import OR
 
 
 @dataclass(frozen=True)
@@ -83,8 +33,8 @@ class Corpus:
     texts_with: Mapping[str, int] = field(default_factory=dict)
 
     def weight(self, token: str) -> float:
-        """How much a token tells, in nats: rare ones more; never negative."""
-        having = self.texts_with.get(token, 0)
+        """How much a token, in any of its forms, tells, in nats: rare ones more; never negative."""
+        having = min(self.texts, sum(self.texts_with.get(form, 0) for form in token.split(OR)))
         return math.log(1 + (self.texts - having + 0.5) / (having + 0.5))
 
 
@@ -101,25 +51,28 @@ B: Final = 0.75
 
 
 def bm25(query: Sequence[str], text: Sequence[str], known: Corpus) -> float:
-    """Okapi BM25 of a text for a query, both as tokens; 0 without a common token, no upper bound."""
+    """Okapi BM25 of a text for a query, both as tokens; 0 without a common token, no upper bound.
+
+    A text is in one language, so it has one form of a token; another form beside it is added as a further token.
+    """
     counts = Counter(text)
     long = 1 - B + B * len(text) / known.mean_length if known.mean_length else 1.0
     return sum(
-        known.weight(token) * counts[token] * (K1 + 1) / (counts[token] + K1 * long)
+        known.weight(token) * counts[form] * (K1 + 1) / (counts[form] + K1 * long)
         for token in set(query)
-        if counts[token]
+        for form in token.split(OR)
+        if counts[form]
     )
 
 
 def lexical_similarity(query: Sequence[str], text: Sequence[str], known: Corpus) -> float:
-    """BM25 as a share of what the query would score at best: 0 to 1, comparable between queries.
+    """BM25 as a share of the weights of the query's tokens: comparable between queries.
 
-    At best a text repeats each token of the query for ever, which would score ``weight × (K1 + 1)``. A token that
-    occurs once in a text of mean length scores its weight and counts as found. So the share is of the weights alone,
-    at most 1.
+    A token that occurs once in a text of mean length scores its weight and counts as found, so a text that has all of
+    them has about 1. One that repeats them, or says little else, has more, up to ``K1 + 1``.
     """
     best = sum(known.weight(token) for token in set(query))
-    return min(1.0, bm25(query, text, known) / best) if best else 0.0
+    return bm25(query, text, known) / best if best else 0.0
 
 
 @dataclass(frozen=True)
@@ -147,28 +100,43 @@ class Fusion:
                 raise ValueError(f"{name} is not between 0 and 1")
 
     def dense(self, cosine: float) -> float:
-        """The cosine on the common scale."""
-        share = (cosine - self.cosine_zero) / (self.cosine_one - self.cosine_zero)
-        return min(1.0, max(0.0, share))
+        """The cosine on the common scale, where a good answer has 1 and a better one more."""
+        return max(0.0, (cosine - self.cosine_zero) / (self.cosine_one - self.cosine_zero))
 
     def similarity(self, cosine: float | None, lexical: float | None) -> float:
         """One similarity, 0 to 1: the signals are independent evidence; a missing signal counts as none.
 
-        ``1 − (1 − dense_trust × dense) × (1 − lexical_trust × lexical)``, that is, the chance that not both are
-        wrong. It grows with each signal and is never below what one of them says alone.
+        ``1 - (1 - dense_trust)^dense * (1 - lexical_trust)^lexical``: the chance that not both are wrong, where a
+        signal of 1 is right as often as its trust says, and each further 1 of it as often again. It grows with each signal
+        and is never below what one of them says alone.
 
         Args:
             cosine: None where one of the two has no vector.
             lexical: from ``lexical_similarity``; None where it was not asked for.
         """
-        dense = 0.0 if cosine is None else self.dense(cosine) * self.dense_trust
-        words = 0.0 if lexical is None else lexical * self.lexical_trust
-        return 1 - (1 - dense) * (1 - words)
+        dense = 0.0 if cosine is None else self.dense(cosine)
+        return 1 - math.exp(-dense * self.dense_weight - (lexical or 0.0) * self.lexical_weight)
+
+    @property
+    def dense_weight(self) -> float:
+        """Of a dense signal of 1, in nats."""
+        return _nats(self.dense_trust)
+
+    @property
+    def lexical_weight(self) -> float:
+        """Of a lexical signal of 1, in nats."""
+        return _nats(self.lexical_trust)
 
     def relevant(self, similarity: float) -> bool:
         """Whether it is above the floor."""
         return similarity >= self.floor and similarity > 0
 
+
+def _nats(trust: float) -> float:
+    return -math.log1p(-min(trust, _SURE))
+
+
+_SURE: Final = 1 - 1e-6
 
 _TOLD_BY_BOTH: Final = 0.7
 """How much of what words tell a model tells as well that is trusted wholly and knows the query."""

@@ -16,6 +16,7 @@ from sqlalchemy import bindparam, select
 
 from zeus_runtime.memory.items import MemoryItem, MemoryType
 from zeus_runtime.memory.permissions import Reach
+from zeus_runtime.memory.retrieval.analysis import OR
 from zeus_runtime.memory.retrieval.cache import TYPE_NUMBERS, PlaceCache
 from zeus_runtime.memory.retrieval.ranking import SCOPE_PRIORITY
 from zeus_runtime.memory.retrieval.view import VisibleSlots
@@ -62,7 +63,8 @@ class ShelfMatches:
 
     Args:
         visible: by slot; the caller may see it and it is of the type asked for.
-        lexical: by slot; ``fusion.lexical_similarity``, 0 without a common word.
+        lexical: by slot; ``fusion.lexical_similarity``, 0 without a common word; with what turns around it and its
+            subject add, if that was asked for.
         priority: the scope's.
     """
 
@@ -104,14 +106,16 @@ class Lexicon:
         *,
         now_ms: int,
         memory_type: MemoryType | None = None,
+        in_context: bool = False,
         known: Mapping[tuple[str, str], tuple[int, int]] | None = None,
     ) -> list[ShelfMatches]:
-        """Each part of the reach with how well its items fit ``words``, of ``indexed_words``.
+        """Each part of the reach with how well its items fit ``words``, of ``indexed_words`` or ``asked_words``.
 
         The rarity of a word follows from all items that the caller may see within the reach, of any type.
 
         Args:
             now_ms: items that are not valid at this time are left out.
+            in_context: subjects and the turns around a turn count too.
             known: key and count of changes of every place of the reach that has a row, if that was read already.
         """
         if self._doubted:
@@ -124,7 +128,7 @@ class Lexicon:
         seen = [
             shelf.visible(part.grants, user_id, now_ms) for shelf, part in zip(shelves, reach, strict=True)
         ]
-        lexical = _scores(connection, words, list(zip(shelves, seen, strict=True)))
+        lexical = _scores(connection, words, list(zip(shelves, seen, strict=True)), in_context=in_context)
         parts = []
         for shelf, part, visible, share in zip(shelves, reach, seen, lexical, strict=True):
             wanted = visible.slots
@@ -169,20 +173,56 @@ class Lexicon:
 
 
 def _scores(
-    connection: Connection, words: Sequence[str], shelves: Sequence[tuple[PlaceCache, VisibleSlots]]
+    connection: Connection,
+    words: Sequence[str],
+    shelves: Sequence[tuple[PlaceCache, VisibleSlots]],
+    *,
+    in_context: bool,
 ) -> list[NDArray[np.float64]]:
     texts = sum(view.texts for _, view in shelves)
     if not texts or not words:
         return [np.zeros(len(shelf)) for shelf, _ in shelves]
     mean = sum(view.words for _, view in shelves) / texts
-    wanted = sorted(set(words))
-    known = [shelf.entries(connection, wanted) for shelf, _ in shelves]
-    weights = []
-    for found in zip(*known, strict=True):
-        having = sum(view.seen(each.slots) for each, (_, view) in zip(found, shelves, strict=True))
-        weights.append(math.log(1 + (texts - having + 0.5) / (having + 0.5)))
-    best = sum(weights)
-    return [
-        np.minimum(shelf.lengths(mean).scores(wanted, entries, weights) / best, 1.0)
-        for (shelf, _), entries in zip(shelves, known, strict=True)
-    ]
+    forms = {word: word.split(OR) for word in sorted(set(words))}
+    wanted = [form for each in forms.values() for form in each]
+    known = [dict(zip(wanted, shelf.entries(connection, wanted), strict=True)) for shelf, _ in shelves]
+
+    def weight(having: int) -> float:
+        having = min(having, texts)
+        return math.log(1 + (texts - having + 0.5) / (having + 0.5))
+
+    weights: dict[str, float] = {}
+    best, by_subject = 0.0, [np.zeros(len(shelf)) for shelf, _ in shelves]
+    for own in forms.values():
+        about = [shelf.subjects.slots_of(own) if in_context else _NOWHERE for shelf, _ in shelves]
+        if any(map(len, about)):
+            # A name: who is spoken to by it is not what a text is about, so it counts once, however short the text.
+            about = [
+                np.unique(np.concatenate([slots, *(entries[form].slots for form in own)]))
+                for slots, entries in zip(about, known, strict=True)
+            ]
+            tells = weight(sum(view.seen(slots) for slots, (_, view) in zip(about, shelves, strict=True)))
+            for scores, slots in zip(by_subject, about, strict=True):
+                scores[slots] += tells
+        else:
+            tells = weight(
+                sum(
+                    view.seen(entries[form].slots)
+                    for form in own
+                    for entries, (_, view) in zip(known, shelves, strict=True)
+                )
+            )
+            weights |= dict.fromkeys(own, tells)
+        best += tells
+    found = []
+    for (shelf, view), entries, named in zip(shelves, known, by_subject, strict=True):
+        scores = shelf.lengths(mean).scores(
+            list(weights), [entries[form] for form in weights], list(weights.values())
+        )
+        if in_context:
+            scores = shelf.turns.in_context(scores, view.slots) + named
+        found.append(scores / best)
+    return found
+
+
+_NOWHERE: Final = np.zeros(0, np.int64)

@@ -26,7 +26,8 @@ SELECT count(*), string_agg(int8send(key), ''), array_agg(id), string_agg(float8
   string_agg(int4send(word_count), ''), string_agg(int8send(coalesce(valid_from_ms, -{ALWAYS_MS})), ''),
   string_agg(int8send(coalesce(valid_until_ms, {ALWAYS_MS})), ''), array_agg(created_by),
   string_agg(int4send(array_position(%(visibilities)s::text[], visibility) - 1), ''),
-  string_agg(int4send(array_position(%(types)s::text[], memory_type) - 1), '')
+  string_agg(int4send(array_position(%(types)s::text[], memory_type) - 1), ''),
+  array_agg(CASE WHEN position('#' IN source_id) > 0 THEN source_id END), array_agg(subject)
 FROM (
   SELECT *, (row_number() OVER (ORDER BY key) - 1) / {_BLOCK} AS block FROM memory_item
   WHERE place = %(place)s AND status = 'active' AND trust <> 'quarantined' ORDER BY key
@@ -48,6 +49,8 @@ class Columns(NamedTuple):
     owners: Sequence[str]
     visibilities: Column
     types: Column
+    source_ids: Sequence[str | None]
+    subjects: Sequence[str | None]
 
 
 def packed_items(connection: Connection, place: int) -> Columns:
@@ -55,7 +58,7 @@ def packed_items(connection: Connection, place: int) -> Columns:
     raw: Any = connection.connection.dbapi_connection
     values = {"place": place, "visibilities": list(VISIBILITIES), "types": list(MEMORY_TYPES)}
     rows = raw.execute(_PACKED, values, binary=True).fetchall()
-    packed = list(zip(*rows, strict=True))[1:] if rows else [()] * 9
+    packed = list(zip(*rows, strict=True))[1:] if rows else [()] * 11
 
     def numbers(place: int, kind: str) -> NDArray[Any]:
         return np.frombuffer(b"".join(packed[place]), kind)
@@ -70,4 +73,6 @@ def packed_items(connection: Connection, place: int) -> Columns:
         list(chain.from_iterable(packed[6])),
         numbers(7, ">i4"),
         numbers(8, ">i4"),
+        list(chain.from_iterable(packed[9])),
+        list(chain.from_iterable(packed[10])),
     )

@@ -43,7 +43,7 @@ def ranked_search(
     parts = reach(caller, "read", scope)
     words = [] if isinstance(measure, BareCosine) else asked_words(query)
     found = index.lexicon.find(
-        connection, words, parts, caller.user_id, now_ms=now_ms, memory_type=memory_type
+        connection, words, parts, caller.user_id, now_ms=now_ms, memory_type=memory_type, in_context=True
     )
     asked, at_hand = None, None
     if embedded is not None:

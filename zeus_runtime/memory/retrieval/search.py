@@ -66,24 +66,20 @@ class Fused:
     def __call__(self, cosines: NDArray[np.floating], lexical: Numbers) -> Numbers:
         fusion = self.fusion
         # In place: for so many numbers, new memory for each step takes longer than the arithmetic.
-        dense = cosines - fusion.cosine_zero
-        dense /= fusion.cosine_one - fusion.cosine_zero
-        np.clip(dense, 0, 1, out=dense)
-        dense *= fusion.dense_trust
-        np.subtract(1, dense, out=dense)
-        unlike = lexical * fusion.lexical_trust
-        np.subtract(1, unlike, out=unlike)
-        unlike *= dense
-        np.subtract(1, unlike, out=unlike)
-        return unlike
+        nats = cosines - fusion.cosine_zero
+        np.maximum(nats, 0, out=nats)
+        nats *= -fusion.dense_weight / (fusion.cosine_one - fusion.cosine_zero)
+        nats -= lexical * fusion.lexical_weight
+        np.expm1(nats, out=nats)
+        np.negative(nats, out=nats)
+        return nats
 
     def needed(self, similarity: Numbers, lexical: Numbers) -> Numbers:
         fusion = self.fusion
-        rest = np.maximum(1 - lexical * fusion.lexical_trust, _LEAST)
-        share = (1 - (1 - similarity) / rest) / max(fusion.dense_trust, _LEAST)
+        nats = -np.log1p(-np.minimum(similarity, _MOST)) - lexical * fusion.lexical_weight
+        share = nats / max(fusion.dense_weight, _LEAST)
         cosine = fusion.cosine_zero + share * (fusion.cosine_one - fusion.cosine_zero)
         cosine[share <= _ROUNDING] = -np.inf
-        cosine[share > 1 + _ROUNDING] = np.inf
         return np.asarray(cosine)
 
     @property
@@ -92,6 +88,8 @@ class Fused:
 
 
 _LEAST: Final = 1e-300
+_MOST: Final = 1 - 1e-12
+"""Of a similarity, which never is 1."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from zeus_runtime.memory.retrieval.fusion import query_tokens, search_tokens
+from zeus_runtime.memory.retrieval.analysis import OR, query_tokens, search_tokens
 from zeus_runtime.store.compiled_statements import sqlite_driver
 from zeus_runtime.store.word_entries import Way, entries
 
@@ -32,8 +32,11 @@ def indexed_words(text: str) -> tuple[str, ...]:
 
 
 def asked_words(query: str) -> list[str]:
-    """The words of ``query`` to look for, as the index has them."""
-    return [token[:WORD_CHARACTERS] for token in query_tokens(query)]
+    """The words of ``query`` to look for, as the index has them, each in all its forms (``analysis.query_tokens``)."""
+    return [
+        OR.join(dict.fromkeys(form[:WORD_CHARACTERS] for form in token.split(OR)))
+        for token in query_tokens(query)
+    ]
 
 
 def word_column(place: int, words: Sequence[str], dialect: str) -> str:
