@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.memory import Filled, fill
-from benchmarks.memory_conversations import HELD_BACK, conversations
+from benchmarks.memory_conversations import HELD_BACK, Conversation, conversations, stemmed_bm25
 from benchmarks.memory_conversations import found as evidence_found
 from benchmarks.memory_set import DATA, TOPICS, said
 from zeus_runtime.memory.embedding import Embedder

@@ -176,7 +176,7 @@ class MemorySettings:
     min_confidence: float = 0.7
     duplicate_threshold: float | None = None
     related_threshold: float | None = None
-    related_words: float = 0.5
+    related_words: float = 0.45
     max_extractions: int = 3
     extraction_window_hours: float = 24
     min_length: int = 5

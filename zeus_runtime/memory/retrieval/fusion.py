@@ -83,19 +83,21 @@ class Fusion:
         cosine_zero, cosine_one: the embedding model's, as ``Calibration`` has them.
         dense_trust, lexical_trust: 0 to 1; the weight of a signal of 1 alone. A model that does not know the
             language gets little.
-        floor: an item with less similarity is not returned, so a query without relevant items finds nothing.
+        surely: where no item has so much similarity, nothing is found: the query has no answer here.
+        floor: an item with less similarity is not returned beside others.
     """
 
     cosine_zero: float = 0.2
     cosine_one: float = 0.85
     dense_trust: float = 0.95
     lexical_trust: float = 0.9
+    surely: float = 0.43
     floor: float = 0.21
 
     def __post_init__(self) -> None:
         if not -1 <= self.cosine_zero < self.cosine_one <= 1:
             raise ValueError(f"cosine_zero {self.cosine_zero} is not below cosine_one {self.cosine_one}")
-        for name in ("dense_trust", "lexical_trust", "floor"):
+        for name in ("dense_trust", "lexical_trust", "surely", "floor"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is not between 0 and 1")
 
@@ -138,7 +140,9 @@ def _nats(trust: float) -> float:
 
 _SURE: Final = 1 - 1e-6
 
-_TOLD_BY_BOTH: Final = 0.7
+_SURELY_BESIDE: Final = 0.41
+"""``surely`` beside a model."""
+_TOLD_BY_BOTH: Final = 0.09
 """How much of what words tell a model tells as well that is trusted wholly and knows the query."""
 
 
@@ -160,4 +164,5 @@ def fusion(calibration: Calibration | None, coverage: float) -> Fusion:
         calibration.cosine_one,
         dense_trust=trust,
         lexical_trust=Fusion.lexical_trust * (1 - _TOLD_BY_BOTH * trust),
+        surely=_SURELY_BESIDE,
     )

@@ -54,7 +54,14 @@ class Measure(Protocol):
         ...
 
     @property
-    def floor(self) -> float: ...
+    def floor(self) -> float:
+        """An item with less similarity is not found."""
+        ...
+
+    @property
+    def surely(self) -> float:
+        """Where no item has so much similarity, nothing is found."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,10 @@ class Fused:
     def floor(self) -> float:
         return max(self.fusion.floor, _LEAST)
 
+    @property
+    def surely(self) -> float:
+        return self.fusion.surely
+
 
 _LEAST: Final = 1e-300
 _MOST: Final = 1 - 1e-12
@@ -104,6 +115,10 @@ class BareCosine:
 
     @property
     def floor(self) -> float:
+        return -1.5
+
+    @property
+    def surely(self) -> float:
         return -1.5
 
 
