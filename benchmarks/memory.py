@@ -31,7 +31,7 @@ from zeus_runtime.memory.opened import MemorySource
 from zeus_runtime.memory.retrieval.analysis import query_tokens, search_tokens
 from zeus_runtime.memory.retrieval.fusion import corpus, fusion, lexical_similarity
 from zeus_runtime.memory.retrieval.ranking import rank
-from zeus_runtime.memory.retrieval.turns import before, in_context
+from zeus_runtime.memory.turns import before, in_context
 from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.memory.vectors import Entry
 

@@ -312,7 +312,7 @@ class MemoryThresholds:
         Doc("Share of a text's words, weighed by rarity, from which on it may replace another."),
         Minimum(0),
         Maximum(1),
-    ] = 0.5
+    ] = 0.45
     max_extractions: Annotated[
         int,
         Doc(

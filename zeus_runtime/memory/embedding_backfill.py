@@ -11,6 +11,7 @@ from zeus_runtime.memory import records
 from zeus_runtime.memory.embedding import Embedded
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem
 from zeus_runtime.memory.permissions import Reach, reach
+from zeus_runtime.memory.turns import in_context, turn_of
 from zeus_runtime.memory.vectors import Entry
 from zeus_runtime.store.memory_tables import ITEM
 
@@ -56,6 +57,23 @@ class LateVectors:
             return records.items(connection, where, limit=limit), records.count(connection, where)
 
         return await (self._database.keep_up(work) if caller is None else self._database.read(work, caller))
+
+    async def texts(self, items: Sequence[MemoryItem], caller: Caller | None) -> list[str]:
+        """The text of each item as it is embedded (``turns.in_context``).
+
+        Args:
+            caller: on whose behalf; None for everybody's.
+        """
+
+        def work(connection: Connection) -> list[MemoryItem | None]:
+            return records.turns_before(connection, items)
+
+        if all(turn_of(item.source_id) is None for item in items):
+            return [item.content for item in items]
+        earlier = await (
+            self._database.keep_up(work) if caller is None else self._database.read(work, caller)
+        )
+        return [in_context(item, previous) for item, previous in zip(items, earlier, strict=True)]
 
     async def put(self, embedded: Sequence[tuple[MemoryItem, Embedded]]) -> int:
         """Keep the vectors of items that are still as they were; how many those are."""

@@ -203,7 +203,8 @@ class OpenedMemory:
             )
             if not items:
                 return done
-            embedded = await _embedded_items(embedder, items)
+            texts = await operations.late_vectors.texts(items, caller)
+            embedded = await _embedded_items(embedder, items, texts)
             done += await operations.late_vectors.put(embedded)
             for item, each in embedded:
                 if item.embedding is None:
@@ -227,7 +228,8 @@ class OpenedMemory:
             for author, written in by_author.items():
                 try:
                     embedder = await self._needed(author)
-                    vectors = await _embedded_items(embedder, written)
+                    texts = await operations.late_vectors.texts(written, None)
+                    vectors = await _embedded_items(embedder, written, texts)
                 except (EmbeddingUnavailableError, MissingError, OptionsError, ConfigError) as error:
                     failed.add(author)
                     _log().warning("memories of %r wait for their vectors: %s", author, error.message)
@@ -340,9 +342,9 @@ async def embedded_query(embedder: Embedder, query: str) -> Embedded | None:
 
 
 async def _embedded_items(
-    embedder: Embedder, items: Sequence[MemoryItem]
+    embedder: Embedder, items: Sequence[MemoryItem], texts: Sequence[str]
 ) -> list[tuple[MemoryItem, Embedded]]:
-    vectors = await embedded_texts(embedder, [item.content for item in items], "memory")
+    vectors = await embedded_texts(embedder, texts, "memory")
     return list(zip(items, vectors, strict=True))
 
 

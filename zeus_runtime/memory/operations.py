@@ -5,6 +5,7 @@ Nothing here waits for a model: vectors come from the caller, made outside the t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -29,7 +30,7 @@ from zeus_runtime.memory.embedding import Embedded
 from zeus_runtime.memory.embedding_backfill import LateVectors
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
 from zeus_runtime.memory.permissions import Operation, reach
-from zeus_runtime.memory.removal import Derived, Removal
+from zeus_runtime.memory.removal import Derived, Removal, forget_in_context
 from zeus_runtime.memory.retrieval.ranked_search import ranked_search
 from zeus_runtime.memory.retrieval.ranking import Ranked
 from zeus_runtime.memory.retrieval.search import Measure
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
     from zeus_runtime.memory.admission.verdict import OfAKind
     from zeus_runtime.store.database import Database
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,8 @@ class Operations:
             self._vectors.prepare(connection)
 
         await self.database.open(prepare)
+        while (count := await self.database.keep_up(records.reindexed)) >= 0:
+            _log.info("the words of %d memories were indexed anew", count)
         await self.database.outside(self._vectors.index)
         if not self._vectors.transactional:
             await self.database.keep_up(lambda connection: reconcile(connection, self._vectors))
@@ -313,6 +319,7 @@ class Operations:
             item = records.new_version(old, now, **{"embedding": None, **changes})
             kept = embedded if item.is_searchable else None
             item = replace(item, embedding=self._at_once(kept))
+            forget_in_context(connection, self._vectors, item)
             records.rewrite(connection, item, place)
             action: records.Action = "updated"
             if item.status != old.status:

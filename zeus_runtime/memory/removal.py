@@ -27,6 +27,15 @@ class Derived(Protocol):
         ...
 
 
+def forget_in_context(connection: Connection, vectors: VectorStore, item: MemoryItem) -> None:
+    """Give up the vector of the turn after ``item``, which was made of the item's text too; it is made again later."""
+    following = records.turn_after(connection, item)
+    if following is not None and following.embedding is not None:
+        records.unmark_embedded(connection, [following.id])
+        if vectors.transactional:
+            vectors.remove(connection, [following.id])
+
+
 class Removal:
     """What removes memories of one database.
 
@@ -103,6 +112,8 @@ class Removal:
     ) -> tuple[str, ...]:
         """Remove items of a place that is held; their ids."""
         ids = tuple(each.id for each in going)
+        for each in going:
+            forget_in_context(connection, self._vectors, each)
         records.remove(connection, ids, place)
         now = self._database.time()
         last = [records.new_version(each, now) for each in going]

@@ -435,6 +435,7 @@ class MemoryService:
         if gone is None:
             raise unknown(memory_id)
         self._shared.forget_used(gone)
+        self._shared.backfill_soon(self._caller)
 
     async def forget_sessions(
         self, sessions: Sequence[str], *, along: Callable[[Connection], None] = lambda _: None

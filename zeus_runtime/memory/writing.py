@@ -16,6 +16,7 @@ from zeus_runtime.memory.embedding import Embedded, EmbeddingUnavailableError
 from zeus_runtime.memory.items import VISIBILITIES, Caller, MemoryItem, MemoryType, Scope
 from zeus_runtime.memory.opened import embedded_texts
 from zeus_runtime.memory.outcomes import Imported, Outcome, Saved, known, rejected, saved
+from zeus_runtime.memory.turns import turn_of
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.opened import OpenedMemory
@@ -48,8 +49,8 @@ class Writing:
         if isinstance(passed, Rejected):
             return rejected(passed)
         operations = await self._shared.operations()
-        embedded = await self._quickly(passed)
         item = self._item(draft, passed, operations.database.time())
+        embedded = await self._quickly(item)
         written = await operations.add(self._caller, passed, item, embedded, explicit=explicit)
         if written.item is not None and written.item.embedding is None and passed.trust != "quarantined":
             self._shared.backfill_soon(self._caller)
@@ -84,7 +85,7 @@ class Writing:
             wanted["subject"] = passed.subject
         if content is not None or "subject" in wanted:
             wanted["trust"] = passed.trust
-        embedded = await self._quickly(passed)
+        embedded = await self._quickly(replace(item, content=passed.content, trust=passed.trust))
         changed = known(await operations.change(self._caller, memory_id, wanted, embedded), memory_id)
         if changed.embedding is None:
             self._shared.backfill_soon(self._caller)
@@ -136,12 +137,16 @@ class Writing:
                 progress(done, len(drafts))
         return Imported(outcomes, tuple(refused), len(numbered) - len(drafts))
 
-    async def _quickly(self, passed: Passed) -> Embedded | None:
-        """The vector of a text that is about to be written, if the write can wait for it and it may have one."""
+    async def _quickly(self, item: MemoryItem) -> Embedded | None:
+        """The vector of an item that is about to be written, if the write can wait for it and it may have one."""
         embedder = await self._shared.embedder(self._caller.user_id)
-        if embedder is None or not embedder.quick or passed.trust == "quarantined":
+        if embedder is None or not embedder.quick or item.trust == "quarantined":
             return None
-        (found,) = await embedded_texts(embedder, [passed.content], "memory")
+        text = item.content
+        if turn_of(item.source_id) is not None:
+            operations = await self._shared.operations()
+            (text,) = await operations.late_vectors.texts([item], self._caller)
+        (found,) = await embedded_texts(embedder, [text], "memory")
         return found
 
     async def _if_it_answers(self, passed: Passed) -> Embedded | None:

@@ -37,6 +37,8 @@ def _text(*, nullable: bool = False, unique: bool = False) -> Any:
 class MemoryPlaceRow(SQLModel, table=True):
     """A user, project or session that has memories. ``changes`` counts the changes of its items.
 
+    ``analysis`` is the text analysis by which their words are indexed (``memory.retrieval.analysis.ANALYSIS``).
+
     A transaction that changes an item of a place updates this row first, so that two of them run one after the other.
     """
 
@@ -47,6 +49,7 @@ class MemoryPlaceRow(SQLModel, table=True):
     scope: str = _text()
     scope_id: str = _text()
     changes: int = _number()
+    analysis: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
 
 
 class MemoryItemRow(SQLModel, table=True):
@@ -63,6 +66,7 @@ class MemoryItemRow(SQLModel, table=True):
         Index("memory_item_listed", "place", "status", "updated_ms"),
         Index("memory_item_embedded", "embedding_model", "embedding_dimension", "key"),
         Index("memory_item_superseded", "superseded_by"),
+        Index("memory_item_source", "place", "source_id"),
         {"sqlite_autoincrement": True},
     )
 

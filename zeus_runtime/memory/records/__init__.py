@@ -38,6 +38,8 @@ from zeus_runtime.memory.records.reading import (
     listed,
     searchable,
     superseded_by,
+    turn_after,
+    turns_before,
     written_order,
 )
 from zeus_runtime.memory.records.transactions import begin_read, begin_write, lock
@@ -46,6 +48,7 @@ from zeus_runtime.memory.records.word_index import rebuild_words
 from zeus_runtime.memory.records.writing import (
     mark_used,
     new_version,
+    reindexed,
     remove,
     rewrite,
     values,
@@ -86,11 +89,14 @@ __all__ = [
     "rebuild_words",
     "record",
     "record_extraction",
+    "reindexed",
     "remove",
     "rewrite",
     "searchable",
     "superseded_by",
     "to_ms",
+    "turn_after",
+    "turns_before",
     "unmark_embedded",
     "values",
     "write",

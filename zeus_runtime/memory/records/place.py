@@ -10,6 +10,7 @@ from sqlalchemy import and_, bindparam, or_, select, text, update
 
 from zeus_runtime.memory.items import Scope
 from zeus_runtime.memory.permissions import Reach
+from zeus_runtime.memory.retrieval.analysis import ANALYSIS
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.memory_tables import PLACE
 
@@ -42,7 +43,7 @@ _PLACE: Final = Prepared(
     .with_for_update()
 )
 _NEW_PLACE = text(
-    "INSERT INTO memory_place (scope, scope_id, changes) VALUES (:scope, :scope_id, 0)"
+    f"INSERT INTO memory_place (scope, scope_id, changes, analysis) VALUES (:scope, :scope_id, 0, {ANALYSIS})"
     " ON CONFLICT (scope, scope_id) DO NOTHING"
 )
 _COUNT_CHANGE: Final = Prepared(

@@ -15,8 +15,9 @@ from zeus_runtime.memory.permissions import Operation, Reach, reach
 from zeus_runtime.memory.records.columns import digest, from_ms, time_or_none
 from zeus_runtime.memory.records.place import MemoryPlace, lock_place, places
 from zeus_runtime.memory.records.within import Shape, reach_filter, shape, whose, within
+from zeus_runtime.memory.turns import after, before
 from zeus_runtime.store.compiled_statements import Prepared
-from zeus_runtime.store.memory_tables import ITEM
+from zeus_runtime.store.memory_tables import ITEM, PLACE
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Select
@@ -216,6 +217,38 @@ def written_order(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
     """A number of each of these items, a dozen or so, that grows in the order in which they were written first."""
     rows = connection.execute(select(ITEM.c.id, ITEM.c.key).where(ITEM.c.id.in_(ids)))
     return {row[0]: row[1] for row in rows}
+
+
+def turns_before(connection: Connection, items: Sequence[MemoryItem]) -> list[MemoryItem | None]:
+    """Of each item the turn of the same conversation before it, in the same place; None where there is none."""
+    return [_beside(connection, each, before(each.source_id)) for each in items]
+
+
+def turn_after(connection: Connection, item: MemoryItem) -> MemoryItem | None:
+    """The turn of the same conversation after ``item``, in the same place."""
+    return _beside(connection, item, after(item.source_id))
+
+
+def _beside(connection: Connection, item: MemoryItem, source_id: str | None) -> MemoryItem | None:
+    if source_id is None:
+        return None
+    place = {"scope": item.scope, "scope_id": item.scope_id, "source": source_id}
+    row = connection.execute(_TURN, place).first()
+    return None if row is None else item_of(row)
+
+
+_TURN: Final = (
+    select(*_READ)
+    .join(PLACE, PLACE.c.key == ITEM.c.place)
+    .where(
+        PLACE.c.scope == bindparam("scope"),
+        PLACE.c.scope_id == bindparam("scope_id"),
+        ITEM.c.source_id == bindparam("source"),
+        searchable(),
+    )
+    .order_by(ITEM.c.key.desc())
+    .limit(1)
+)
 
 
 def exists(connection: Connection, item_id: str) -> bool:

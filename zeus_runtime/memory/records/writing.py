@@ -11,11 +11,12 @@ from sqlalchemy import bindparam, delete, insert, select, update
 
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.records.columns import digest, ms_or_none, to_ms
-from zeus_runtime.memory.records.place import MemoryPlace
+from zeus_runtime.memory.records.place import MemoryPlace, changed, lock_place
 from zeus_runtime.memory.records.word_index import purge_words
+from zeus_runtime.memory.retrieval.analysis import ANALYSIS
 from zeus_runtime.memory.retrieval.words import indexed_words, word_column
 from zeus_runtime.store.compiled_statements import Prepared
-from zeus_runtime.store.memory_tables import GONE, HISTORY, ITEM, secures_deletes
+from zeus_runtime.store.memory_tables import GONE, HISTORY, ITEM, PLACE, secures_deletes
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -72,6 +73,39 @@ def values(item: MemoryItem, place: MemoryPlace, dialect: str) -> dict[str, Any]
         "updated_ms": to_ms(item.updated_at),
         "last_used_ms": ms_or_none(item.last_used_at),
     }
+
+
+def reindexed(connection: Connection) -> int:
+    """Index the words of one place anew that another analysis made, as a change of the place; how many items it has.
+
+    Returns:
+        -1 if there is no such place any more.
+    """
+    row = connection.execute(_OUTDATED).first()
+    if row is None:
+        return -1
+    place = changed(connection, lock_place(connection, row.scope, row.scope_id))
+    rows = connection.execute(_CONTENTS, {"of_place": place.key}).all()
+    values_of = []
+    for key, content in rows:
+        words = indexed_words(content)
+        column = word_column(place.key, words, connection.dialect.name)
+        values_of.append({"which": key, "words": column, "word_count": len(words), "changed": place.changes})
+    if values_of:
+        connection.execute(_REINDEX, values_of)
+    connection.execute(update(PLACE).where(PLACE.c.key == place.key).values(analysis=ANALYSIS))
+    return len(rows)
+
+
+_OUTDATED: Final = select(PLACE.c.scope, PLACE.c.scope_id).where(PLACE.c.analysis != ANALYSIS).limit(1)
+_CONTENTS: Final = select(ITEM.c.key, ITEM.c.content).where(
+    ITEM.c.place == bindparam("of_place"), ITEM.c.status == "active", ITEM.c.trust != "quarantined"
+)
+_REINDEX: Final = (
+    update(ITEM)
+    .where(ITEM.c.key == bindparam("which"))
+    .values(words=bindparam("words"), word_count=bindparam("word_count"), changed=bindparam("changed"))
+)
 
 
 def remove(connection: Connection, ids: Collection[str], place: MemoryPlace) -> None:

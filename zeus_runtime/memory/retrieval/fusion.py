@@ -109,8 +109,8 @@ class Fusion:
         """One similarity, 0 to 1: the signals are independent evidence; a missing signal counts as none.
 
         ``1 - (1 - dense_trust)^dense * (1 - lexical_trust)^lexical``: the chance that not both are wrong, where a
-        signal of 1 is right as often as its trust says, and each further 1 of it as often again. It grows with each signal
-        and is never below what one of them says alone.
+        signal of 1 is right as often as its trust says, and each further 1 of it as often again. It grows with each
+        signal and is never below what one of them says alone.
 
         Args:
             cosine: None where one of the two has no vector.

@@ -11,6 +11,7 @@ from zeus_runtime.cutting import without_last_word
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.items import MemoryItem, Scope
 from zeus_runtime.memory.normalise import normalise
+from zeus_runtime.memory.turns import turn_of
 
 SIMILARITY_WEIGHT: Final = 0.5
 CONFIDENCE_WEIGHT: Final = 0.3
@@ -110,6 +111,8 @@ def format_memories_for_prompt(
         if not item.is_searchable:
             continue
         head = f"- [{one_line(item.id)}, {item.memory_type}, {item.said_at:%Y-%m-%d}] "
+        if item.subject and turn_of(item.source_id) is not None:
+            head += f"{one_line(item.subject)}: "
         line = _cut(head, one_line(item.content), room - 1)
         if line is None:
             break

@@ -1,67 +1,23 @@
-"""Memories that are turns of a conversation: which one comes before and after another, and what their words add."""
+"""Which turns of a conversation come before and after another, by slot, and what their words add."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from zeus_runtime.memory.retrieval.growing import grown
+from zeus_runtime.memory.turns import Turn, turn_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from zeus_runtime.memory.items import MemoryItem
-
-_TURN = re.compile(r"(.+)#(\d{1,9})", re.DOTALL)
 BEFORE: Final = (0.5, 0.25)
 """The shares of the scores of the turn before and of the one before that which count for a turn: an answer has few of
 the question's words. Chosen with ``benchmarks.memory_quality --fit``."""
 AFTER: Final = 0.2
 """The share of the score of the turn after it."""
-
-
-class Turn(NamedTuple):
-    """The place of a memory in a conversation."""
-
-    conversation: str
-    number: int
-
-    @property
-    def source_id(self) -> str:
-        return f"{self.conversation}#{self.number}"
-
-
-def turn_of(source_id: str | None) -> Turn | None:
-    """The turn that a ``source_id`` names: ``CONVERSATION#NUMBER``; None for any other."""
-    found = None if source_id is None else _TURN.fullmatch(source_id)
-    return None if found is None else Turn(found[1], int(found[2]))
-
-
-def before(source_id: str | None) -> str | None:
-    """The ``source_id`` of the turn before the one that ``source_id`` names; None where it names none."""
-    turn = turn_of(source_id)
-    return None if turn is None else turn._replace(number=turn.number - 1).source_id
-
-
-def after(source_id: str | None) -> str | None:
-    """The ``source_id`` of the turn after the one that ``source_id`` names; None where it names none."""
-    turn = turn_of(source_id)
-    return None if turn is None else turn._replace(number=turn.number + 1).source_id
-
-
-def in_context(item: MemoryItem, previous: MemoryItem | None) -> str:
-    """The text by which an item is embedded: a turn together with the one before it, which it may answer.
-
-    Args:
-        previous: the turn before, if it is there. Its text counts only if it is shown to the same persons.
-    """
-    if previous is None or not previous.is_searchable:
-        return item.content
-    shown = (previous.visibility, previous.created_by) == (item.visibility, item.created_by)
-    return f"{previous.content}\n{item.content}" if shown else item.content
 
 
 class Turns:
