@@ -31,8 +31,8 @@ from zeus_runtime.memory.opened import MemorySource
 from zeus_runtime.memory.retrieval.analysis import query_tokens, search_tokens
 from zeus_runtime.memory.retrieval.fusion import corpus, fusion, lexical_similarity
 from zeus_runtime.memory.retrieval.ranking import rank
-from zeus_runtime.memory.turns import before, in_context
 from zeus_runtime.memory.service import MemoryService
+from zeus_runtime.memory.turns import before, in_context
 from zeus_runtime.memory.vectors import Entry
 
 if TYPE_CHECKING:
@@ -238,6 +238,8 @@ async def wrong(filled: Filled, queries: Sequence[tuple[str, str]]) -> int:
             for number, cosine, words in zip(own, filled.vectors[own] @ vector, tokens, strict=True)
         ]
         best = rank([each for each in scored if together.relevant(each[1])], 5)
+        if all(each.similarity < together.surely for each in best):
+            best = []
         found = await filled.of(asking).search_memories(query)
         count += [round(each.final_score, 5) for each in found] != [
             round(each.final_score, 5) for each in best

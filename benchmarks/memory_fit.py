@@ -1,122 +1,181 @@
 """Constants of the fusion, chosen on all sources but one and tried on that one: ``memory_quality --fit``.
 
-Chosen is what hits most (among 5 and among 10, summed) of what finds no more without an answer than the constants
-before did: no fewer questions that find nothing, no more memories among the first 5 and in all. By brute force.
+Chosen is what finds most among 5 and among 10, summed over sources, of what finds nothing as often as ``NOTHING`` says
+where there is no answer, and on no source less among 10 than words alone. The conversation that is held back takes no
+part. By brute force, over the scores of words and the cosines that Zeus itself has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.memory import Filled
-from benchmarks.memory_quality import DEPTH, SHOWN, Question
-from zeus_runtime.memory.retrieval.analysis import query_tokens, search_tokens
-from zeus_runtime.memory.retrieval.fusion import Fusion, corpus, fusion, lexical_similarity
-from zeus_runtime.memory.retrieval.search import Fused
+from benchmarks.memory_conversations import HELD_BACK, conversations
+from benchmarks.memory_quality import DEPTH, SHOWN, Question, filled_with
+from zeus_runtime.memory.permissions import reach
+from zeus_runtime.memory.retrieval.fusion import Fusion
+from zeus_runtime.memory.retrieval.words import asked_words
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 Numbers = NDArray[np.float64]
-Constants = tuple[float, float, float, float]
-"""cosine_zero, cosine_one, the trust in words beside the model, floor."""
+Shares = Mapping[str, tuple[float, float]]
+"""Of the evidence of a source, found among ``SHOWN`` and ``DEPTH``."""
 
-BEFORE: Constants = (0.2, 0.8, 0.9, 0.15)
-"""With dense trust 0.6, queries embedded as memories and their asking words searched for."""
-TRUST = 0.8
-_GRID = tuple(product((0.1, 0.15, 0.2), (0.5, 0.6, 0.7, 0.8), (0.2, 0.4, 0.6), (0.15, 0.18, 0.2, 0.21, 0.22)))
-_HITS = (0, 1)
-"""Rows of ``Counts``: hits among 5, among 10, questions that find nothing without their answer, memories they find
-among 5 and in all, questions in all, answered ones."""
-_NOTHING, _SHOWN, _ALL, _QUESTIONS, _ANSWERED = range(2, 7)
+NOTHING = (0.071, 0.08)
+"""The share of questions that must find nothing: with their answer away, and those that have none."""
+NOTHING_BY_WORDS = (0.196, 0.16)
+"""The same by words alone."""
+_LATER = 2**41
+_GRID = tuple(product((0.1, 0.15, 0.2), (1.0, 1.3, 1.6, 1.8, 2.0, 2.3, 2.6)))
+"""cosine_zero, and the weight of words beside the model in nats."""
+_CHOSEN = (0.15, 1.8)
+"""Not the best of all sources together, which has few conversations: more words, as those left out call for."""
+_DENSE = 1.61 / 0.45
+"""Nats for a cosine of 1: that of a trust of 0.8 from ``cosine_zero`` 0.15 to ``cosine_one`` 0.6."""
+_BESIDE = 0.45
+"""Of ``surely``, the share that what is found beside a sure one needs."""
 
-Counts = NDArray[np.float64]
-"""Seven figures by source."""
 
-
-class Asked:
-    """What all constants have in common."""
+class Scores:
+    """Of one memory: by question and item the scores of words, the cosines, and which item is an answer."""
 
     def __init__(
-        self, questions: Sequence[Question], lexical: Numbers, cosines: Numbers, known: Numbers
+        self,
+        lexical: Numbers,
+        cosines: Numbers,
+        known: Numbers,
+        answers: NDArray[np.bool_],
+        sources: list[str],
     ) -> None:
-        self.sources = list(dict.fromkeys(each.source for each in questions))
-        self._source = np.array([self.sources.index(each.source) for each in questions])
-        self._answer = np.array([-1 if each.answer is None else each.answer for each in questions])
-        self._lexical, self._cosines, self._known = lexical, cosines, known
+        self.lexical, self.cosines, self.known = lexical, cosines, known[:, None]
+        self.answers, self.sources = answers, np.array(sources)
 
-    def counts(self, constants: Constants, trust: float) -> Counts:
-        """What these constants give."""
-        zero, one, beside, floor = constants
-        alone = Fusion.lexical_trust
-        similarity = np.stack(
+    def nats(self, zero: float, beside: float) -> Numbers:
+        words = Fusion().lexical_weight * (1 - self.known) + beside * self.known
+        return np.asarray(self.lexical * words + np.maximum(0, self.cosines - zero) * _DENSE * self.known)
+
+    def least(self, nats: Numbers, nothing: tuple[float, float]) -> float:
+        """The best score from which on something is found, so that so many questions find nothing."""
+        answered = self.answers.any(axis=1)
+        best = np.where(self.answers, -1, nats).max(axis=1)
+        away, without = np.sort(best[answered]), np.sort(best[~answered])
+        return float(max(away[int(nothing[0] * len(away))], without[int(nothing[1] * len(without))])) + 1e-6
+
+    def found(self, nats: Numbers, least: float) -> Shares:
+        sure = nats.max(axis=1, keepdims=True) >= least
+        kept = np.where(sure & (nats >= _BESIDE * least), nats, 0)
+        order = np.argsort(-kept, axis=1, kind="stable")[:, :DEPTH]
+        rows = np.arange(len(kept))[:, None]
+        right = self.answers[rows, order] & (kept[rows, order] > 0)
+        count = np.maximum(1, self.answers.sum(axis=1))
+        shares = [right[:, :depth].sum(axis=1) / count for depth in (SHOWN, DEPTH)]
+        answered = self.answers.any(axis=1)
+        return {
+            source: (float(shares[0][of].mean()), float(shares[1][of].mean()))
+            for source in dict.fromkeys(self.sources.tolist())
+            if (of := (self.sources == source) & answered).any()
+        }
+
+
+async def scores(
+    filled: Filled, asked: Sequence[str], answers: NDArray[np.bool_], sources: list[str]
+) -> Scores:
+    """Of a filled memory."""
+    operations = await filled.memory._shared.operations()
+    caller = filled.memory.caller
+
+    def work(connection: Connection) -> Numbers:
+        lexicon = operations._index.lexicon
+        return np.array(
             [
-                Fused(Fusion(zero, one, trust * known, alone + (beside - alone) * known))(cosines, words)
-                for known, cosines, words in zip(self._known, self._cosines, self._lexical, strict=True)
+                lexicon.find(
+                    connection,
+                    asked_words(text),
+                    reach(caller, "read"),
+                    caller.user_id,
+                    now_ms=_LATER,
+                    in_context=True,
+                )[0].lexical
+                for text in asked
             ]
         )
-        rows = np.arange(len(similarity))
-        answered = self._answer >= 0
-        own = np.where(answered, similarity[rows, self._answer], 0.0)
-        before = (similarity > own[:, None]).sum(axis=1)
-        similarity[rows[answered], self._answer[answered]] = 0
-        others = (similarity >= floor).sum(axis=1)
-        hit = answered & (own >= floor)
-        figures = [hit & (before < SHOWN), hit & (before < DEPTH), others == 0]
-        figures += [np.minimum(others, SHOWN), others, np.ones(len(rows)), answered]
-        return np.array([np.bincount(self._source, each, len(self.sources)) for each in figures])
+
+    lexical = await operations.database.read(work, caller)
+    cosines = await filled.embedder.embed(asked, purpose="query") @ filled.vectors.T
+    known = np.array([filled.embedder.coverage(text) for text in asked])
+    return Scores(lexical, cosines, known, answers, sources)
 
 
-def chosen(tried: Sequence[Counts], before: Counts, among: NDArray[np.bool_]) -> int:
-    """Which of ``tried`` is best on the sources ``among``."""
-    limit = before[:, among].sum(axis=1)
+def shares(all_scores: Sequence[Scores], constants: tuple[float, float] | None) -> tuple[Shares, float]:
+    """What is found of each source, and from which score on; by words alone without ``constants``."""
+    found: dict[str, tuple[float, float]] = {}
+    least = 0.0
+    for number, each in enumerate(all_scores):
+        alone = each.lexical * Fusion().lexical_weight
+        nats = alone if constants is None else each.nats(*constants)
+        if number == 0:
+            least = each.least(nats, NOTHING_BY_WORDS if constants is None else NOTHING)
+        found |= each.found(nats, least)
+    return found, least
 
-    def worth(counts: Counts) -> float:
-        sums = counts[:, among].sum(axis=1)
-        few = (
-            sums[_NOTHING] >= limit[_NOTHING] and sums[_SHOWN] <= limit[_SHOWN] and sums[_ALL] <= limit[_ALL]
-        )
-        return float(sums[list(_HITS)].sum()) if few else -1.0
 
-    return max(range(len(tried)), key=lambda number: worth(tried[number]))
-
-
-def line(counts: Counts) -> str:
-    """Of the sources in ``counts`` together."""
-    sums = counts.sum(axis=1)
-    hits = "/".join(f"{100 * sums[row] / max(1, sums[_ANSWERED]):.1f}" for row in _HITS)
-    nothing, shown, every = (sums[row] / sums[_QUESTIONS] for row in (_NOTHING, _SHOWN, _ALL))
-    return f"{hits:>12}   {100 * nothing:5.1f} % find nothing, {shown:.2f} among 5, {every:.1f} in all"
+def percent(values: Sequence[tuple[float, float]]) -> str:
+    return "/".join(f"{100 * sum(each[depth] for each in values) / len(values):.1f}" for depth in (0, 1))
 
 
 async def fit(filled: Filled, texts: Sequence[str], questions: Sequence[Question]) -> None:
     """Print what was best without each source, and what it gives there."""
-    tokens = [search_tokens(text) for text in texts]
-    known = corpus(tokens)
-    embedder = filled.embedder
-    asked = [each.text for each in questions]
-    coverage = np.array([embedder.coverage(text) for text in asked])
+    answers = np.zeros((len(questions), len(texts)), np.bool_)
+    for row, question in enumerate(questions):
+        if question.answer is not None:
+            answers[row, question.answer] = True
+    asked, sources = [each.text for each in questions], [each.source for each in questions]
+    there = [await scores(filled, asked, answers, sources)]
+    for name, conversation in conversations().items():
+        if name == HELD_BACK:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            own = await filled_with(conversation, Path(folder), None)
+            right = np.array(
+                [
+                    [turn.id in evidence for turn in conversation.turns]
+                    for _, evidence in conversation.questions
+                ]
+            )
+            asked = [text for text, _ in conversation.questions]
+            there.append(await scores(own, asked, right, [name] * len(asked)))
+            await own.memory.aclose()
+    words, least = shares(there, None)
+    tried = {constants: shares(there, constants) for constants in _GRID}
 
-    def lexical(queries: Iterator[list[str]]) -> Numbers:
-        return np.array([[lexical_similarity(query, text, known) for text in tokens] for query in queries])
+    def chosen(among: Sequence[str]) -> tuple[float, float]:
+        def worth(constants: tuple[float, float]) -> tuple[bool, float]:
+            found = tried[constants][0]
+            never_worse = all(found[each][1] >= words[each][1] for each in among)
+            return never_worse, sum(sum(found[each]) for each in among)
 
-    old = await embedder.embed(asked, purpose="memory") @ filled.vectors.T
-    before = Asked(questions, lexical(map(search_tokens, asked)), old, coverage).counts(BEFORE, 0.6)
-    cosines = await embedder.embed(asked, purpose="query") @ filled.vectors.T
-    now = Asked(questions, lexical(map(query_tokens, asked)), cosines, coverage)
-    tried = [now.counts(constants, TRUST) for constants in _GRID]
+        return max(_GRID, key=worth)
+
     held = []
-    for number, source in enumerate(now.sources):
-        among = np.arange(len(now.sources)) != number
-        best = chosen(tried, before, among)
-        held.append(tried[best][:, [number]])
-        print(f"{source:<12}{_GRID[best]!s:<24} there: {line(held[-1])}, before: {line(before[:, [number]])}")
-    print(f"{'each on what it was not chosen on':<42}{line(np.hstack(held))}")
-    print(f"{'before':<42}{line(before)}")
-    best = chosen(tried, before, np.ones(len(now.sources), np.bool_))
-    print(f"{'chosen on all ' + str(_GRID[best]):<42}{line(tried[best])}")
-    today = fusion(embedder.calibration, 1.0)
-    constants = (today.cosine_zero, today.cosine_one, today.lexical_trust, today.floor)
-    print(f"{'as Zeus has it':<42}{line(now.counts(constants, today.dense_trust))}")
-    print(f"{'without the floor':<42}{line(now.counts((*constants[:3], 1e-9), today.dense_trust))}")
+    for source in words:
+        best = chosen([each for each in words if each != source])
+        held.append(tried[best][0][source])
+        print(
+            f"{source:<12}{best!s:<14} there {percent([held[-1]]):>12}, words alone {percent([words[source]])}"
+        )
+    print(f"{'each on what it was not chosen on':<36}{percent(held)}")
+    print(f"{'words alone':<36}{percent(list(words.values()))}, surely from {least:.3f} nats")
+    print(f"{'as Zeus has it ' + str(_CHOSEN):<36}{percent(list(tried[_CHOSEN][0].values()))}")
+    best = chosen(list(words))
+    print(
+        f"{'chosen on all ' + str(best):<36}{percent(list(tried[best][0].values()))}, from {tried[best][1]:.3f} nats"
+    )

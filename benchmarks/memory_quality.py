@@ -26,6 +26,7 @@ from benchmarks.memory_conversations import HELD_BACK, Conversation, conversatio
 from benchmarks.memory_conversations import found as evidence_found
 from benchmarks.memory_set import DATA, TOPICS, said
 from zeus_runtime.memory.embedding import Embedder
+from zeus_runtime.memory.retrieval.fusion import fusion
 
 DEPTH = 10
 SHOWN = 5
@@ -77,6 +78,16 @@ Search = Callable[[str], Awaitable[Sequence[str]]]
 """A question to the texts of the memories that were found, best first."""
 
 
+class Text(str):
+    """The text of a memory that was found.
+
+    Args:
+        surely: similar enough that it would be found alone.
+    """
+
+    surely: bool = True
+
+
 @dataclass(frozen=True)
 class Found:
     """What a question found.
@@ -97,7 +108,8 @@ async def found(questions: Iterable[Question], texts: Sequence[str], search: Sea
         answers = list(await search(question.text))[:DEPTH]
         answer = None if question.answer is None else texts[question.answer]
         place = answers.index(answer) if answer in answers else DEPTH
-        others = min(SHOWN, sum(each != answer for each in answers))
+        rest = [each for each in answers if each != answer]
+        others = min(SHOWN, len(rest)) if any(getattr(each, "surely", True) for each in rest) else 0
         results[question] = Found(place, others)
     return results
 
@@ -134,9 +146,15 @@ def zeus(filled: Filled, mode: str) -> Search:
     if mode == "words":
         memory = type(memory)(replace(memory._shared.source, open_embedder=None), memory.caller)
 
-    async def search(text: str) -> list[str]:
+    surely = fusion(None if mode == "words" else filled.embedder.calibration, 1.0).surely
+
+    async def search(text: str) -> list[Text]:
         results = await memory.search_memories(text, k=DEPTH, mode="vector" if mode == "cosine" else "fused")
-        return [each.item.content for each in results]
+        texts = []
+        for each in results:
+            texts.append(Text(each.item.content))
+            texts[-1].surely = mode == "cosine" or each.similarity >= surely
+        return texts
 
     return search
 
@@ -144,7 +162,11 @@ def zeus(filled: Filled, mode: str) -> Search:
 async def compare(
     filled: Filled, folder: Path, texts: Sequence[str], questions: Sequence[Question]
 ) -> list[str]:
-    """Sources where fused is worse than words alone, among ten. Zeus and its halves; mem0, if installed, by its own calls and with Zeus's vectors of questions."""
+    """Zeus and its halves; mem0, if installed, by its own calls and with Zeus's vectors of questions.
+
+    Returns:
+        the sources where fused finds less among ten than words alone.
+    """
     counts = Counter(each.group for each in questions if each.answer is not None)
     unanswered = sum(each.answer is None for each in questions)
     print(

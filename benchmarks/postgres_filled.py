@@ -97,7 +97,8 @@ class Made:
             for number, cosine, text in zip(own, cosines, words, strict=True)
         )
         found = ((self.items[number], share) for number, share in scored if together.relevant(share))
-        return rank(found, BEST)
+        best = rank(found, BEST)
+        return best if any(each.similarity >= together.surely for each in best) else []
 
 
 class Corpora(NamedTuple):

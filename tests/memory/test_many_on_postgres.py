@@ -119,7 +119,12 @@ def by_brute_force(items: Sequence[MemoryItem], caller: Caller, query: str, k: i
         )
         for item, own in zip(readable, tokens, strict=True)
     ]
-    return [each.final_score for each in rank([each for each in scored if together.relevant(each[1])], k)]
+    best = rank([each for each in scored if together.relevant(each[1])], k)
+    return (
+        [each.final_score for each in best]
+        if any(each.similarity >= together.surely for each in best)
+        else []
+    )
 
 
 @lru_cache(None)

@@ -1,4 +1,4 @@
-"""Memories that are turns of a conversation: their ``source_id`` is ``CONVERSATION#NUMBER``, their subject the speaker."""
+"""Memories that are turns of a conversation: ``source_id`` is ``CONVERSATION#NUMBER``, the subject is the speaker."""
 
 from __future__ import annotations
 

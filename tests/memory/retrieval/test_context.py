@@ -117,8 +117,7 @@ async def test_words_that_an_older_analysis_indexed_are_indexed_anew(tmp_path: P
     memory = service(tmp_path)
     await memory.add_explicit_memory("The user adopted two cats")
     await memory.aclose()
-    (file,) = tmp_path.rglob("*.db")
-    with closing(sqlite3.connect(file)) as raw, raw:
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as raw, raw:
         raw.execute("UPDATE memory_place SET analysis = 0")
         raw.execute("UPDATE memory_item SET words = '1_adopted 1_cat', word_count = 2")
     memory = service(tmp_path)

@@ -91,7 +91,8 @@ def query_tokens(query: str) -> list[str]:
 
 def plain_words(text: str) -> list[str]:
     """The words of ``text``, with case and compatibility folded, in order."""
-    return _TOKEN.findall(normalise(text).casefold())
+    found: list[str] = _TOKEN.findall(normalise(text).casefold())
+    return found
 
 
 def _forms(word: str, language: str | None) -> Iterator[str]:

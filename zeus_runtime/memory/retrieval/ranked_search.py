@@ -56,10 +56,9 @@ def ranked_search(
         similar = dict(best(found, asked, measure, top_k))
     else:
         similar = dict(best_at_hand(found, at_hand, index.links, measure, top_k))
-    if max(similar.values(), default=0.0) < measure.surely:
-        return []
     items = records.by_ids(connection, similar.keys(), parts, caller.user_id)
-    return rank(((item, similar[item.id]) for item in items.values()), top_k)
+    ranked = rank(((item, similar[item.id]) for item in items.values()), top_k)
+    return ranked if any(each.similarity >= measure.surely for each in ranked) else []
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ class Fused:
         nats -= lexical * fusion.lexical_weight
         np.expm1(nats, out=nats)
         np.negative(nats, out=nats)
-        return nats
+        return np.asarray(nats)
 
     def needed(self, similarity: Numbers, lexical: Numbers) -> Numbers:
         fusion = self.fusion
