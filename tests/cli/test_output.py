@@ -165,7 +165,15 @@ def _hand_made(tree: ast.Module) -> list[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute | ast.Name):
             name = node.attr if isinstance(node, ast.Attribute) else node.id
-            if name in ("dumps", "dump", "JSONEncoder", "ljust", "rjust", "center", "expandtabs"):
+            if ast.unparse(node) != "pickle.dumps" and name in (
+                "dumps",
+                "dump",
+                "JSONEncoder",
+                "ljust",
+                "rjust",
+                "center",
+                "expandtabs",
+            ):
                 made.append(name)
         elif isinstance(node, ast.FormattedValue) and node.format_spec is not None:
             spec = ast.unparse(node.format_spec)

@@ -7,6 +7,7 @@ short (``operations``). Importing this module loads neither database nor numpy: 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -286,6 +287,28 @@ class MemoryService:
             settings.top_k if top_k is None else top_k,
             settings.max_prompt_characters if max_characters is None else max_characters,
         )
+
+    async def all_if_they_fit(
+        self, found: Sequence[Ranked], *, max_characters: int | None = None
+    ) -> list[Ranked]:
+        """All memories that hold, if one block of a prompt has room for all; else only ``found``.
+
+        Args:
+            found: what a search found, which comes first.
+            max_characters: of the block; ``settings.max_prompt_characters`` by default.
+        """
+        from zeus_runtime.memory.retrieval.ranking import LEAST_LINE, rank
+
+        room = self.settings.max_prompt_characters if max_characters is None else max_characters
+        most = room // LEAST_LINE
+        listed = await self.list_memories(limit=most + 1)
+        if len(listed) > most:
+            return list(found)
+        known = {each.item.id for each in found}
+        others = rank(((item, 0.0) for item in listed if item.id not in known and self.holds(item)), None)
+        whole = [*found, *others]
+        block = self.format_memories_for_prompt(whole, top_k=len(whole), max_characters=sys.maxsize)
+        return whole if len(block.text) <= room else list(found)
 
     async def current_memories(self, ids: Collection[str]) -> dict[str, MemoryItem]:
         """Those of ``ids`` that the caller may read, as they are now, whatever their status."""

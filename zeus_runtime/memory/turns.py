@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _TURN = re.compile(r"(.+)#(\d{1,9})", re.DOTALL)
 
 
-class Turn(NamedTuple):
+class ConversationTurn(NamedTuple):
     """The place of a memory in a conversation."""
 
     conversation: str
@@ -22,10 +22,10 @@ class Turn(NamedTuple):
         return f"{self.conversation}#{self.number}"
 
 
-def turn_of(source_id: str | None) -> Turn | None:
+def turn_of(source_id: str | None) -> ConversationTurn | None:
     """The turn that a ``source_id`` names: ``CONVERSATION#NUMBER``; None for any other."""
     found = None if source_id is None else _TURN.fullmatch(source_id)
-    return None if found is None else Turn(found[1], int(found[2]))
+    return None if found is None else ConversationTurn(found[1], int(found[2]))
 
 
 def before(source_id: str | None) -> str | None:

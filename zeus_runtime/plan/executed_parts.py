@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.mcp import McpServer
     from zeus_runtime.config.yaml.tree import Path as ConfigPath
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.plan.workspace import LiftingRule
     from zeus_runtime.registry import Registry
     from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.masking import PartMask
@@ -67,14 +68,12 @@ def executing(ground: PartSource) -> tuple[Part, ...]:
     )
 
 
-def lifting(ground: PartSource, checked: Checked) -> Iterator[Part]:
+def lifting(ground: PartSource, lifts: Iterable[LiftingRule]) -> Iterator[Part]:
     """The rules that lift the protection of files, such as ``.git/config``, whose next reader may execute them."""
-    for rule, reasons in checked.lifting:
-        from zeus_runtime.plan.workspace import file_of_rule
+    for rule, reasons, file in lifts:
         from zeus_runtime.trust.parts import rule_part
 
         path = ("workspace", "access", rule.pattern)
-        file = file_of_rule(checked, rule)
         target = None if file is None else _shown(file, ground.document.directory)
         where = str(ground.document.position(path, "key"))
         part = rule_part(show_path(path), rule.pattern, rule.right, target, reasons, where=where)

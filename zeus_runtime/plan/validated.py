@@ -264,10 +264,11 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     if not config.workspace.access:
         return checked
     # The files of the other parts are protected too, so these parts come last.
-    from zeus_runtime.plan.workspace import lifting_rules
+    from zeus_runtime.plan.workspace import lifts
 
-    checked = replace(checked, lifting=tuple(lifting_rules(checked).items()))
-    return replace(checked, parts=(*checked.parts, *lifting(source, checked)))
+    found = tuple(lifts(checked))
+    allowed = tuple((each.rule, each.reasons) for each in found)
+    return replace(checked, lifting=allowed, parts=(*checked.parts, *lifting(source, found)))
 
 
 def _private(homes: Iterable[Path], registry: Registry) -> Sequence[Path]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config import ConfigError
 from zeus_runtime.disk_paths import real_path
@@ -65,27 +65,34 @@ def planned_workspace(
     return files
 
 
-def lifting_rules(checked: Checked) -> Mapping[AccessRule, Sequence[str]]:
-    """The rules of ``workspace.access`` that would lift a built-in protection, each with why its files are protected.
+class LiftingRule(NamedTuple):
+    """A rule of ``workspace.access`` that would lift a built-in protection.
 
-    None for a workspace that cannot be planned: the planner reports why.
+    Args:
+        rule: the rule.
+        reasons: why its files are protected.
+        file: the real path that the pattern means; None for the name of any file.
     """
+
+    rule: AccessRule
+    reasons: Sequence[str]
+    file: Path | None
+
+
+def lifts(checked: Checked) -> Iterator[LiftingRule]:
+    """The rules that would lift a protection; none for a workspace that cannot be planned: the planner says why."""
     try:
         rules = _rules(checked)
         mounts = _mounts(checked, routes_of(_routes(checked)))
     except (ConfigError, WorkspaceConfigError):
-        return {}
+        return
     if all(rule.right == "deny" or not rule.is_exact for rule in rules.rules):
-        return {}
+        return
     deciding = Deciding()
     add_deciding(deciding, checked)
-    return Gate(mounts, AccessPolicy(rules, Floor(deciding))).lifts()
-
-
-def file_of_rule(checked: Checked, rule: AccessRule) -> Path | None:
-    """The real path that the pattern of a valid rule means; None for the name of any file."""
-    mounts = _mounts(checked, routes_of(_routes(checked)))
-    return Path(real_path(mounts.host_of(rule.parts))) if rule.is_rooted else None
+    for rule, reasons in Gate(mounts, AccessPolicy(rules, Floor(deciding))).lifts().items():
+        file = Path(real_path(mounts.host_of(rule.parts))) if rule.is_rooted else None
+        yield LiftingRule(rule, reasons, file)
 
 
 def _mounts(checked: Checked, routes: Mapping[str, Path]) -> Mounts:

@@ -98,7 +98,7 @@ async def test_the_same_story_in_chinese_with_the_offline_embeddings(tmp_path: P
         await agent.run("请记住我喜欢深色主题。")
         await keep(agent, "用户的猫叫小白")
     model = script("深色。")
-    async with opened(tmp_path, model, profile=False) as agent:
+    async with opened(tmp_path, model, profile=False, top_k=5) as agent:
         await agent.run("我的编辑器应该用什么主题？")
     assert "用户喜欢深色主题的编辑器" in block(model.requests[0])
     assert "小白" not in block(model.requests[0])
@@ -112,11 +112,49 @@ async def explain(capsys: pytest.CaptureFixture[str], item: str, *words: str) ->
 
 async def test_nothing_that_fits_leaves_no_trace(tmp_path: Path) -> None:
     model = script("Four.")
-    async with opened(tmp_path, model) as agent:
+    async with opened(tmp_path, model, top_k=5) as agent:
         await keep(agent, THEME)
         await agent.run("How much is two and two?")
     assert "<memories>" not in model.requests[0].system
     assert "<profile>" not in model.requests[0].system
+
+
+async def test_while_all_memories_fit_all_are_shown_those_that_were_found_first(tmp_path: Path) -> None:
+    """A question need not have the words of a memory that matters, such as an allergy."""
+    model = script("Light.", "Four.")
+    async with opened(tmp_path, model, profile=False) as agent:
+        await keep(agent, "The user is allergic to peanuts")
+        await keep(agent, "The user lived in Leipzig", valid_until=datetime(2020, 1, 1, tzinfo=UTC))
+        await keep(agent, THEME)
+        await agent.run(QUESTION)
+        await agent.run("How much is two and two?")
+    first, second = map(block, model.requests)
+    assert first.index(THEME) < first.index("allergic to peanuts")
+    assert "allergic to peanuts" in second
+    assert "Leipzig" not in first + second
+
+
+async def test_where_not_all_memories_fit_those_are_shown_that_a_search_finds(tmp_path: Path) -> None:
+    model = script("Light.", "Four.")
+    async with opened(tmp_path, model, profile=False, max_characters=300) as agent:
+        for text in ("The user is allergic to peanuts", "The cat is called Mia", "The office is in Graz"):
+            await keep(agent, text)
+        await keep(agent, THEME)
+        await agent.run(QUESTION)
+        await agent.run("How much is two and two?")
+    assert THEME in block(model.requests[0])
+    assert "peanuts" not in block(model.requests[0])
+    assert "<memories>" not in model.requests[1].system
+
+
+async def test_a_least_score_holds_for_all_memories_too(tmp_path: Path) -> None:
+    model = script("Light.")
+    async with opened(tmp_path, model, profile=False, min_score=0.6) as agent:
+        await keep(agent, "The user is allergic to peanuts")
+        await keep(agent, THEME)
+        await agent.run(QUESTION)
+    assert THEME in block(model.requests[0])
+    assert "peanuts" not in block(model.requests[0])
 
 
 @pytest.mark.parametrize("mode", ["agent", "ask", "plan"])
@@ -375,7 +413,7 @@ async def test_a_profile_is_drawn_after_enough_new_memories_and_shown_from_then_
         biologist = await keep(agent, "The user writes Rust and Python code")
         await agent.run("Hello once more")
         await agent.run("And hello")
-        assert "marine biologist" not in model.requests[2].system
+        assert "- profession: marine biologist" not in model.requests[2].system
         shown = model.requests[3].system
         await remembering(agent).delete_memory(biologist)
         await agent.run("Still there?")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from zeus_runtime.memory.retrieval.growing import grown
-from zeus_runtime.memory.turns import Turn, turn_of
+from zeus_runtime.memory.turns import ConversationTurn, turn_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,7 @@ class Turns:
     """The turns among the items of a place, by slot."""
 
     def __init__(self) -> None:
-        self._slots: dict[Turn, int] = {}
+        self._slots: dict[ConversationTurn, int] = {}
         # One more than the slot of the turn before and after; 0 where there is none.
         self._before: NDArray[np.int64] = np.zeros(0, np.int64)
         self._after: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -41,7 +41,7 @@ class Turns:
             if turn is not None:
                 self._link(slot, turn)
 
-    def _link(self, slot: int, turn: Turn) -> None:
+    def _link(self, slot: int, turn: ConversationTurn) -> None:
         self._slots[turn] = slot
         before = self._slots.get(turn._replace(number=turn.number - 1))
         after = self._slots.get(turn._replace(number=turn.number + 1))

@@ -35,7 +35,9 @@ QUERY_CHARACTERS: Final = 2_000
 
 
 class RememberedContext(Middleware):
-    """Searches once per user message; before each step it checks whether the memories it showed are still valid.
+    """Shows all memories while they are few, else those that one search for each user message finds.
+
+    Before each step it checks whether the memories it showed are still valid.
 
     Without a memory it does nothing.
 
@@ -90,16 +92,20 @@ class RememberedContext(Middleware):
         if len(text) > QUERY_CHARACTERS:
             half = QUERY_CHARACTERS // 2
             text = f"{text[:half]}\n{text[-half:]}"
-        found = await memory.search_memories(text, k=self._top_k(memory))
+        top_k = self._top_k(memory)
+        found = await memory.search_memories(text, k=top_k)
+        if self._options.top_k is None and top_k > 0:
+            found = await memory.all_if_they_fit(found, max_characters=self._options.max_characters)
         return [each for each in found if each.final_score >= self._options.min_score]
 
     def _section(self, memory: MemoryService, following: Mapping[str, MemoryItem]) -> SourcedText:
         """Return the section: replacements of memories shown before, then search results, then outdated memories."""
         found = {each.item.id: each for each in self._found or ()}
         items = [item for name, item in following.items() if name not in found]
+        top_k = self._top_k(memory)
         block = memory.format_memories_for_prompt(
             [*items, *found.values()],
-            top_k=self._top_k(memory),
+            top_k=top_k if len(found) <= top_k else len(items) + len(found),
             max_characters=self._options.max_characters,
         )
         shown = [entry_of(found.get(name) or following[name]) for name in block.ids]

@@ -12,7 +12,10 @@ from zeus_runtime.plugin import Doc, Maximum, Minimum, Misfit, Ref, RefTo, Surro
 class Options:
     top_k: Annotated[
         int | None,
-        Doc("Memories in the prompt; 0: none; null: memory.thresholds.top_k."),
+        Doc(
+            "Memories in the prompt; 0: none; null: all that hold while max_characters has room for them, else"
+            " memory.thresholds.top_k."
+        ),
         Minimum(0),
     ] = None
     max_characters: Annotated[
