@@ -19,6 +19,8 @@ from zeus_runtime.config.schema.construct import build
 from zeus_runtime.config.secrets.masking import MASK, HiddenStr, mask_line, secrets_of_environment
 from zeus_runtime.config.secrets.parts import looks_secret
 from zeus_runtime.config.secrets.placeholders import is_searched
+from zeus_runtime.config.secrets.written_secrets import written_secrets
+from zeus_runtime.store.database_url import without_password
 
 KEY = "sk-live-0123456789"
 NAMED = "<secret:1>"
@@ -109,6 +111,19 @@ def test_a_long_line_is_masked_in_linear_time(word: str) -> None:
     Redactor()(f"{line} ://")
 
 
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    "word", ["@h", "@", "@[", "@h?", " a://b:c@", "a=", "@h/", ",a", '"a', "'a://b:c@d "]
+)
+def test_masking_of_a_long_url_ends(word: str) -> None:
+    """What takes quadratic time takes hours for such a text."""
+    for head in ("a://b:", '"a://b:', "a://"):
+        text = head + word * (300_000 // len(word))
+        mask_line(text)
+        Redactor()(text)
+        _ = secrets_of_environment({"URL": text})
+
+
 @pytest.mark.parametrize("head", ["1: ", "x-", "1", ".", "é: ", "a.b.", "--set "])
 def test_a_key_is_found_behind_other_characters(head: str) -> None:
     assert KEY not in mask_line(f"{head}api_key: {KEY}")
@@ -168,6 +183,74 @@ def test_a_password_in_any_url_is_masked() -> None:
         Redactor()("at 10:30 mail a@b.c and http://host:80/a@b")
         == "at 10:30 mail a@b.c and http://host:80/a@b"
     )
+
+
+ODD_LOGINS = [
+    "postgresql://app:PASSWORD@db/shop",
+    "postgresql+psycopg://app:PASSWORD@db:5432/shop?sslmode=require&mail=me@acme.example",
+    "redis://:PASSWORD@[::1]:6379/0",
+    "jdbc:postgresql://app:PASSWORD@db",
+    "smtps://shop@acme.example:PASSWORD@smtp.acme.example:465",
+    "mongodb://app:PASSWORD@one:27017,two:27017/?appName=@app@",
+]
+
+
+@pytest.mark.parametrize("url", ODD_LOGINS)
+@pytest.mark.parametrize("odd", ["/", "#", "?", "'", '"', " ", "@", "%2F", "-", "1:"])
+def test_a_password_in_a_url_needs_no_encoding(url: str, odd: str) -> None:
+    password = f"Kx9{odd}f2Qm4Lt7w"
+    url = url.replace("PASSWORD", password)
+    known = secrets_of_environment({"DB_URL": url})
+    assert password in known.secrets
+    assert known.text(f"it is {password}!") == "it is <secret:DB_URL>!"
+    assert written_secrets({"args": [f"--url={url}"], "env": [f"DB={url}"]})[password]
+    lines = [
+        f"  url: {url}",
+        f"  url: {url} # shop",
+        f"--set storage.url={url}",
+        f'{{"url": {json.dumps(url)}, "a": 1}}',
+    ]
+    lines += [f"{{url: '{url.replace(chr(39), chr(39) * 2)}', a: 1}}"]
+    for line in lines:
+        assert "f2Qm4" not in mask_line(line), mask_line(line)
+        assert mask_line(mask_line(line)) == mask_line(line)
+    shown = Redactor()(url)
+    assert shown == url.replace(password, MASK)
+    assert Redactor()(shown) == shown
+
+
+@given(st.text("ab/#?'\" @:&=.-19", min_size=1, max_size=12).map("Kx9{}f2Qm4".format))
+def test_the_password_that_sqlalchemy_reads_in_a_url_is_a_secret(password: str) -> None:
+    from sqlalchemy import make_url
+
+    url = f"postgresql://app:{password}@db/shop"
+    try:
+        read = make_url(url).password
+    except ValueError:  # a part of the password is the port for it
+        read = None
+    assume(read is not None and is_searched(read))
+    assert read in secrets_of_environment({"DB_URL": url}).secrets
+    assert "@" in password or "f2Qm4" not in without_password(url)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://host:80/a@b",
+        "https://x.example:8443/@scope/name@1.2.3",
+        "postgresql://app@db:5432/shop?mail=me@acme.example",
+        "see http://host:80/a@b",
+        "http://x.example: ask me@acme.example",
+        "redis://localhost:6379 refused me@acme.example",
+        "https://x.example?to=https://y.example/a@b",
+        "https://en.example/wiki/Talk:Name@b",
+        "amqp://one:5672,amqp://two:5672",
+        "url: postgres://u:${PW}@host/db",
+    ],
+)
+def test_a_url_without_a_password_stays_as_it_is(text: str) -> None:
+    assert Redactor()(text) == mask_line(text) == text
+    assert not secrets_of_environment({"ADDRESS": text}).secrets
 
 
 def test_a_redactor_is_a_value_that_does_not_print_what_it_knows() -> None:

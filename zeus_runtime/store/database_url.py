@@ -5,15 +5,16 @@ from __future__ import annotations
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
+from zeus_runtime.config.secrets.masking import mask_passwords
+
 
 def without_password(url: str) -> str:
     """``url`` without its password and other secrets."""
     try:
-        parsed = make_url(url)
+        # SQLAlchemy takes the end of a password that is not encoded for a part of the host or of the name.
+        parsed = make_url(mask_passwords(url, "***"))
     except (ArgumentError, ValueError):
         return "(unreadable URL)"
-    if "@" in (parsed.host or ""):  # the part before the last @ belongs to a password that is not encoded
-        parsed = parsed.set(host=f"***@{(parsed.host or '').rpartition('@')[2]}")
     hidden = {key: "***" for key in parsed.query if "password" in key.lower()}
     shown = parsed.update_query_dict(hidden) if hidden else parsed
     return shown.render_as_string(hide_password=True)

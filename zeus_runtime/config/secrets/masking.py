@@ -21,7 +21,14 @@ from zeus_runtime.config.secrets.matching import (
     unfinished_wrap,
     wraps,
 )
-from zeus_runtime.config.secrets.parts import URL_PASSWORD, number_text, secret_entry, secrets_in
+from zeus_runtime.config.secrets.parts import (
+    SCHEME,
+    URL_START,
+    number_text,
+    password_places,
+    secret_entry,
+    secrets_in,
+)
 from zeus_runtime.config.secrets.placeholders import (
     PLACEHOLDER,
     START,
@@ -40,6 +47,10 @@ _KEY = r"""(?P<name>(?<![\w.-])(?=[\w.-]*?[A-Za-z_])[\w.-]+)["']?\s*[:=]\s*"""
 _LINE_VALUE = re.compile(rf"""(?P<head>(?:--set\s)?[\s-]*["']?{_KEY})(?P<value>[^\s\[{{|>#].*|[\[{{][^:]*)""")
 _FLOW_VALUE = re.compile(
     rf"""(?P<head>{_KEY})(?P<value>"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s\[{{|>#,\]}}"'][^,\]}}#]*)"""
+)
+_URL_IN_LINE = re.compile(
+    rf"""(?<=")(?={URL_START})(?:[^"\\]|\\.)*|(?<=')(?={URL_START})(?:[^']|'')*"""
+    rf"""|(?<![A-Za-z0-9+.-]){SCHEME}.*?(?=\s\#|\Z)"""
 )
 _WRITTEN = re.compile(rf"<((?:not the )*{PLACEHOLDER.pattern[1:]})")
 _HARMLESS = re.compile(r"""(null|true|false|~|-?\d{1,7}|["']?\$\{[^}]*\}["']?)\s*(#.*)?""")
@@ -109,9 +120,22 @@ class HeaderValue(HiddenStr):
 
 def mask_line(line: str) -> str:
     """A source line with URL passwords and the values of secret-looking keys masked; ``${...}`` stays readable."""
-    masked = URL_PASSWORD.sub(rf"\g<scheme>{MASK}", line)
+    masked = mask_passwords(line)
+    if "://" in line:
+        # A URL that is a whole value, so that its password needs no encoding.
+        masked = _URL_IN_LINE.sub(lambda url: mask_passwords(url[0]), masked)
     whole = _LINE_VALUE.fullmatch(masked)
     return _masked_value(whole) if whole and _is_secret(whole) else _FLOW_VALUE.sub(_masked_value, masked)
+
+
+def mask_passwords(text: str, mask: str = MASK) -> str:
+    """``text`` with the passwords in URLs masked."""
+    parts: list[str] = []
+    done = 0
+    for start, end in password_places(text):
+        parts += [text[done:start], mask]
+        done = end
+    return "".join([*parts, text[done:]])
 
 
 def _masked_value(match: re.Match[str]) -> str:
@@ -162,8 +186,7 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """``text`` with every known secret, and every password in a URL, masked."""
-        text = self._known(text)
-        return URL_PASSWORD.sub(rf"\g<scheme>{MASK}", text) if "://" in text else text
+        return mask_passwords(self._known(text))
 
     def json(self, value: Any) -> Any:
         """A JSON value with every string in it, keys too, masked by the same rule."""

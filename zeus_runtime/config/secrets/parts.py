@@ -33,7 +33,21 @@ _PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
 URL_PASSWORD: Final = re.compile(
     r"(?P<scheme>(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]+://[^\s/?#:@'\"<]*:)(?P<password>(?!\$\{|<secret:)[^\s/?#@'\"]+)(?=@)"
 )
+"""In running text, where a URL ends at the first character that must be encoded in one."""
 # The others are not compiled at import: most configs never need them.
+SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]*://"
+URL_START: Final = rf"(?:[\w.-]+[=:]){{0,2}}{SCHEME}"
+"""Also ``DB_URL=`` and ``jdbc:`` before the scheme."""
+_ONLY_PORT: Final = (
+    r"(?:(?:(?<=http://)|(?<=https://)|(?<=ws://)|(?<=wss://)|[^/:@]*@)[^/:]*:[0-9]{0,5}(?:[/?#\s]|\Z)"
+    r"|[^/:]*:[0-9]+(?:\s|\Z))"
+)
+"""A port where a password would be. Only a database's password may begin like a port."""
+_LOGIN: Final = rf"{URL_START}(?!{_ONLY_PORT})(?P<user>[^\s/:<]*):(?!//|\s|\$\{{[^}}]*\}}@|<secret:[^<>]*>@)"
+_HOST: Final = r"(?:[\w.-]+|\[[^\]\s@]*\])"
+_BEFORE_HOST: Final = rf"@(?={_HOST}(?:[:/?#,;|\s]|\Z))"
+_BEFORE_QUERY: Final = rf"@(?:{_HOST}(?::[0-9]+)?(?:/[^\s?#@]*)?|/[^\s?#@]*)\?[\w.-]+="
+"""An ``@`` behind this belongs to the query."""
 _URL_USER: Final = r"://([^\s/?#:@'\"]{16,})(?::[^\s/?#@'\"]*)?@"
 """A user is a token where it looks like one: ``https://TOKEN@host``, ``https://TOKEN:@host``."""
 _QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
@@ -78,8 +92,52 @@ def holds_headers(key: object) -> bool:
 
 
 def url_passwords(text: str) -> tuple[str, ...]:
-    """The passwords in the user part of the URLs in ``text``."""
-    return tuple(match["password"] for match in URL_PASSWORD.finditer(text)) if "://" in text else ()
+    """The passwords in the login part of the URLs in ``text``; of a password that is not encoded, each reading."""
+    if "://" not in text:
+        return ()
+    found = [match["password"] for match in URL_PASSWORD.finditer(text)]
+    found += [text[start:end] for _, places in _logins(text) for start, end in places]
+    return tuple(dict.fromkeys(found))
+
+
+def password_places(text: str) -> list[tuple[int, int]]:
+    """Where the passwords in the login part of the URLs in ``text`` start and end, in order and apart."""
+    if "://" not in text:
+        return []
+    places = [match.span("password") for match in URL_PASSWORD.finditer(text)]
+    places += [longest for _, (*_, longest) in _logins(text)]
+    apart: list[tuple[int, int]] = []
+    for start, end in sorted(places):
+        if apart and start < apart[-1][1]:
+            apart[-1] = (apart[-1][0], max(end, apart[-1][1]))
+        else:
+            apart.append((start, end))
+    return apart
+
+
+def _logins(text: str) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+    """If all of ``text`` is URLs, the user of each and where the password may start and end, the shortest first.
+
+    Programs disagree about a password that is not encoded: it ends at the first ``@`` (SQLAlchemy), or at the last that
+    a host follows.
+    """
+    at = len(text) - len(text.lstrip())
+    if not re.compile(URL_START).match(text, at):
+        return
+    more = re.finditer(rf"(?<=[\s,;|])(?={SCHEME})", text)
+    for first, after in pairwise(dict.fromkeys([at, *(each.start() for each in more), len(text)])):
+        login = re.compile(_LOGIN).match(text, first, after)
+        if not login or (at_sign := text.find("@", login.end(), after)) <= login.end():
+            continue
+        start, end = login.end(), after
+        if query := re.compile(_BEFORE_QUERY).search(text, start, end):
+            end = query.end()
+        if (host := re.compile(_BEFORE_HOST).search(text, start, end)) and (
+            blank := re.compile(r"\s").search(text, host.end(), end)
+        ):
+            end = blank.start()  # behind it is other text
+        hosts = [each.start() for each in re.compile(_BEFORE_HOST).finditer(text, start, end)]
+        yield login["user"], [(start, each) for each in sorted({at_sign, *hosts[-1:]})]
 
 
 def secrets_in(name: str, value: str) -> Iterator[str]:
@@ -132,7 +190,8 @@ def _by_shape(text: str) -> Iterator[str]:
         yield scheme[1]
     if "://" in text:
         yield from url_passwords(text)
-        yield from filter(looks_random, re.findall(_URL_USER, text))
+        users = [*re.findall(_URL_USER, text), *(user for user, _ in _logins(text))]
+        yield from (each for each in users if len(each) >= 16 and "@" not in each and looks_random(each))
         is_url = not re.search(r"\s", text)
         for key, part in re.findall(_QUERY, text):
             if ((is_url or looks_random(part)) and secret_entry(key, part)) or _is_token(part):
