@@ -117,9 +117,9 @@ REMEMBERED = (
     Flip("tool:memory.confidence", 0.9, confidence_of_own_accord, 0.8, 0.9, SAVING),
     Flip("tool:memory.max_results", 2, searched, 6, 2, SAVING),
     Flip("tool:memory.max_characters", 400, searched, 6, 2, SAVING),
-    Flip("middleware:memory.top_k", 2, prompted, 5, 2, SHOWN),
-    Flip("middleware:memory.max_characters", 400, prompted, 5, 2, SHOWN),
-    Flip("middleware:memory.min_score", 1.0, prompted, 5, 0, SHOWN),
+    Flip("middleware:memory.top_k", 2, prompted, 6, 2, SHOWN),
+    Flip("middleware:memory.max_characters", 400, prompted, 6, 2, SHOWN),
+    Flip("middleware:memory.min_score", 1.0, prompted, 6, 0, SHOWN),
     Flip("middleware:memory.profile", False, profiled, ["username", "expertise_areas"], [], SHOWN),
     Flip(
         "middleware:memory.max_profile_characters",
