@@ -1,8 +1,8 @@
 """Constants of the fusion, chosen on all sources but one and tried on that one: ``memory_quality --fit``.
 
-Chosen is what finds most among 5 and among 10, summed over sources, of what finds nothing as often as ``NOTHING`` says
-where there is no answer, and on no source less among 10 than words alone. The conversation that is held back takes no
-part. By brute force, over the scores of words and the cosines that Zeus itself has.
+It tries all combinations, over Zeus's own scores of words and cosines. A combination must find nothing as often as
+``NOTHING`` says where there is no answer, and on no source less among 10 than words alone. Of those it chooses the one
+that finds most among 5 and among 10, summed over sources. The conversation that is held back takes no part.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cutting import cut_text
-from zeus_runtime.tools.worker_process import ENVIRONMENT, end_with
+from zeus_runtime.tools.worker_process import ENVIRONMENT, PIPE_BYTES, end_with, started
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,8 +37,6 @@ _ONE_THREAD: Final = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "
 """Further processors are further workers'."""
 _KERNEL: Final = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR")
 """These choose the routine that multiplies matrices. With another one, a worker's vectors differ in the last digits."""
-_PIPE_BYTES: Final = 1_048_576
-"""An order or its answer whole, so that neither side waits for the other's turn to read; Linux alone can be asked."""
 
 
 class Worker:
@@ -92,7 +90,8 @@ class Worker:
 
     async def _run(self) -> None:
         try:
-            self._process = await _started()
+            named = (name for name in (*ENVIRONMENT, *_KERNEL) if name in os.environ)
+            self._process = await started(__name__, {name: os.environ[name] for name in named} | _ONE_THREAD)
             await self._answers(self._process)
         except (OSError, RuntimeError, EOFError, ValueError, LookupError) as error:
             # It cannot be started (not every event loop can), has ended, or says something else than vectors: its user
@@ -130,24 +129,6 @@ class Worker:
             self._orders.popleft()
             if not future.done():
                 future.set_result(vectors)
-
-
-async def _started() -> asyncio.subprocess.Process:
-    # Neither the working directory, where a model may write modules, nor the terminal's Ctrl-C is its own. A session of
-    # its own sees to that on every event loop; uvloop knows no process groups.
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",
-        "-m",
-        __name__,
-        str(os.getpid()),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={name: os.environ[name] for name in (*ENVIRONMENT, *_KERNEL) if name in os.environ} | _ONE_THREAD,
-        start_new_session=True,
-        limit=_PIPE_BYTES,
-    )
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
@@ -220,7 +201,7 @@ def _widen(*pipes: int) -> None:
         return
     for pipe in pipes:
         with suppress(OSError):  # a user may have so much of it in all
-            fcntl(pipe, F_SETPIPE_SZ, _PIPE_BYTES)
+            fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES)
 
 
 if __name__ == "__main__":

@@ -24,10 +24,14 @@ from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import ZeusError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from zeus_runtime.tools.tool import JSON
 
 ENVIRONMENT: Final = ("PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "TEMP", "TMPDIR", "PATH")
 """The environment variables that the worker process inherits: none with secrets."""
+PIPE_BYTES: Final = 1_048_576
+"""An order or its answer whole, so that neither side waits for the other's turn to read; Linux alone can be asked."""
 _QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
 _SIZES: Final = struct.Struct("!QQ")
 _SIZE: Final = struct.Struct("!Q")
@@ -214,6 +218,32 @@ def _limit(seconds: float) -> None:
         _, hard = resource.getrlimit(limit)
         with suppress(ValueError, OSError):
             resource.setrlimit(limit, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
+
+
+async def started(module: str, environment: Mapping[str, str] | None = None) -> asyncio.subprocess.Process:
+    """A new process of ``python -m module ID`` with pipes, ID being this process's, for ``end_with``.
+
+    Its module path lacks the working directory, where a model may write modules. It has a session of its own, since the
+    terminal's Ctrl-C is for this process; uvloop knows no process groups.
+
+    Args:
+        environment: its variables; None: those of this process.
+    """
+    import asyncio
+
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",
+        "-m",
+        module,
+        str(os.getpid()),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,
+        limit=PIPE_BYTES,
+    )
 
 
 def end_with(user: int) -> None:

@@ -127,18 +127,9 @@ class ReplayWorkers:
             return found
 
     async def _started(self) -> asyncio.subprocess.Process:
-        # In a process group of its own: the terminal's Ctrl-C is for the process that searches.
-        worker = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-m",
-            __name__,
-            str(os.getpid()),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            process_group=0 if os.name == "posix" else None,
-        )
+        from zeus_runtime.tools.worker_process import started
+
+        worker = await started(__name__)
         self._all.append(worker)
         assert worker.stdin is not None
         worker.stdin.write(_framed(self._order))
