@@ -2066,6 +2066,23 @@ async def test_what_the_user_names_and_a_middleware_reads_is_bound_by_rules_for_
         assert ("\n  secrets/" in request.system) is is_seen
 
 
+async def test_a_file_that_needs_an_approval_is_attached_but_not_opened_for_an_at_sign(folder: Path) -> None:
+    put(folder, "secrets/s.txt")
+    model = script("done")
+    yaml = "middlewares: [{approve: {ask: [{'*': {path: 'secrets/**'}}]}}, resources]\n"
+    config = write_agent(folder, yaml, plugin=LOOKING, tools=TOOLS)
+    async with Agent.from_config(config, directory=folder, model=model) as agent:
+        prompt, file = "look at @secrets/s.txt and @secrets/*.txt", folder / "secrets/s.txt"
+        await events_of(agent.stream(prompt, attachments=[file]))
+    (request,) = model.requests
+    named, matching, attached = request.messages[0].additional_kwargs["references"]
+    assert "digest" in attached
+    for brought in (named, matching):
+        assert "digest" not in brought
+        assert "asks for an approval" in brought["problem"]
+    assert request.system.count("needle") == 1
+
+
 @pytest.mark.parametrize(("tool", "is_seen"), [("write_file", True), ('"*"', False)])
 async def test_a_middleware_of_a_plugin_reads_as_the_user(tool: str, is_seen: bool, folder: Path) -> None:
     put(folder, "secrets/s.txt")
@@ -2577,6 +2594,7 @@ def test_a_sub_agent_elsewhere_is_held_by_the_rules_about_names_above_it(folder:
         ("{access: {'a/../b': deny}}", "6:22", "has a `..`"),
         ("{access: {'': deny}}", "6:22", "names nothing"),
         ("{access: {'a\\b': deny}}", "6:22", "is not a path of the workspace"),
+        ("{access: {'${VAULT}/**': deny}}", "6:22", "variables are replaced in values only"),
         ("{access: {'!a/**': deny}}", "6:22", "begins with `!`, which excludes nothing"),
         ("{access: {' /a/**': deny}}", "6:22", "begins with a blank"),
         ("{access: {'/a/ b': deny}}", "6:22", "begins with a blank"),

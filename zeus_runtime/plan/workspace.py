@@ -146,6 +146,13 @@ def _unreadable(checked: Checked, pattern: str) -> Diagnostic | None:
         return _problem(
             checked, pattern, problem, "remove it; for a file with such a name, write ? in its place"
         )
+    if "${" in pattern:
+        return _problem(
+            checked,
+            pattern,
+            f"the pattern {pattern!r} has a variable, and variables are replaced in values only",
+            "write the path itself, in each overlay its own; for a name with a $, write ? in its place",
+        )
     if ".." in parts:
         return _problem(
             checked,

@@ -62,15 +62,18 @@ def gather(
 ) -> list[Reference]:
     """The files that a message names or attaches, copied into the workspace with known secrets masked in text.
 
-    A name after ``@`` without a slash or a dot that does not name a file is an ordinary word.
+    A name after ``@`` without a slash or a dot that does not name a file is an ordinary word. A file that needs an
+    approval is not opened for an ``@``, since a program, a client's model or a web page may have written the prompt; the
+    model can call a tool that asks. Who attaches a file has chosen it.
 
     Raises:
         UsageError: an attachment is not a readable file, or it is larger than ``MAX_BYTES``.
         WorkspaceError: the copies cannot be written.
     """
     kept = secrets or Redactor()
-    with calling(None, approved=True):
+    with calling(None):
         found = [each for path in mentions(text) for each in _mentioned(path, workspace, kept)]
+    with calling(None, approved=True):
         return found + [_attached(path, workspace, kept) for path in attachments]
 
 
