@@ -2272,6 +2272,11 @@ def test_a_rule_lifts_what_it_names_and_plan_says_so(
 ASK = 'workspace: {access: {"infra/**": ask}}\n'
 
 
+class Adding:
+    async def ask(self, pending: PendingApproval) -> Decision:
+        return Decision("approve", instruction="mind the gap")
+
+
 class Rejecting:
     async def ask(self, pending: PendingApproval) -> Decision:
         return Decision("reject", reason="not now")
@@ -2304,6 +2309,13 @@ async def test_a_change_that_asks_is_made_when_it_is_approved_and_not_when_rejec
     assert approved.startswith(("Replaced", "Created"))
     assert [each.tool for each in person.asked] == ["write_file"]
     assert "`infra/**: ask`" in person.asked[0].reason
+
+
+async def test_the_text_of_an_approval_is_told_to_the_model(folder: Path) -> None:
+    put(folder, "infra/a.txt")
+    change = ("write_file", {"path": "infra/a.txt", "content": "pin"})
+    (result,) = results(await played(folder, ASK, change, channel=Adding()))
+    assert result.endswith("\n\nThe user adds: mind the gap")
 
 
 TIDY = """

@@ -98,7 +98,7 @@ class TerminalApprovals:
 
     async def _decided(self, pending: PendingApproval) -> Decision | None:
         _show(pending)
-        keys = "y, a, c, n, v, l or ?" if pending.may_remember else "y, c, n, v, l or ?"
+        keys = f"y, {', '.join([*_keys_offered(pending), 'n, v, l or ?'])}"
         deed = "answer" if pending.is_question else "approve"
         while True:
             line = await self._read(f"{deed} {tool_label(pending.tool)}? [{keys}] ")
@@ -189,12 +189,14 @@ def read_answer(line: str, pending: PendingApproval) -> Decision | Instead | Non
         case _:
             if pending.is_question:
                 return Instead(_ANSWER_HELP)
-            help_text = (
-                _HELP
-                if pending.may_remember
-                else "\n".join(each for each in _HELP.splitlines() if not each.startswith("  a"))
-            )
-            return Instead(help_text)
+            offered = ("  y", "  n", "  v", "  l", *(f"  {each}" for each in _keys_offered(pending)))
+            return Instead("\n".join(each for each in _HELP.splitlines() if each.startswith(offered)))
+
+
+def _keys_offered(pending: PendingApproval) -> list[str]:
+    """Those of the keys a and c that the user may answer with."""
+    offered = {"a": pending.may_remember, "c": pending.schema is not None}
+    return [key for key, is_offered in offered.items() if is_offered]
 
 
 def changed_arguments(text: str, pending: PendingApproval) -> Mapping[str, Any] | str:

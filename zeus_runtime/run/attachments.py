@@ -63,7 +63,7 @@ def gather(
     """The files that a message names or attaches, copied into the workspace with known secrets masked in text.
 
     A name after ``@`` without a slash or a dot that does not name a file is an ordinary word. A file that needs an
-    approval is not opened for an ``@``, since a program, a client's model or a web page may have written the prompt; the
+    approval is not opened for an ``@``, since a program or a client's model may have written the prompt; the
     model can call a tool that asks. Who attaches a file has chosen it.
 
     Raises:

@@ -357,6 +357,7 @@ class Run:
         shows = await preview_of(tool, request.arguments, self._resources.secrets) if is_approved else None
         files = set(_seen(request, shows)) if is_approved else set()
         question: ApprovalRequest | None = None
+        instructions: list[str] = []
 
         async def run() -> ToolResult:
             with calling(tool.name, approved=is_approved, files=files):
@@ -364,7 +365,8 @@ class Run:
 
         while True:
             try:
-                return await (run() if question is None else approvals.signed(tool, question, run))
+                result = await (run() if question is None else approvals.signed(tool, question, run))
+                return replace(result, content="\n\n".join([result.content, *instructions]))
             except AccessAsked as asked:
                 file, reason = asked.parts, f"{asked.path}: {asked.ruling.why}"
             shows = await preview_of(tool, request.arguments, self._resources.secrets)
@@ -374,6 +376,8 @@ class Run:
             decision = await approvals.ask(question)
             if decision.answer == "reject":
                 return _rejected(tool.name, decision.reason)
+            if decision.instruction:
+                instructions.append(f"The user adds: {decision.instruction}")
             files |= {file, *_seen(request, shows)}
 
     async def _delegate(

@@ -29,6 +29,7 @@ _allowed = AllowedRow.__table__  # type: ignore[attr-defined]
 
 WITHDRAWN: Final = "withdrawn"
 _MODE: Final = "approval_mode"
+_ID_DIGITS: Final = 8
 
 
 async def put(
@@ -54,7 +55,6 @@ async def put(
         LogConflictError: another process has claimed the session.
     """
     now = log.now_ms()
-    name = approval_id(thread.session, run_id, request.place, request.digest)
     stored = {
         "tool": request.tool,
         "arguments": shown,
@@ -70,8 +70,9 @@ async def put(
     here = (_approval.c.thread == thread.key, _approval.c.run_id == run_id)
 
     def work(connection: Connection) -> PendingApproval:
-        if (found := _one(connection, _rows().where(*here, _approval.c.id == name))) is not None:
+        if (found := _one(connection, _rows().where(*here, *_about(request)))) is not None:
             return found
+        name = _new_id(connection, thread, run_id, request)
         rejected = _one(connection, _rows().where(*here, *_rejected_before(request)))
         row: dict[str, Any] = {
             "thread": thread.key,
@@ -89,7 +90,7 @@ async def put(
             row |= _decided(Decision("reject", rejected.decision.reason, by="earlier"), now)
         _withdraw(connection, *here, _approval.c.place == request.place)
         connection.execute(insert(_approval), row)
-        made = _one(connection, _rows().where(*here, _approval.c.id == name))
+        made = _one(connection, _rows().where(*here, *_about(request)))
         assert made is not None
         return made
 
@@ -127,12 +128,11 @@ async def close(
     Raises:
         LogConflictError: another process has claimed the session.
     """
-    name = approval_id(thread.session, run_id, request.place, request.digest)
     here = (_approval.c.thread == thread.key, _approval.c.run_id == run_id)
 
     def work(connection: Connection) -> PendingApproval | None:
         _withdraw(connection, *here, _approval.c.place == request.place)
-        found = _one(connection, _rows().where(*here, _approval.c.id == name))
+        found = _one(connection, _rows().where(*here, *_about(request)))
         if found is None or found.withdrawn:
             return _one(connection, _rows().where(*here, *_rejected_before(request)))
         return found
@@ -254,9 +254,19 @@ async def is_allowed(log: ThreadLog, user: str, tool: str) -> bool:
     return await log.database.run(lambda connection: connection.execute(query).first() is not None)
 
 
-def approval_id(session: str, run_id: str, place: str, digest: str) -> str:
-    """The id of a request: the same for the same call, however often its run is resumed."""
-    return hashlib.sha256(f"{session}\n{run_id}\n{place}\n{digest}".encode()).hexdigest()[:8]
+def _about(request: ApprovalRequest) -> tuple[Any, ...]:
+    """The condition that a row is about this call. Its id does not say so: it is short, and a model chooses calls."""
+    return _approval.c.place == request.place, _approval.c.digest == request.digest
+
+
+def _new_id(connection: Connection, thread: Thread, run_id: str, request: ApprovalRequest) -> str:
+    """An id that a person can type, or a long one if another request, perhaps a sub-agent's, has it already."""
+    whole = hashlib.sha256(
+        f"{thread.session}\n{run_id}\n{request.place}\n{request.digest}".encode()
+    ).hexdigest()
+    short = whole[:_ID_DIGITS]
+    taken = select(_approval.c.id).where(_approval.c.id == short)
+    return whole if connection.execute(taken).first() is not None else short
 
 
 def _rejected_before(request: ApprovalRequest) -> tuple[Any, ...]:

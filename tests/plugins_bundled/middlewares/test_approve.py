@@ -323,6 +323,23 @@ async def test_a_decision_holds_for_what_was_shown_and_for_nothing_else(folder: 
         assert effects(folder) == []
 
 
+async def test_a_call_whose_id_is_taken_has_a_question_of_its_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The id is short, and a model that knows the run could choose two calls that have the same."""
+    monkeypatch.setattr("zeus_runtime.store.approvals._ID_DIGITS", 0)
+    person = Person(lambda pending: APPROVE if pending.arguments["text"] == "a" else Decision("reject"))
+    async with agent(folder, recording("a", "evil")) as living:
+        events = await events_of(living.stream("go", approvals=person))
+    assert sorted(str(each.arguments["text"]) for each in person.asked) == ["a", "evil"]
+    assert effects(folder) == ["a"]
+    decided = {(each.parameters["text"], each.decision) for each in of(events, ApprovalDecided)}
+    assert decided == {
+        ("a", "approve"),
+        ("evil", "reject"),
+    }
+
+
 @pytest.mark.parametrize("on_timeout", ["reject", "approve"])
 async def test_what_nobody_decides_in_time_is_decided_by_the_yaml(
     folder: Path, monkeypatch: pytest.MonkeyPatch, on_timeout: str
