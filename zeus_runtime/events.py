@@ -2,7 +2,7 @@
 
 The wire names are those of SPEC section 12: ``text``, ``tool_call_chunk``, ``tool_call``, ``tool_call_result``,
 ``token_usage``, ``complete``, ``error``. Zeus adds ``run_started``, ``reasoning``, ``tool_progress``, ``model_retry``,
-``notice``, ``approval_requested``, ``approval_decided``, ``subagent``.
+``notice``, ``output_partial``, ``approval_requested``, ``approval_decided``, ``subagent``.
 """
 
 from __future__ import annotations
@@ -135,6 +135,20 @@ class ToolCallResult(EventData):
 
 
 @dataclass(frozen=True)
+class OutputPartial(EventData):
+    """The answer's JSON value so far, sent while the model still writes it, if the config has ``output``.
+
+    Each one replaces the one before. The value is not checked yet: the whole one is in ``complete``.
+
+    Args:
+        value: the value, without what has not arrived; a text may end early.
+    """
+
+    type: ClassVar[str] = "output_partial"
+    value: Any
+
+
+@dataclass(frozen=True)
 class TokenUsage(EventData):
     """The usage of one model call, sent when the call ends, also for calls of context policies and sub-agents.
 
@@ -251,12 +265,13 @@ class RunCompleted(EventData):
 
     Args:
         session: the session's id.
-        answer: the text of the answer.
+        answer: the text of the answer; the JSON text of ``output``, if the config has ``output``.
         steps: the model calls of this run, without those of policies and sub-agents.
         prompt_tokens: tokens of all requests of the run, those of policies and sub-agents included.
         completion_tokens: tokens of all answers of the run, likewise.
         cost_usd: US dollars of the calls with a known price; None if there are none.
         finish_reason: ``stop``, or ``length`` if the answer was cut at the model's output limit.
+        output: the answer's JSON value, which fits the schema of ``output``; None without that key.
     """
 
     type: ClassVar[str] = "complete"
@@ -267,6 +282,7 @@ class RunCompleted(EventData):
     completion_tokens: int = 0
     cost_usd: float | None = None
     finish_reason: str = "stop"
+    output: Any = None
 
 
 @dataclass(frozen=True)
@@ -298,6 +314,7 @@ Event: TypeAlias = (
     | ToolCallStarted
     | ToolProgress
     | ToolCallResult
+    | OutputPartial
     | TokenUsage
     | ModelRetry
     | Notice

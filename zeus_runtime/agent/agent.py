@@ -140,7 +140,7 @@ class Agent:
         given = self.stream(prompt, session=session, approvals=approvals, attachments=attachments)
         async for event in given:
             ending = event
-        return result_of(ending)
+        return result_of(ending, self._plan.output)
 
     def stream(
         self,

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.errors import RunError
 from zeus_runtime.events import RunCompleted, RunFailed
 
 if TYPE_CHECKING:
     from zeus_runtime.events import Event
+    from zeus_runtime.plan.output import PlannedOutput
 
 
 @dataclass(frozen=True)
 class RunResult:
     """The result of a completed run; the cost is in US dollars, or None where no price is known.
 
-    ``finish_reason`` is ``length`` where the answer was cut at the model's output limit.
+    ``finish_reason`` is ``length`` where the answer was cut at the model's output limit. ``output`` is the answer's
+    JSON value if the config has ``output``, and an instance of the model where ``output.schema`` names one.
     """
 
     session: str
@@ -26,6 +28,7 @@ class RunResult:
     completion_tokens: int
     cost_usd: float | None
     finish_reason: str = "stop"
+    output: Any = None
 
 
 class FailedRunError(RunError):
@@ -39,8 +42,11 @@ class FailedRunError(RunError):
         self.exit_code = event.exit_code
 
 
-def result_of(ending: Event | None) -> RunResult:
+def result_of(ending: Event | None, form: PlannedOutput | None = None) -> RunResult:
     """The result of a run, from its terminal event.
+
+    Args:
+        form: the form of the agent's answers.
 
     Raises:
         FailedRunError: the run did not complete.
@@ -56,4 +62,5 @@ def result_of(ending: Event | None) -> RunResult:
         ending.completion_tokens,
         ending.cost_usd,
         ending.finish_reason,
+        ending.output if form is None else form.typed(ending.output),
     )

@@ -269,7 +269,9 @@ class Chat:
         from zeus_runtime.cli.view_choice import view_for
         from zeus_runtime.events import RunFailed
 
-        view: RunView = view_for("text", quiet=self._quiet)
+        view: RunView = view_for(
+            "text", quiet=self._quiet, structured=self._checked.config.output is not None
+        )
         ending = self._wait(drive(self._agent, events, view, asking))
         self._session = ending.session or self._session
         return ending.exit_code if isinstance(ending, RunFailed) else 0

@@ -23,12 +23,13 @@ EXIT_CODES: Final = {
     2: "the command line does not fit",
     3: "the config is invalid",
     4: "a credential, dependency or plugin is missing, or a part of the config is not trusted",
+    5: "the answer does not fit the schema of `output`",
     6: "a limit was reached: steps, seconds, money or repeated calls",
     7: "an approval is needed and nobody is there to ask: `zeus resume` decides",
     130: "interrupted",
     141: "the reader of the output went away",
 }
-"""What a command's exit code means; 5 is kept for assertions."""
+"""What a command's exit code means."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -168,6 +168,7 @@ def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | Te
             *([] if whole else [("limits", _limits(plan))]),
             *_instructions_rows(checked, plan),
             *_project_rows(plan),
+            *([] if plan.output is None else [("output", plan.output.shown)]),
             _approvals_row(plan),
         ]
     )

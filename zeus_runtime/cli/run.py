@@ -260,6 +260,8 @@ def carry_out(process: Process, request: Request) -> int:
     try:
         with prepared(process):
             checked = read_trusted(process, request.which, may_ask=request.output == "text")
+            if checked.config.output is not None:
+                view = view_for(request.output, quiet=request.quiet, structured=True)
             ending = asyncio.run(_ending(checked, request, view))
     except ZeusError as error:
         if request.output == "text":

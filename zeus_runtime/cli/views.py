@@ -196,6 +196,7 @@ class JsonView:
             "answer": ending.answer
             if isinstance(ending, RunCompleted)
             else ending.details.get("partial_answer"),
+            "output": ending.output if isinstance(ending, RunCompleted) else None,
             "steps": steps,
             "usage": {
                 "prompt_tokens": self._totals.prompt_tokens,

@@ -377,6 +377,39 @@ INSTRUCTIONS_ELSEWHERE: Final = (
 
 
 @dataclass(frozen=True)
+class SchemaFile:
+    """A JSON Schema in a separate file."""
+
+    file: Annotated[str, FileRelative(), Doc("A JSON or YAML file, relative to this YAML file.")]
+
+
+@dataclass(frozen=True)
+class Output:
+    """The form of the answer: a JSON value that fits a schema."""
+
+    schema: Annotated[
+        SchemaFile | Annotated[str, Pattern(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")] | Mapping[str, Any],
+        Doc(
+            "The JSON Schema of the answer; {file: PATH} for one in a file; or `module:Model`, a pydantic model of an"
+            " installed distribution or of a file under plugins.files, whose module has the file's name."
+        ),
+    ]
+    strategy: Annotated[
+        Literal["auto", "response_format", "tool", "prompt"],
+        Doc(
+            "How the model gives it: with the provider's own response format, with a final tool call, or as text that"
+            " the prompt describes. `auto`: the first of these that the model and the schema allow."
+        ),
+    ] = "auto"
+    repairs: Annotated[
+        int,
+        Doc("How often one turn asks again, with the errors, for an answer that does not fit."),
+        Minimum(0),
+        Maximum(20),
+    ] = 2
+
+
+@dataclass(frozen=True)
 class SubAgent:
     """An agent to which this one may give tasks; each task runs in a separate session."""
 
@@ -393,6 +426,14 @@ class SubAgent:
         AlsoCalled(("prompt", *INSTRUCTIONS_ELSEWHERE)),
         Doc(
             "Its own instructions, a text or {file: PATH}, instead of those in its config; null: those of its config."
+        ),
+    ] = None
+    output: Annotated[
+        Output | None,
+        AlsoCalled(("response_format", "output_schema", "output_type")),
+        Doc(
+            "The form of its answers, instead of that in its config; null: that of its config, or none if it shares"
+            " this one."
         ),
     ] = None
     overrides: Annotated[Mapping[str, Any], Doc("Keys laid over that config, as a further layer.")] = field(
@@ -444,6 +485,11 @@ class Config:
         Doc(
             "The agent's task and rules, a text or {file: PATH}; they end section 1 of the prompt as they are written."
         ),
+    ] = None
+    output: Annotated[
+        Output | None,
+        AlsoCalled(("response_format", "output_schema", "output_type", "output_pydantic", "output_json")),
+        Doc("The form of the answer, as a JSON Schema; null: a text."),
     ] = None
     project_instructions: Annotated[
         bool | ProjectInstructions,

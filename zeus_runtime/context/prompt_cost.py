@@ -6,11 +6,15 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from zeus_runtime.context.tokens import Counter
     from zeus_runtime.models.interface import ToolSchema
+
+
+FORM: Final = "(response format)"
+"""The name of the answer's form among the tools of ``Fixed``."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +97,18 @@ class FixedParts:
         counter: counts tokens.
         schemas: the tools.
         tools: counts that are already known; by default it counts the tools itself.
+        settings: of each request; the form of the answer in them costs tokens.
     """
 
     def __init__(
-        self, counter: Counter, schemas: Sequence[ToolSchema], tools: ToolCounts | None = None
+        self,
+        counter: Counter,
+        schemas: Sequence[ToolSchema],
+        tools: ToolCounts | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         self._counter = counter
+        self._form = _form_part(counter, settings) if settings else None
         self._schemas = schemas
         self._counts = tools or ToolCounts(counter)
         self._sections: Mapping[str, PromptPart] = {}
@@ -126,6 +136,10 @@ class FixedParts:
         known = {schema.name: self._counts.part(schema) for schema in self._schemas}
         tools = {name: part for name, (part, _) in known.items()}
         tokens = self._counter.fixed(system) + self._counts.together(self._schemas)
+        if self._form is not None:
+            known[FORM] = self._form
+            tools[FORM] = self._form[0]
+            tokens += self._form[0].tokens
         digests = {name: _digest(text) for name, text in made_from.items()}
         whole = _json(
             {
@@ -145,6 +159,12 @@ class FixedParts:
 
     def _part(self, text: str) -> PromptPart:
         return PromptPart(_digest(text), self._counter.text(text))
+
+
+def _form_part(counter: Counter, settings: Mapping[str, Any]) -> tuple[PromptPart, str]:
+    """The part of the settings that the provider shows to the model, and its text."""
+    text = _json(settings)
+    return PromptPart(_digest(text), counter.fixed(settings=settings) - counter.fixed()), text
 
 
 def _json(value: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.events import Event, RunFailed
+from zeus_runtime.run.output import accepted, has_answer, written
 from zeus_runtime.tools import ToolResult
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ def task_result(
         "cost_usd": _sum([cost for step in steps for cost in (step.cost_usd, step.policy_cost_usd)]),
         "files": files_written(messages, writing),
     }
-    is_answered = bool(messages) and messages[-1].type == "ai"
+    form = planned.plan.output
+    is_answered = bool(messages) and (
+        messages[-1].type == "ai" if form is None else has_answer(form, messages)
+    )
     # A session whose answer is complete has nothing to resume: that is an answer, not a failure.
     nothing_left = isinstance(ending, RunFailed) and ending.code == "usage" and is_answered
     if isinstance(ending, RunFailed) and not nothing_left:
@@ -49,7 +53,9 @@ def task_result(
         return ToolResult(f"{text}\n\n{_line(evidence)}", is_error=True, artifact=evidence)
     from zeus_runtime.models.content import text_of
 
-    answer = text_of(messages[-1]) if is_answered else ""
+    answer = ""
+    if is_answered:
+        answer = text_of(messages[-1]) if form is None else written(accepted(form, messages))
     return ToolResult(f"{answer or '(it gave no answer)'}\n\n{_line(evidence)}", artifact=evidence)
 
 

@@ -38,8 +38,17 @@ _LITELLM_NAMES: Final = {
     "cache_write_1h_cost_per_token": "cache_creation_input_token_cost_above_1hr",
     "mode": "mode",
     "vision": "supports_vision",
+    "tool_calls": "supports_function_calling",
 }
-_VALUES: Final = (*_LITELLM_NAMES, "tokenizer", "provider")
+_VALUES: Final = (*_LITELLM_NAMES, "tokenizer", "provider", "response_schema")
+
+_OWN_SCHEMAS: Final[Mapping[str, str]] = {
+    "openai": "supports_response_schema",
+    "azure": "supports_response_schema",
+    "anthropic": "supports_native_structured_output",
+}
+"""The flag of litellm's table, by provider, that means an own response format which may stand beside tools. Elsewhere
+``supports_response_schema`` may mean that litellm imitates it, or that a request may not have tools too."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,8 @@ class ModelProfile:
         tokenizer: ``o200k_base``, ``cl100k_base`` or ``estimate``.
         input_cost_per_token: US dollars; None when unknown, like the other prices.
         vision: whether it takes pictures.
+        response_schema: whether its provider holds answers to a JSON Schema, beside tools and in a stream.
+        tool_calls: whether a table says that it calls tools.
         mode: litellm's word for what the model does (``chat``, ``embedding``); None when unknown.
         known: False when the input limit is the fallback.
         sources: name of each known value to where it comes from.
@@ -71,6 +82,8 @@ class ModelProfile:
     cache_write_cost_per_token: float | None = None
     cache_write_1h_cost_per_token: float | None = None
     vision: bool = False
+    response_schema: bool = False
+    tool_calls: bool = False
     mode: str | None = None
     known: bool = False
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -183,9 +196,11 @@ def _sold_by(provider: str, providers: Sequence[str]) -> bool:
 
 def _from_litellm(row: Row) -> Row:
     values = {ours: row.get(theirs) for ours, theirs in _LITELLM_NAMES.items()}
+    provider = provider_of(str(row.get("litellm_provider") or ""))
     return {
         **{name: value or None for name, value in values.items()},
-        "provider": provider_of(str(row.get("litellm_provider") or "")),
+        "provider": provider,
+        "response_schema": row.get(_OWN_SCHEMAS.get(provider, "")) or None,
     }
 
 

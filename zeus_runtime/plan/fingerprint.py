@@ -39,6 +39,9 @@ def plan_digest(plan: Plan) -> str:
             if plan.config.project_instructions
             else {}
         ),
+        **(
+            {"output": [plan.output.schema, plan.output.strategy, plan.output.repairs]} if plan.output else {}
+        ),
         "workspace": as_json(plan.config.workspace),
         "limits": as_json(plan.config.limits),
         "retry": as_json(plan.config.retry),

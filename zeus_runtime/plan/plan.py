@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from zeus_runtime.middleware.contexts import PlanContext
     from zeus_runtime.models import Model
     from zeus_runtime.notice import Notice
+    from zeus_runtime.plan.output import PlannedOutput
     from zeus_runtime.plan.subagents import Above, PlannedAgent
     from zeus_runtime.plan.validated import Checked
 
@@ -59,6 +60,7 @@ class Plan:
         context: the context that components other than middlewares are created with.
         open_model: opens a model by its name or Ref, for a middleware.
         agents: the agents that it may give tasks to, by name.
+        output: the form of its answers; None for a text.
         notices: what the user should know before the run.
         warnings: those of the notices that have a position in the config.
         digest: SHA-256 of everything that decides what the model sees and what may run.
@@ -80,6 +82,7 @@ class Plan:
     stable_with: Callable[[Sequence[Tool]], Mapping[Section, str]] = field(repr=False)
     opens: tuple[PlannedComponent, ...] = ()
     agents: Mapping[str, PlannedAgent] = field(default_factory=dict)
+    output: PlannedOutput | None = None
     off: tuple[PlannedOff, ...] = ()
     notices: tuple[Notice, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
@@ -135,7 +138,8 @@ def make_plan(
     kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
     single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
     refuse_conflicts(checked, context, [*single, *toolsets], middlewares, given, is_part=above is not None)
-    stable_with = _stable(checked, config)
+    output = _output(checked, context.profile, given)
+    stable_with = _stable(checked, config, output)
     warnings = tuple(harmful_orders(checked, middlewares))
     plan = Plan(
         config=config,
@@ -152,6 +156,7 @@ def make_plan(
         stable_with=stable_with,
         opens=tuple(planned for planned, _ in given.opens),
         context=context,
+        output=output,
         open_model=lambda ref: model_of(checked, context, ref),
         off=given.off,
         notices=(
@@ -184,7 +189,17 @@ def _with_agents(checked: Checked, plan: Plan, given: PlannedTools, above: Above
     return replace(plan, agents=agents, notices=(*plan.notices, *told))
 
 
-def _stable(checked: Checked, config: Config) -> Callable[[Sequence[Tool]], Mapping[Section, str]]:
+def _output(checked: Checked, profile: ModelProfile, given: PlannedTools) -> PlannedOutput | None:
+    if checked.config.output is None:
+        return None
+    from zeus_runtime.plan.output import planned_output
+
+    return planned_output(checked, checked.config.output, profile, given)
+
+
+def _stable(
+    checked: Checked, config: Config, output: PlannedOutput | None
+) -> Callable[[Sequence[Tool]], Mapping[Section, str]]:
     """Sections 1 to 6 as a function of the tools.
 
     Raises:
@@ -195,7 +210,7 @@ def _stable(checked: Checked, config: Config) -> Callable[[Sequence[Tool]], Mapp
     instructions = instructions_text(config.instructions, diagnostic=checked.diagnostic)
 
     def stable_with(given: Sequence[Tool]) -> Mapping[Section, str]:
-        return stable_sections(
+        sections = stable_sections(
             config.prompt,
             mode=config.mode,
             agent_name=config.name,
@@ -205,6 +220,9 @@ def _stable(checked: Checked, config: Config) -> Callable[[Sequence[Tool]], Mapp
             instructions=instructions,
             position=checked.document.position,
         )
+        if output is not None:
+            sections[Section.MODE] = f"{sections[Section.MODE].rstrip()}\n\n{output.told}".lstrip()
+        return sections
 
     return stable_with
 

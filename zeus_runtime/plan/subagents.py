@@ -182,7 +182,7 @@ def _unused(name: str, own: Checked, above: Above) -> Iterator[Notice]:
 
 def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
     """The config of an agent, checked."""
-    if spec.config is None and not spec.overrides and spec.instructions is None:
+    if spec.config is None and not spec.overrides and spec.instructions is None and spec.output is None:
         return _leaf(checked, spec)
     try:
         document = own_document(checked, name, spec)
@@ -210,7 +210,7 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
                     (name, "overrides", *key),
                     "remove it here, or write it at the top level",
                 )
-        document = _instructed(checked, name, spec, document)
+        document = _with_own(checked, name, spec, document)
         own = check_loaded(
             document, directory=checked.directory, environ=checked.given_environ, trust=checked.trust
         )
@@ -229,26 +229,31 @@ def _leaf(own: Checked, spec: SubAgent) -> Checked:
     if spec.context != "fork":
         # A fork keeps the tool that lists the agents: it is part of the prefix that the provider has cached.
         config = replace(config, agents={})
+    if spec.output is None and "output" not in (spec.overrides or {}):
+        # The form of the parent's answer is not that of a task's.
+        config = replace(config, output=None)
     if "knowledge" not in (spec.overrides or {}) and not searches_knowledge(config):
         config = replace(config, knowledge=())
     return replace(own, config=config)
 
 
-def _instructed(checked: Checked, name: str, spec: SubAgent, document: Document) -> Document:
-    """The agent's config, with the instructions that its entry under ``agents`` gives instead."""
-    written = find(checked.document.root, ("agents", name, "instructions"))
-    if spec.instructions is None or written is None:
-        return document
-    if "instructions" in spec.overrides:
-        raise _refused(
-            checked,
-            "agents-twice",
-            f"the agent {name!r} has instructions in two places",
-            (name, "overrides", "instructions"),
-            f"keep agents.{name}.instructions, and remove this key",
-        )
-    sections = {**document.root.value, "instructions": written}
-    return replace(document, root=document.root._replace(value=sections))
+def _with_own(checked: Checked, name: str, spec: SubAgent, document: Document) -> Document:
+    """The agent's config, with the instructions and the form of answers that its entry under ``agents`` gives."""
+    for key in ("instructions", "output"):
+        written = find(checked.document.root, ("agents", name, key))
+        if getattr(spec, key) is None or written is None:
+            continue
+        if key in spec.overrides:
+            raise _refused(
+                checked,
+                "agents-twice",
+                f"the agent {name!r} has {key} in two places",
+                (name, "overrides", key),
+                f"keep agents.{name}.{key}, and remove this key",
+            )
+        sections = {**document.root.value, key: written}
+        document = replace(document, root=document.root._replace(value=sections))
+    return document
 
 
 def _blamed(checked: Checked, name: str, error: ConfigError) -> ConfigError:

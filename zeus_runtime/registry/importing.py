@@ -48,10 +48,9 @@ def import_file(plugin: Plugin, code: bytes) -> Any:
         MissingError: as for ``import_reference``.
     """
     from importlib.util import module_from_spec, spec_from_file_location
-    from zlib import crc32
 
     path = Path(plugin.source)
-    name = f"_zeus_plugin_file_{plugin.name}_{crc32(str(path.resolve()).encode()):08x}"
+    name = module_of_file(path)
     spec = spec_from_file_location(name, path)
     if spec is None:
         raise MissingError(f"plugin {plugin} is not a Python file", remedy="plugins.files takes .py files")
@@ -64,6 +63,13 @@ def import_file(plugin: Plugin, code: bytes) -> Any:
         del sys.modules[name]
         raise import_error(plugin.source, plugin, error) from error
     return module
+
+
+def module_of_file(path: Path) -> str:
+    """The private name under which a plugin file's module is in ``sys.modules``."""
+    from zlib import crc32
+
+    return f"_zeus_plugin_file_{path.stem}_{crc32(str(path.resolve()).encode()):08x}"
 
 
 def import_error(reference: str, plugin: Plugin, error: BaseException) -> MissingError:

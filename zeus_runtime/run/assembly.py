@@ -112,6 +112,7 @@ def run_resources(
         secrets=secrets,
         known=known,
         project=_project(plan),
+        output=plan.output,
     )
 
 

@@ -94,6 +94,8 @@ def build_graph(saver: Saver) -> Graph:
         run = runtime.context.run
         seq = state["cursor"] + 1
         with _unspoken():
+            if run.is_answered(state["cursor"]):
+                return Command(goto=END)
             message = await run.answer(seq, state["run_id"])
         if run.steps % PRUNE_EVERY_STEPS == 0:
             await run.prune()
@@ -102,6 +104,11 @@ def build_graph(saver: Saver) -> Graph:
             Send("tool", Dispatch(answer=seq, index=index, run_id=state["run_id"]))
             for index in range(len(calls))
         ]
+        if not calls:
+            with _unspoken():
+                again = await run.asked_again(seq, state["run_id"])
+            if again is not None:
+                return Command(update={"cursor": again}, goto="model")
         return Command(update={"cursor": seq}, goto=goto or END)
 
     async def tool(state: Dispatch, runtime: Runtime[GraphContext]) -> State:
@@ -118,7 +125,7 @@ def build_graph(saver: Saver) -> Graph:
         return {"cursor": seq}
 
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(State, context_schema=GraphContext)
-    graph.add_node("model", model, destinations=("tool", END))
+    graph.add_node("model", model, destinations=("tool", "model", END))
     graph.add_node("tool", tool, input_schema=Dispatch)
     graph.add_edge(START, "model")
     graph.add_edge("tool", "model")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context.cache_model import cached_seconds
@@ -13,7 +14,7 @@ from zeus_runtime.context.ledger import PolicyDecision, StepRecord, StepUsage
 from zeus_runtime.context.prompt_cost import Fixed, FixedParts
 from zeus_runtime.context.tokens.uncertainty import first_share
 from zeus_runtime.errors import ZeusError
-from zeus_runtime.events import Event, ModelRetry, Notice, Reasoning, Text, ToolCallChunk
+from zeus_runtime.events import Event, ModelRetry, Notice, OutputPartial, Reasoning, Text, ToolCallChunk
 from zeus_runtime.middleware.chain import blamed, chain, overrides
 from zeus_runtime.middleware.protocol import Sources, Turn
 from zeus_runtime.models.errors import ModelError
@@ -26,9 +27,11 @@ from zeus_runtime.models.interface import (
     ToolSchema,
 )
 from zeus_runtime.models.masking import HeldPieces, StreamedText, masked_schemas
+from zeus_runtime.plan.output import FINAL_TOOL
 from zeus_runtime.prompt import Section, SourcedText, assemble
 from zeus_runtime.run.context_planner import ContextPlanner, LastRequest, PlannedContext
 from zeus_runtime.run.cost_limit import Projection, cached_before, projection
+from zeus_runtime.run.growing_output import GrowingOutput
 from zeus_runtime.run.request_changes import RequestChanges
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.transcript import Transcript
@@ -99,7 +102,11 @@ class ModelStep:
         self._sectioned = [
             (name, each) for name, each in resources.middlewares if overrides(type(each), "sections")
         ]
-        self._fixed = FixedParts(resources.counter, self.schemas, resources.tool_counts)
+        self._form = resources.output
+        self._settings: Mapping[str, Any] = (
+            {} if self._form is None else resources.secrets.masked(self._form.settings)
+        )
+        self._fixed = self._fixed_parts()
         self._refresh_tools()
         self._planning = ContextPlanner(
             transcript,
@@ -114,6 +121,7 @@ class ModelStep:
             margin_share=_margin_share(transcript.last_step, resources),
         )
         self._changes: RequestChanges | None = None
+        self._growing: GrowingOutput | None = None
         self._call = chain(
             resources.middlewares, "wrap_model_call", self._stream, ModelResponse, self._note_change
         )
@@ -235,14 +243,23 @@ class ModelStep:
         """Apply changes of the tools: a toolset has other tools, or the model has loaded a schema."""
         toolbox = self._resources.toolbox
         given = toolbox.schemas(self._turn.mode, self._transcript.state.get)
-        for problem in toolbox.refused:
+        refused = list(toolbox.refused)
+        if self._form is not None and self._form.tool is not None:
+            if any(each.name == FINAL_TOOL for each in given):
+                refused.append(f"{FINAL_TOOL!r} is the name of the call that gives the answer")
+            given = (*(each for each in given if each.name != FINAL_TOOL), self._form.tool)
+        for problem in refused:
             if problem not in self._told:
                 self._told.add(problem)
                 self._emit(Notice("tool_refused", f"A tool is not offered to the model: {problem}."))
         if given != self._given:
             self._given = given
             self.schemas = masked_schemas(given, self._resources.secrets)
-            self._fixed = FixedParts(self._resources.counter, self.schemas, self._resources.tool_counts)
+            self._fixed = self._fixed_parts()
+
+    def _fixed_parts(self) -> FixedParts:
+        resources = self._resources
+        return FixedParts(resources.counter, self.schemas, resources.tool_counts, self._settings)
 
     async def _request(self, cursor: int, steps: int, *, forced: bool) -> _Request:
         self._refresh_tools()
@@ -262,6 +279,7 @@ class ModelStep:
             messages=planned.view,
             tools=self.schemas,
             stable_system_length=prompt.stable_length,
+            settings=self._settings,
         )
         return _Request(request, fixed, planned)
 
@@ -309,6 +327,7 @@ class ModelStep:
         shown = request.purpose == "turn"
         response: ModelResponse | None = None
         held = HeldPieces(self._held_back)
+        self._growing = None if self._form is None else GrowingOutput()
         # Counted here and not per step: a middleware may call the model twice, or for a summary; each costs.
         with self._resources.meter.admitted(self._projected):
             async for piece in self._resources.model.stream(request):
@@ -318,6 +337,7 @@ class ModelStep:
                     continue
                 elif isinstance(piece, Retrying):
                     held = HeldPieces(self._held_back)
+                    self._growing = None if self._form is None else GrowingOutput()
                     self._emit(ModelRetry(piece.attempt, piece.reason, piece.wait_seconds))
                 else:
                     self._emit_pieces(held.passed(piece))
@@ -335,7 +355,10 @@ class ModelStep:
 
     def _emit_pieces(self, pieces: Iterable[StreamedText]) -> None:
         for piece in pieces:
-            self._emit(_event_of(piece))
+            if self._growing is not None and (grown := self._growing.with_piece(piece)) is not None:
+                self._emit(OutputPartial(grown.value))
+            if self._growing is None or not self._growing.has(piece):
+                self._emit(_event_of(piece))
 
 
 def too_large(error: ModelError, planned: PlannedContext, fixed: Fixed, limit_tokens: int) -> ModelError:

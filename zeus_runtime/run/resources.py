@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Limits
     from zeus_runtime.context.prompt_cost import ToolCounts
     from zeus_runtime.context.tokens import Counter
+    from zeus_runtime.plan.output import PlannedOutput
     from zeus_runtime.run.delegated_task import Delegate
     from zeus_runtime.tools import WorkspaceFiles
 
@@ -48,6 +49,7 @@ class RunResources:
         known: all known secrets, masked in events; ``secrets`` has none of them if the config allows them to the model.
         delegate: gives tasks to the plan's agents; None in a simulation.
         project: the project's instructions, read once per run.
+        output: the form of the answer; None for a text.
     """
 
     model: Model
@@ -68,3 +70,4 @@ class RunResources:
     secrets: Redactor = field(default_factory=Redactor)
     known: Redactor = field(default_factory=Redactor)
     project: ProjectSection = NO_PROJECT
+    output: PlannedOutput | None = None

@@ -21,6 +21,18 @@ from zeus_runtime.run.approvals import CallApprovals
 from zeus_runtime.run.context_planner import PlannedContext
 from zeus_runtime.run.delegated_task import DelegatedTask
 from zeus_runtime.run.model_step import ModelStep
+from zeus_runtime.run.output import (
+    Judgement,
+    OutputError,
+    accepted,
+    final_result,
+    is_final,
+    judged,
+    refusals,
+    repair_message,
+    repair_notice,
+    written,
+)
 from zeus_runtime.run.repeated_calls import DIGEST, WARN_AT, Repeats, digest_of, named, warning
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.tool_run_view import ToolRunView
@@ -79,6 +91,7 @@ class Run:
         self.prune = prune
         self.steps = 0
         self._resources = resources
+        self._form = resources.output
         resources.meter.emit = emit
         self._model_step = ModelStep(turn, resources, transcript, emit)
         self._call_tool = chain(resources.middlewares, "wrap_tool_call", self._dispatch, ToolResult)
@@ -112,6 +125,50 @@ class Run:
         """The text of the session's last message, the run's answer once it has ended; empty without a model call."""
         last = self.transcript[self.transcript.last]
         return text_of(last) if last.type == "ai" else ""
+
+    def ending(self) -> tuple[str, Any]:
+        """The text of the answer of a run whose steps have ended, and its JSON value if the config has ``output``.
+
+        Raises:
+            OutputError: the run ended without an answer that fits.
+        """
+        if self._form is None:
+            return self.answer_text, None
+        value = accepted(self._form, self.transcript.said)
+        return written(value), value
+
+    def is_answered(self, cursor: int) -> bool:
+        """Whether a call whose result is at or before ``cursor`` gave the answer.
+
+        Raises:
+            OutputError: the answer does not fit, and the model was asked again often enough.
+        """
+        if self._form is None or cursor == 0 or self.transcript[cursor].type != "tool":
+            return False
+        judgement = judged(self._form, self.transcript[self.transcript.answer_of(cursor)])
+        if judgement is not None and judgement.problems:
+            self._count_refusals(cursor, judgement)
+        return judgement is not None and not judgement.problems
+
+    async def asked_again(self, seq: int, run_id: str) -> int | None:
+        """If the text at ``seq`` does not fit, write the errors for the model, and return their place.
+
+        Raises:
+            OutputError: the model was asked again often enough.
+        """
+        judgement = None if self._form is None else judged(self._form, self.transcript[seq])
+        if self._form is None or judgement is None or not judgement.problems:
+            return None
+        if self.transcript.kept(seq + 1, run_id) is None:
+            self._count_refusals(seq, judgement)
+            self.emit(repair_notice(judgement))
+            await self.transcript.append(seq + 1, run_id, repair_message(self._form, judgement))
+        return seq + 1
+
+    def _count_refusals(self, seq: int, judgement: Judgement) -> None:
+        assert self._form is not None
+        if refusals(self._form, self.transcript.said[:seq]) > self._form.repairs:
+            raise OutputError(self._form, judgement)
 
     @property
     def finish_reason(self) -> str:
@@ -204,6 +261,13 @@ class Run:
         message = self.transcript[answer]
         call = calls_of(message)[index]
         kept = self.transcript.kept(seq, run_id)
+        if self._form is not None and is_final(self._form, call):
+            judgement = judged(self._form, message)
+            if kept is None and judgement is not None:
+                if judgement.problems:
+                    self.emit(repair_notice(judgement))
+                await self.transcript.append(seq, run_id, final_result(call, judgement))
+            return
         if kept is not None:
             self._emit_result(call, text_of(kept), is_error=getattr(kept, "status", "") == "error")
             return

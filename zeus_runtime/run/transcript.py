@@ -15,6 +15,7 @@ from zeus_runtime.models.masking import masked_message
 from zeus_runtime.models.messages import from_payload, to_payload
 from zeus_runtime.models.pictures import Picture, kept_with, pictures_of
 from zeus_runtime.run.attachments import KEY
+from zeus_runtime.run.output import is_repair
 from zeus_runtime.run.session_files import SessionFiles
 from zeus_runtime.run.stored_thread import StoredThread
 from zeus_runtime.store.file_references import SAVED
@@ -164,7 +165,9 @@ class Transcript:
     @property
     def user_text(self) -> str:
         """The user's last message; empty if there is none."""
-        said = (message for message in reversed(self._line) if message.type == "human")
+        said = (
+            message for message in reversed(self._line) if message.type == "human" and not is_repair(message)
+        )
         last = next(said, None)
         return "" if last is None else text_of(last)
 

@@ -24,6 +24,7 @@ from zeus_runtime.run.attachments import KEY, pictures_shown
 from zeus_runtime.run.cleanup import Cleanup
 from zeus_runtime.run.cost_limit import spent_before
 from zeus_runtime.run.graph import GraphContext, StepFailedError
+from zeus_runtime.run.output import OutputError
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.run import Run
 from zeus_runtime.run.stored_thread import mode_of, read_thread
@@ -132,15 +133,17 @@ class Session:
             run = Run(turn, resources, transcript, emit, cleanup.during)
             emit(RunStarted(self._thread.session, resources.model.name, mode, resumed=prompt is None))
             await self._drive(run, start)
+            answer, output = run.ending()
             reason = "complete"
             ending: Event = RunCompleted(
                 session=self._thread.session,
-                answer=run.answer_text,
+                answer=answer,
                 finish_reason=run.finish_reason,
                 steps=run.steps,
                 prompt_tokens=run.totals.prompt_tokens,
                 completion_tokens=run.totals.completion_tokens,
                 cost_usd=run.totals.cost_usd,
+                output=output,
             )
         except asyncio.CancelledError:
             reason = "interrupted"
@@ -149,7 +152,7 @@ class Session:
             reason = "approval"
             pending = [each.as_json() for each in error.pending]
             ending = _failure(error, self._thread.session, {**_details(run), "pending": pending})
-        except AnswerError as error:
+        except (AnswerError, OutputError) as error:
             partial = {"partial_answer": error.text} if error.text else {}
             ending = _failure(error, self._thread.session, {**_details(run), **partial})
         except ZeusError as error:

@@ -218,6 +218,7 @@ def _result(ending: Event) -> CallToolResult:
         facts = {
             "session": ending.session,
             "answer": ending.answer,
+            **({} if ending.output is None else {"output": ending.output}),
             "steps": ending.steps,
             "cost_usd": ending.cost_usd,
         }

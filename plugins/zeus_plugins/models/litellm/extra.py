@@ -32,7 +32,7 @@ _OWN: Final = frozenset({"messages", "tools", "stream_options", "num_retries", "
 _REMEDIES: Final = {
     "fallbacks": "an answer of another model would be counted at this one's price; remove it, and use `retry:`",
     "models": "an answer of another model would be counted at this one's price; name one model in model.litellm.model",
-    "response_format": "Zeus does not check answers against a schema; remove it, and describe the form in the prompt",
+    "response_format": "write `output:` of the config instead",
     "n": "Zeus uses one answer, and the others would be paid for; remove it",
     "functions": "write `tools:` of the config instead",
     "function_call": "write `tool_choice` instead",

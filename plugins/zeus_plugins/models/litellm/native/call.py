@@ -42,6 +42,7 @@ async def chunks(
     body = spoken.body(served, request, base)
     headers = {
         **spoken.headers(served, found.get("api_key") or key_of(served.server, environ), environ),
+        **({"anthropic-beta": messages.FORM_BETA} if "output_format" in body else {}),
         "content-type": "application/json",
         "accept": "application/json",
         "user-agent": "zeus-runtime",

@@ -19,6 +19,7 @@ SENT_UNCHANGED: Final = frozenset(
         "max_completion_tokens",
         "parallel_tool_calls",
         "prompt_cache_key",
+        "response_format",
         "safety_identifier",
         "seed",
         "service_tier",

@@ -43,6 +43,21 @@ _PICTURE: Final = re.compile(r"https://|data:image/[\w.+-]+;base64,")
 _REPLACED: Final = frozenset({"components", "definitions"})
 """Keys of a tool's parameters that litellm replaces by what they refer to."""
 
+_FORM: Final = frozenset(
+    {
+        "type",
+        "properties",
+        "required",
+        "additionalProperties",
+        "items",
+        "enum",
+        "anyOf",
+        "title",
+        "description",
+    }
+)
+"""Keys of a form's schema that litellm sends as they are; it inlines references, and describes constraints."""
+
 _OTHERS_FIELDS: Final = ("compaction_blocks", "tool_results", "web_search_results")
 """Fields of an answer from which litellm makes blocks of Anthropic's own tools."""
 
@@ -146,7 +161,30 @@ def _is_plain(key: str, value: Any, name: str) -> bool:
             return value in ("auto", "none") or (is_classic and (value == "required" or _is_named(value)))
         case "thinking":
             return _is_plain_thinking(value, name)
+        case "response_format":
+            return _is_plain_form(value)
     return False
+
+
+def _is_plain_form(value: Any) -> bool:
+    """Whether the form of an answer is a schema that litellm sends as it is."""
+    form = value.get("json_schema") if isinstance(value, Mapping) else None
+    schema = form.get("schema") if isinstance(form, Mapping) else None
+    return isinstance(schema, Mapping) and value.get("type") == "json_schema" and _is_unchanged(schema)
+
+
+def _is_unchanged(schema: Any) -> bool:
+    if not isinstance(schema, Mapping):
+        return True
+    if not schema.keys() <= _FORM or (
+        schema.get("type") == "object" and schema.get("additionalProperties") is not False
+    ):
+        return False
+    # litellm drops a type that does not fit its enum, which it looks for in texts only here.
+    if "enum" in schema and not (schema.get("type") == "string" and _are_texts(schema["enum"])):
+        return False
+    inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ()), schema.get("items")]
+    return all(map(_is_unchanged, inner))
 
 
 def _is_plain_thinking(value: Any, name: str) -> bool:

@@ -15,6 +15,9 @@ from zeus_plugins.models.litellm.reading import anthropics_usage, delta_of, usag
 VERSION: Final = "2023-06-01"
 PATH: Final = "/v1/messages"
 
+FORM_BETA: Final = "structured-outputs-2025-11-13"
+"""The header's value with which Anthropic takes ``output_format``."""
+
 _THINKING_ANSWER_TOKENS: Final = 4096
 """Tokens of the answer beside the budget for thinking, if no maximum is set; litellm's number."""
 
@@ -62,6 +65,7 @@ def body_of(served: Served, arguments: Mapping[str, Any]) -> dict[str, Any]:
         "tools": tools,
         "tool_choice": _tool_choice(arguments),
         "stop_sequences": _stops(arguments.get("stop")),
+        "output_format": _form(arguments.get("response_format")),
         "metadata": {"user_id": arguments["user"]} if "user" in arguments else None,
         "stream": arguments.get("stream") or None,
         **{key: arguments.get(key) for key in _SENT_AS_IT_IS},
@@ -80,6 +84,10 @@ def _most_tokens(served: Served, arguments: Mapping[str, Any]) -> int | None:
             return int(arguments[key])
     budget = arguments.get("thinking", {}).get("budget_tokens")
     return served.most_tokens if budget is None else budget + _THINKING_ANSWER_TOKENS
+
+
+def _form(asked: Any) -> dict[str, Any] | None:
+    return None if asked is None else {"type": "json_schema", "schema": asked["json_schema"]["schema"]}
 
 
 def _stops(stop: Any) -> list[str] | None:

@@ -1,0 +1,212 @@
+"""The one judge of an answer that has a form: whether it fits, what the model is told if not, and when to stop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from zeus_runtime.cutting import cut_text
+from zeus_runtime.errors import RunError
+from zeus_runtime.models.answers import ended_early
+from zeus_runtime.models.content import calls_of, text_of
+from zeus_runtime.notice import Notice
+from zeus_runtime.strict_json import strict_json
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+
+    from zeus_runtime.plan.output import PlannedOutput
+
+_REPAIR: Final = "output_repair"
+"""Key of the ``additional_kwargs`` of a message that asks again; it is the runtime's, not the user's."""
+
+_FENCE: Final = "```"
+_MOST_PROBLEMS: Final = 10
+_LONGEST_PROBLEM: Final = 300
+
+
+class Judgement(NamedTuple):
+    """What is said of an answer.
+
+    Args:
+        value: the JSON value; None if it has problems.
+        problems: why it does not fit; empty for an answer that fits.
+        text: the answer as the model wrote it.
+    """
+
+    value: Any
+    problems: tuple[str, ...]
+    text: str
+
+
+class OutputError(RunError):
+    """No answer that fits could be had (exit 5); the last one is in the session.
+
+    Args:
+        form: the form of the answer.
+        judgement: of the last answer; None if there is none.
+    """
+
+    exit_code = 5
+    code = "output_invalid"
+
+    def __init__(self, form: PlannedOutput, judgement: Judgement | None) -> None:
+        problems = ("there is no answer",) if judgement is None else judgement.problems
+        asked = f", after {form.repairs + 1} answers (output.repairs = {form.repairs})" if judgement else ""
+        super().__init__(
+            f"the answer does not fit output.schema{asked}: {'; '.join(problems)}",
+            remedy="Resume with --continue and a higher output.repairs or another prompt, or simplify the schema.",
+        )
+        self.text = "" if judgement is None else judgement.text
+
+
+def is_final(form: PlannedOutput, call: Mapping[str, Any]) -> bool:
+    """Whether a call gives the answer."""
+    return form.tool is not None and call["name"] == form.tool.name
+
+
+def judged(form: PlannedOutput, message: BaseMessage) -> Judgement | None:
+    """The judgement of a model's message; None for one that only calls tools, and for another's message."""
+    if message.type != "ai":
+        return None
+    calls = calls_of(message)
+    final = next((call for call in calls if is_final(form, call)), None)
+    if final is None:
+        return (
+            None if calls else _judged_text(form, text_of(message), is_cut=ended_early(message) == "length")
+        )
+    arguments = final["args"]
+    text = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else str(arguments)
+    if not isinstance(arguments, dict):
+        return Judgement(None, (f"the arguments are not JSON: {final.get('error') or 'unreadable'}",), text)
+    if len(calls) > 1:
+        return Judgement(
+            None,
+            (f"{final['name']} was called beside other calls, whose results the answer cannot know",),
+            text,
+        )
+    return _judged_value(form, arguments, text)
+
+
+def _judged_text(form: PlannedOutput, text: str, *, is_cut: bool) -> Judgement:
+    try:
+        value = strict_json(_unfenced(text))
+    except ValueError as error:
+        cut = "; it was cut at the model's output limit, so write less" if is_cut else ""
+        return Judgement(None, (f"the text is not one JSON value: {error}{cut}",), text)
+    return _judged_value(form, value, text)
+
+
+def _unfenced(text: str) -> str:
+    """The text inside of a code fence that surrounds the whole."""
+    stripped = text.strip()
+    head, line, rest = stripped.partition("\n")
+    if line and head.startswith(_FENCE) and rest.endswith(_FENCE):
+        return rest.removesuffix(_FENCE)
+    return stripped
+
+
+def _judged_value(form: PlannedOutput, value: Any, text: str) -> Judgement:
+    problems = tuple(dict.fromkeys(_problems(form, value)))
+    shown = [cut_text(each, _LONGEST_PROBLEM) for each in problems[:_MOST_PROBLEMS]]
+    if len(problems) > _MOST_PROBLEMS:
+        shown.append(f"and {len(problems) - _MOST_PROBLEMS} more")
+    return Judgement(None if shown else value, tuple(shown), text)
+
+
+def _problems(form: PlannedOutput, value: Any) -> Iterator[str]:
+    from jsonschema.exceptions import best_match
+
+    errors = sorted(form.validator.iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
+    for error in errors:
+        # Of alternatives, the error of the nearest one says more than "is not valid under any".
+        told = best_match([error]) or error
+        yield f"{told.json_path}: {told.message}"
+    if errors or form.model is None:
+        return
+    from pydantic import ValidationError
+
+    try:
+        form.typed(value)
+    except ValidationError as error:
+        for each in error.errors(include_url=False, include_context=False, include_input=False):
+            place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in each["loc"])
+            yield f"${place}: {each['msg']}"
+
+
+def written(value: Any) -> str:
+    """An answer's value as text."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def accepted(form: PlannedOutput, messages: Sequence[BaseMessage]) -> Any:
+    """The value of the answer that ends a conversation.
+
+    Raises:
+        OutputError: it does not end with an answer that fits.
+    """
+    judgement = _last(form, messages)
+    if judgement is None or judgement.problems:
+        raise OutputError(form, judgement)
+    return judgement.value
+
+
+def has_answer(form: PlannedOutput, messages: Sequence[BaseMessage]) -> bool:
+    """Whether a conversation ends with an answer that fits."""
+    judgement = _last(form, messages)
+    return judgement is not None and not judgement.problems
+
+
+def _last(form: PlannedOutput, messages: Sequence[BaseMessage]) -> Judgement | None:
+    last = next((each for each in reversed(messages) if each.type != "tool"), None)
+    return None if last is None else judged(form, last)
+
+
+def refusals(form: PlannedOutput, messages: Sequence[BaseMessage]) -> int:
+    """How many answers of the last turn do not fit."""
+    count = 0
+    for message in reversed(messages):
+        if message.type == "human" and not is_repair(message):
+            break
+        judgement = judged(form, message)
+        count += judgement is not None and bool(judgement.problems)
+    return count
+
+
+def is_repair(message: BaseMessage) -> bool:
+    """Whether a user's message is the runtime's, and asks again for an answer."""
+    return bool(message.additional_kwargs.get(_REPAIR))
+
+
+def repair_message(form: PlannedOutput, judgement: Judgement) -> HumanMessage:
+    """The message that asks again."""
+    from langchain_core.messages import HumanMessage
+
+    how = "with one JSON value and no other text" if form.tool is None else f"by calling {form.tool.name}"
+    text = f"[From the runtime, not from the user.] {_refusal(judgement)}\n\nAnswer again {how}."
+    return HumanMessage(text, additional_kwargs={_REPAIR: True})
+
+
+def final_result(call: Mapping[str, Any], judgement: Judgement) -> ToolMessage:
+    """The result of the call that gives the answer; no tool ran."""
+    from langchain_core.messages import ToolMessage
+
+    refused = bool(judgement.problems)
+    return ToolMessage(
+        content=f"{_refusal(judgement)}\n\nCall it again." if refused else "The answer was accepted.",
+        tool_call_id=str(call["id"]),
+        name=call["name"],
+        status="error" if refused else "success",
+    )
+
+
+def _refusal(judgement: Judgement) -> str:
+    listed = "\n".join(f"- {each}" for each in judgement.problems)
+    return f"Your answer does not have the form that was asked for:\n{listed}"
+
+
+def repair_notice(judgement: Judgement) -> Notice:
+    """Says that an answer was refused."""
+    told = "; ".join(judgement.problems)
+    return Notice("output_refused", f"The answer does not fit output.schema: {told}.")
