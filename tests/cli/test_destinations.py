@@ -169,7 +169,7 @@ MARKS = ("x-zeus-destination", "x-zeus-executes", "x-zeus-file-relative", "x-zeu
 LOOKED_AT = """
 metadata agents/*/overrides
 name description instructions/anyOf/0 project_instructions/anyOf/1/files prompt/variables/* prompt/time/timezone
-agents/*/description agents/*/config agents/*/instructions/anyOf/0
+agents/*/description agents/*/config agents/*/instructions/anyOf/0 output/schema/anyOf/2 agents/*/output/schema/anyOf/2
 mcpServers/*/command mcpServers/*/args mcpServers/*/env/* mcpServers/*/cwd mcpServers/*/url mcpServers/*/serverUrl
 mcpServers/*/httpUrl mcpServers/*/headers/* mcpServers/*/oauth/client_id
 mcpServers/*/oauth/client_secret mcpServers/*/oauth/scopes mcpServers/*/prefix mcpServers/*/allow mcpServers/*/deny

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cli.event_lines import whole_call
 from zeus_runtime.columns import shortened
-from zeus_runtime.models.content import text_of
+from zeus_runtime.models.content import FROM_RUNTIME, text_of
 from zeus_runtime.models.pictures import pictures_of
 from zeus_runtime.tools.question import tool_label
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 _WHO: Final = {"human": "you", "ai": "agent", "tool": "tool", "system": "system"}
+
+
+def _author(message: BaseMessage) -> str:
+    return "zeus" if FROM_RUNTIME in message.additional_kwargs else _WHO.get(message.type, message.type)
 
 
 def transcript(messages: Sequence[BaseMessage], notes: Sequence[str] = ()) -> str:
@@ -37,7 +41,7 @@ def tail(messages: Sequence[BaseMessage], most: int = 6, width: int = 100) -> st
         if message.type in ("human", "ai") and text_of(message).strip(" \t\r\n")
     ]
     left = f"({len(messages)} messages; the last {min(most, len(said))} said)"
-    lines = [f"{_WHO[message.type]}: {shortened(text_of(message), width)}" for message in said[-most:]]
+    lines = [f"{_author(message)}: {shortened(text_of(message), width)}" for message in said[-most:]]
     return "\n".join([left, *lines])
 
 
@@ -51,7 +55,7 @@ def as_object(message: BaseMessage) -> dict[str, Any]:
 def _lines(message: BaseMessage, note: str) -> Iterator[str]:
     name = f" {tool_label(message.name)}" if message.type == "tool" else ""
     failed = " (error)" if getattr(message, "status", "") == "error" else ""
-    yield f"── {_WHO.get(message.type, message.type)}{name}{failed}{note}"
+    yield f"── {_author(message)}{name}{failed}{note}"
     if text := text_of(message).strip(" \t\r\n"):
         # Indented, so that no text can pass for a heading or a call.
         yield from (f"  {line}" for line in text.split("\n"))

@@ -16,6 +16,7 @@ from zeus_runtime.config.schema.markers import (
     AlsoCalled,
     Destination,
     Doc,
+    Executes,
     FileRelative,
     Maximum,
     Minimum,
@@ -172,6 +173,9 @@ class ProfileOverride:
         float | None, Doc("US dollars, where the prompt is kept for an hour."), Minimum(0)
     ] = None
     vision: Annotated[bool | None, Doc("Whether it takes pictures.")] = None
+    response_schema: Annotated[
+        bool | None, Doc("Whether its provider holds answers to a JSON Schema, also beside tools.")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -388,7 +392,9 @@ class Output:
     """The form of the answer: a JSON value that fits a schema."""
 
     schema: Annotated[
-        SchemaFile | Annotated[str, Pattern(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")] | Mapping[str, Any],
+        SchemaFile
+        | Annotated[str, Executes(), Pattern(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")]
+        | Mapping[str, Any],
         Doc(
             "The JSON Schema of the answer; {file: PATH} for one in a file; or `module:Model`, a pydantic model of an"
             " installed distribution or of a file under plugins.files, whose module has the file's name."

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from zeus_runtime.models.content import FROM_RUNTIME
+
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
@@ -34,9 +36,11 @@ class Item:
 
 
 def source_of(message: BaseMessage) -> str:
-    """``user``, ``assistant``, ``system`` or ``tool:NAME``."""
+    """``user``, ``assistant``, ``system``, ``runtime`` or ``tool:NAME``."""
     if message.type == "tool":
         return f"tool:{message.name or ''}"
+    if FROM_RUNTIME in message.additional_kwargs:
+        return "runtime"
     return _SOURCES.get(message.type, message.type)
 
 

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.models.pictures import KEY as PICTURES
 from zeus_runtime.models.pictures import pictures_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
+
+
+FROM_RUNTIME: Final = "from_runtime"
+"""Key of the ``additional_kwargs`` of a message that has the user's role, but that the runtime wrote."""
+
+
+def is_users(message: BaseMessage) -> bool:
+    """Whether the user wrote a message."""
+    return message.type == "human" and FROM_RUNTIME not in message.additional_kwargs
+
+
+def is_users_payload(payload: Mapping[str, Any]) -> bool:
+    """The same of a stored message."""
+    return payload.get("role") == "user" and FROM_RUNTIME not in payload.get("additional_kwargs", ())
 
 
 def text_of(message: BaseMessage, *, name_others: bool = False) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.config.messages.diagnostics import ConfigError
-from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.interface import ToolSchema
 
 if TYPE_CHECKING:
@@ -71,6 +70,13 @@ _ENFORCED: Final = frozenset(
 )
 """The keywords of OpenAI's strict response format (platform.openai.com/docs/guides/structured-outputs). Anthropic's
 knows fewer; litellm writes the others into the description."""
+
+_FORMATS: Final = frozenset(
+    ("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")
+)
+"""The formats that it takes; Anthropic takes them too."""
+
+_LOOKAROUND: Final = "(?"
 
 _COMBINED: Final = ("$ref", "allOf", "anyOf", "const", "enum", "not", "oneOf", "if")
 """Keys that providers refuse at the top of a call's parameters."""
@@ -188,6 +194,10 @@ def _chosen(
         "tool": _no_parameters(schema.value),
     }
     asked = written.strategy
+    if asked == "response_format" and not profile.response_schema:
+        message = f"no table says that {profile.name} holds answers to a schema"
+        hint = f"if it does, write `response_schema: true` under profiles.models.{profile.name}; else `strategy: auto`"
+        raise ConfigError([checked.diagnostic("output-unfit", message, ("output", "strategy"), hint=hint)])
     if asked != "auto":
         if why := unfit.get(asked):
             message = f"{_LABELS[asked]} does not take this schema: {why}"
@@ -402,17 +412,80 @@ def _unenforced(schema: Mapping[str, Any]) -> Iterator[str]:
     """Why a response format cannot hold an answer to the schema."""
     if why := _no_parameters(schema):
         yield why
-    for path, node in _nodes(_sent(schema)):
+    sent = _sent(schema)
+    for path, node in _nodes(sent):
         at = f" ({'/'.join(map(str, path))})" if path else ""
-        for key in node:
-            if key not in _ENFORCED:
-                yield f"it does not take `{key}`{at}"
-        if node.get("type") == "object" or "properties" in node:
-            if node.get("additionalProperties") is not False:
-                yield f"an object needs `additionalProperties: false`{at}"
-            missing = [name for name in node.get("properties", {}) if name not in node.get("required", ())]
-            if missing:
-                yield f"`{missing[0]}` is not required{at}"
+        yield from (f"{why}{at}" for why in _unenforced_node(node))
+    if _is_recursive(sent):
+        yield "it refers to itself"
+    yield from _oversized(sent)
+
+
+def _unenforced_node(node: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"it does not take `{key}`" for key in node if key not in _ENFORCED)
+    if "$ref" in node:
+        if len(node) > 1:
+            yield "it does not take other keys beside `$ref`"
+        if not str(node["$ref"]).startswith("#/$defs/"):
+            yield "a `$ref` leads to `#/$defs/NAME`"
+        return
+    if not {"type", "anyOf"} & node.keys():
+        yield "it needs a `type`"
+    if node.get("format", "date") not in _FORMATS:
+        yield f"it does not take the format {node['format']!r}"
+    if _LOOKAROUND in str(node.get("pattern", "")).replace("(?:", ""):
+        yield "its patterns have no `(?`"
+    if "array" in _types(node) and not isinstance(node.get("items"), Mapping):
+        yield "an array needs `items`"
+    if "object" in _types(node) or "properties" in node:
+        if node.get("additionalProperties") is not False:
+            yield "an object needs `additionalProperties: false`"
+        missing = [name for name in node.get("properties", {}) if name not in node.get("required", ())]
+        if missing:
+            yield f"`{missing[0]}` is not required"
+
+
+def _types(node: Mapping[str, Any]) -> Sequence[str]:
+    named = node.get("type", ())
+    return (named,) if isinstance(named, str) else named
+
+
+def _is_recursive(schema: Mapping[str, Any]) -> bool:
+    """Whether definitions refer to each other in a circle; litellm cannot inline those for Anthropic."""
+    from graphlib import CycleError, TopologicalSorter
+
+    named = {
+        name: [str(node["$ref"]).removeprefix("#/$defs/") for _, node in _nodes(each) if "$ref" in node]
+        for name, each in schema.get("$defs", {}).items()
+    }
+    try:
+        TopologicalSorter(named).prepare()
+    except CycleError:
+        return True
+    return False
+
+
+def _oversized(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Which of OpenAI's limits on a schema's size it exceeds."""
+    nodes = list(_nodes(schema))
+    names = [name for _, node in nodes for name in (*node.get("properties", ()), *node.get("$defs", ()))]
+    enums = [node["enum"] for _, node in nodes if "enum" in node]
+    values = [value for each in enums for value in each]
+    texts = [*names, *(str(value) for value in values), *(str(node.get("const", "")) for _, node in nodes)]
+    deepest = max(sum(step == "properties" for step in path) for path, _ in nodes)
+    found = {
+        "properties": (len(names), 5_000),
+        "levels of objects": (deepest, 10),
+        "values in enums": (len(values), 1_000),
+        "characters in names and values": (sum(map(len, texts)), 120_000),
+    }
+    yield from (
+        f"it has {count:,} {what}, and {most:,} are the most"
+        for what, (count, most) in found.items()
+        if count > most
+    )
+    if any(len(each) > 250 and sum(len(str(value)) for value in each) > 15_000 for each in enums):
+        yield "an enum of more than 250 values has more than 15,000 characters"
 
 
 def _no_parameters(schema: Mapping[str, Any]) -> str | None:

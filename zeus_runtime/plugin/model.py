@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.cassette import read_cassette as read_cassette
     from zeus_runtime.models.cassette import recorded_answer as recorded_answer
     from zeus_runtime.models.content import calls_of as calls_of
+    from zeus_runtime.models.content import is_users as is_users
     from zeus_runtime.models.content import text_of as text_of
     from zeus_runtime.models.error_classification import model_error as model_error
     from zeus_runtime.models.errors import ModelError as ModelError
@@ -73,6 +74,7 @@ _ROOMS = {
     "cost_usd": "models.profiles",
     "from_chat": "models.messages",
     "from_payload": "models.messages",
+    "is_users": "models.content",
     "keep_picture": "models.pictures",
     "model_error": "models.error_classification",
     "most_picture_bytes": "models.pictures",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import RunError
 from zeus_runtime.models.answers import ended_early
-from zeus_runtime.models.content import calls_of, text_of
+from zeus_runtime.models.content import FROM_RUNTIME, calls_of, is_users, text_of
 from zeus_runtime.notice import Notice
 from zeus_runtime.strict_json import strict_json
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
 
     from zeus_runtime.plan.output import PlannedOutput
-
-_REPAIR: Final = "output_repair"
-"""Key of the ``additional_kwargs`` of a message that asks again; it is the runtime's, not the user's."""
 
 _FENCE: Final = "```"
 _MOST_PROBLEMS: Final = 10
@@ -167,16 +164,11 @@ def refusals(form: PlannedOutput, messages: Sequence[BaseMessage]) -> int:
     """How many answers of the last turn do not fit."""
     count = 0
     for message in reversed(messages):
-        if message.type == "human" and not is_repair(message):
+        if is_users(message):
             break
         judgement = judged(form, message)
         count += judgement is not None and bool(judgement.problems)
     return count
-
-
-def is_repair(message: BaseMessage) -> bool:
-    """Whether a user's message is the runtime's, and asks again for an answer."""
-    return bool(message.additional_kwargs.get(_REPAIR))
 
 
 def repair_message(form: PlannedOutput, judgement: Judgement) -> HumanMessage:
@@ -185,7 +177,7 @@ def repair_message(form: PlannedOutput, judgement: Judgement) -> HumanMessage:
 
     how = "with one JSON value and no other text" if form.tool is None else f"by calling {form.tool.name}"
     text = f"[From the runtime, not from the user.] {_refusal(judgement)}\n\nAnswer again {how}."
-    return HumanMessage(text, additional_kwargs={_REPAIR: True})
+    return HumanMessage(text, additional_kwargs={FROM_RUNTIME: True})
 
 
 def final_result(call: Mapping[str, Any], judgement: Judgement) -> ToolMessage:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.context.archive import HISTORY_ROUTE, RESULTS_ROUTE, Archive, argument_path
 from zeus_runtime.errors import RunError
+from zeus_runtime.models.content import is_users_payload
 from zeus_runtime.tools import WorkspaceError
 from zeus_runtime.tools.attachments import ROUTE as ATTACHED_ROUTE
 from zeus_runtime.tools.attachments import forget
@@ -70,8 +71,8 @@ class SessionFiles:
         _add(self._given if is_given else self._own, files_named(payload))
         if not any(name in payload for name in _KEPT):
             return
-        role = json.loads(payload).get("role")
-        if is_given or role == "user":
+        # A message of the runtime may quote the model, which must not give itself a right to files by naming them.
+        if is_given or is_users_payload(json.loads(payload)):
             found = _NAMED.findall(payload)
             _add(self._given, (f"/{name}" for each in found for name in (each, each.rstrip("."))))
 

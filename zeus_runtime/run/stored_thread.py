@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.context.ledger import StepRecord
+from zeus_runtime.models.content import is_users
 from zeus_runtime.models.messages import from_payload
-from zeus_runtime.run.output import is_repair
 from zeus_runtime.store.branch import SessionBranch, edits_aside, line_of
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def mode_note(mode: Mode, configured: Mode) -> Mapping[str, Mode]:
 
 def mode_of(messages: Sequence[BaseMessage]) -> Mode | None:
     """The mode of the last run; None where it was agent mode under a config with agent mode."""
-    said = (message for message in reversed(messages) if message.type == "human" and not is_repair(message))
+    said = (message for message in reversed(messages) if is_users(message))
     last = next(said, None)
     found: Mode | None = None if last is None else last.additional_kwargs.get(_MODE)
     return found

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, fold
 from zeus_runtime.context.ledger import StepRecord
-from zeus_runtime.models.content import calls_of, text_of
+from zeus_runtime.models.content import calls_of, is_users, text_of
 from zeus_runtime.models.masking import masked_message
 from zeus_runtime.models.messages import from_payload, to_payload
 from zeus_runtime.models.pictures import Picture, kept_with, pictures_of
 from zeus_runtime.run.attachments import KEY
-from zeus_runtime.run.output import is_repair
 from zeus_runtime.run.session_files import SessionFiles
 from zeus_runtime.run.stored_thread import StoredThread
 from zeus_runtime.store.file_references import SAVED
@@ -165,10 +164,7 @@ class Transcript:
     @property
     def user_text(self) -> str:
         """The user's last message; empty if there is none."""
-        said = (
-            message for message in reversed(self._line) if message.type == "human" and not is_repair(message)
-        )
-        last = next(said, None)
+        last = next((message for message in reversed(self._line) if is_users(message)), None)
         return "" if last is None else text_of(last)
 
     @property

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.models.content import is_users_payload
 from zeus_runtime.sessions.deletion import delete
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def _user_message(session: str, seq: int, on_line: Sequence[LogEntry]) -> int:
     turns = [
         (index, entry.seq)
         for index, entry in enumerate(on_line)
-        if json.loads(entry.payload).get("role") == "user"
+        if is_users_payload(json.loads(entry.payload))
     ]
     for index, each in turns:
         if each == seq:

@@ -152,7 +152,7 @@ def as_markdown(stored: StoredSession) -> str:
 def _written(message: Message) -> list[str]:
     from datetime import UTC, datetime
 
-    from zeus_runtime.models.content import text_of
+    from zeus_runtime.models.content import FROM_RUNTIME, text_of
     from zeus_runtime.models.messages import from_payload
     from zeus_runtime.models.pictures import pictures_of
 
@@ -160,10 +160,9 @@ def _written(message: Message) -> list[str]:
     at = datetime.fromtimestamp(message.created_ms / 1000, UTC)
     name = f" `{tool_label(payload.get('name'))}`" if payload["role"] == "tool" else ""
     aside = " · set aside" if message.set_aside else ""
-    parts = [
-        f"## {message.seq} · {_WHO.get(payload['role'], payload['role'])}{name} · {at:%Y-%m-%d %H:%M} UTC{aside}"
-    ]
     shown = from_payload(payload)
+    who = "Zeus" if FROM_RUNTIME in shown.additional_kwargs else _WHO.get(payload["role"], payload["role"])
+    parts = [f"## {message.seq} · {who}{name} · {at:%Y-%m-%d %H:%M} UTC{aside}"]
     if text := text_of(shown).strip("\n"):
         parts.append(_fenced(text) if payload["role"] == "tool" else _quoted(text))
     parts += [picture.label for picture in pictures_of(shown)]

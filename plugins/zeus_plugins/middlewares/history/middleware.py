@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.plugin.context import DropBefore
 from zeus_runtime.plugin.middleware import Middleware
+from zeus_runtime.plugin.model import is_users
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.history.options import Options
@@ -31,7 +32,7 @@ class History(Middleware):
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
         seqs = range(view.first, view.upto)
         earlier = len(seqs) - sum(seq in seqs for seq in view.pinned)
-        if earlier <= self._options.max_messages or view[-1].type != "human":
+        if earlier <= self._options.max_messages or not is_users(view[-1]):
             return ()
         seq = _cut(view, max(earlier - self._options.max_messages, self._options.chunk), self._options.chunk)
         if seq is None:
@@ -53,7 +54,7 @@ def _cut(view: View, count: int, chunk: int) -> int | None:
         count -= wanted not in view.pinned
         wanted += 1
     soon = range(wanted, min(wanted + chunk, view.upto) + 1)
-    turn = next((seq for seq in soon if view.original(seq).type == "human"), None)
+    turn = next((seq for seq in soon if is_users(view.original(seq))), None)
     if turn is not None:
         return turn
     return next((seq for seq in range(wanted, view.upto + 1) if view.original(seq).type != "tool"), None)

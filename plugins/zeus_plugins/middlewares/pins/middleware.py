@@ -64,7 +64,7 @@ class Pins(Middleware):
         kind, _, tool = item.source.partition(":")
         if kind == "tool" and tool in self._options.tools:
             return f"a result of {tool}"
-        if ROLES.get(item.message.type) in self._options.roles and item.source != "summary":
+        if ROLES.get(item.message.type) in self._options.roles and item.source not in ("summary", "runtime"):
             text = item.message.text if isinstance(item.message.content, list) else item.message.content
             for pattern in self._patterns:
                 if pattern.search(str(text)):

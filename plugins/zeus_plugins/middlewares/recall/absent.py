@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.plugin import dataclass
-from zeus_runtime.plugin.model import calls_of, text_of
+from zeus_runtime.plugin.model import calls_of, is_users, text_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -95,4 +95,6 @@ def source_of(message: BaseMessage) -> str:
     """Who said it."""
     if message.type == "tool":
         return f"tool {message.name or ''}".rstrip()
+    if message.type == "human" and not is_users(message):
+        return "runtime"
     return {"human": "user", "ai": "assistant"}.get(message.type, message.type)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from zeus_plugins.middlewares.summarization.transcript import written_calls
-from zeus_runtime.plugin.model import calls_of, text_of
+from zeus_runtime.plugin.model import calls_of, is_users, text_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -27,7 +27,7 @@ def extract(messages: Sequence[tuple[int, BaseMessage]], count: Callable[[str], 
     asked = [
         f"- (message {seq}) {_line(text_of(each, name_others=True))}"
         for seq, each in messages
-        if each.type == "human"
+        if is_users(each)
     ]
     written = list(dict.fromkeys(path for _, each in messages for path in _written(each)))
     done = [f"- (message {seq}) {line}" for seq, each in messages for line in _steps(each)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.plugin import dataclass
 from zeus_runtime.plugin.context import CompactionOffer, Summarize
 from zeus_runtime.plugin.middleware import Middleware
-from zeus_runtime.plugin.model import text_of
+from zeus_runtime.plugin.model import is_users, text_of
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.summarization.options import Options
@@ -334,17 +334,17 @@ class Summarization(Middleware):
         gone = {item.seq for item in replaced}
         for seq in sorted(earlier | gone, reverse=True):
             message = view.original(seq)
-            if message.type == "human" and (request is None or seq != request[0]):
+            if is_users(message) and (request is None or seq != request[0]):
                 yield seq, text_of(message, name_others=True)
 
     def _request(self, view: View, replaced: Sequence[Item], start: int) -> tuple[int, str] | None:
         """Return the user's last request if the view would no longer show it."""
         from zeus_plugins.middlewares.summarization.summary_message import request_in
 
-        if any(view.original(seq).type == "human" for seq in range(start, view.upto + 1)):
+        if any(is_users(view.original(seq)) for seq in range(start, view.upto + 1)):
             return None
-        gone = next((item for item in reversed(replaced) if item.message.type == "human"), None)
-        pinned = max((seq for seq in view.pinned if view.original(seq).type == "human"), default=0)
+        gone = next((item for item in reversed(replaced) if is_users(item.message)), None)
+        pinned = max((seq for seq in view.pinned if is_users(view.original(seq))), default=0)
         if gone is not None:
             return (gone.seq, text_of(gone.message, name_others=True)) if gone.seq > pinned else None
         carried = request_in(str(view.summary.content)) if view.summary is not None else None
