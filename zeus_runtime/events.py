@@ -295,7 +295,7 @@ class RunFailed(EventData):
         message: the error and its remedy, for a person.
         exit_code: the exit code of ``zeus run``.
         details: ``steps``, ``prompt_tokens``, ``completion_tokens`` and ``cost_usd`` as of ``complete`` so far; also
-            ``pending`` (the waiting requests) or ``partial_answer``, where there are any.
+            ``pending`` (the waiting requests), ``partial_answer`` or ``refused_answer``, where there are any.
     """
 
     type: ClassVar[str] = "error"

@@ -148,6 +148,7 @@ def test_json_is_one_object(zeus: Zeus, project: Project) -> None:
     assert found == {
         "status": "completed",
         "answer": "done",
+        "output": None,
         "steps": 2,
         "usage": {
             "prompt_tokens": 200,

@@ -153,8 +153,10 @@ class Session:
             pending = [each.as_json() for each in error.pending]
             ending = _failure(error, self._thread.session, {**_details(run), "pending": pending})
         except (AnswerError, OutputError) as error:
-            partial = {"partial_answer": error.text} if error.text else {}
-            ending = _failure(error, self._thread.session, {**_details(run), **partial})
+            # A refused answer is not shown as an answer: a program would read it as one.
+            name = "partial_answer" if isinstance(error, AnswerError) else "refused_answer"
+            said = {name: error.text} if error.text else {}
+            ending = _failure(error, self._thread.session, {**_details(run), **said})
         except ZeusError as error:
             ending = _failure(error, self._thread.session, _details(run))
         except Exception as error:  # noqa: BLE001 - the edge of a run: its stream must end with a terminal event

@@ -12,14 +12,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from zeus_plugins.models.litellm.native import claude, messages
-from zeus_plugins.models.litellm.native.choice import base_of, served_of, wire_of
+from zeus_plugins.models.litellm.native.choice import Served, base_of, served_of, wire_of
 from zeus_plugins.models.litellm.native.servers import ANTHROPIC
 from zeus_plugins.models.litellm.options import Options
 
 from tests.plugins_bundled.models.test_litellm import LS, ask, asking, failing
-from tests.plugins_bundled.models.test_native_wire import CALLED, PICTURE, WIRES, Compressed, asked, known
+from tests.plugins_bundled.models.test_native_wire import (
+    CALLED,
+    FORM,
+    PICTURE,
+    WIRES,
+    Compressed,
+    asked,
+    known,
+)
 from tests.run.test_trajectories import trajectories
 from tests.support.provider import Call, Provider, Received, Reply
 from zeus_runtime.models.profiles import lookup
@@ -128,6 +138,7 @@ REQUESTS: Mapping[str, ModelRequest] = {
         stable_system_length=3, cache_points=CachePoints(tools=True, system=True, messages=(0, 1, 2), lifetime="5m"),
     ),
     "settings": asking("hi", tools=[LS], settings={"max_tokens": 5, "parallel_tool_calls": False, "stop": "x"}),
+    "a form of the answer": asking("hi", tools=[LS], settings={"response_format": FORM}),
     "no call": asking("hi", tools=[LS], settings={"tool_choice": "none", "parallel_tool_calls": True}),
 }  # fmt: skip
 MODELS: Mapping[str, Mapping[str, Any]] = {
@@ -177,6 +188,52 @@ async def test_the_request_is_litellms(
     assert (ours.body, ours.path) == (theirs.body, theirs.path)
     for header in HEADERS:
         assert ours.headers.get(header) == theirs.headers.get(header), header
+
+
+_LEAVES = st.sampled_from(
+    [
+        {"type": "string"},
+        {"type": "string", "enum": ["a", "b"]},
+        {"enum": [1, "a"], "type": "integer"},
+        {"type": ["string", "null"], "enum": ["a", None]},
+        {"type": "integer", "minimum": 1},
+        {"type": "string", "pattern": "^a", "description": "so"},
+        {"$ref": "#/$defs/A"},
+    ]
+)
+_FORMS = st.recursive(
+    _LEAVES,
+    lambda inner: st.one_of(
+        st.builds(lambda each: {"type": "array", "items": each}, inner),
+        st.builds(lambda each: {"anyOf": each}, st.lists(inner, min_size=1, max_size=3)),
+        st.builds(
+            lambda each, closed: {
+                "type": "object",
+                "properties": each,
+                "required": [*each],
+                **({"additionalProperties": False} if closed else {}),
+            },
+            st.dictionaries(st.sampled_from(["a", "b", "enum"]), inner, max_size=3),
+            st.booleans(),
+        ),
+    ),
+    max_leaves=6,
+)
+
+
+@given(schema=_FORMS)
+def test_a_form_that_is_sent_without_litellm_is_what_litellm_sends(schema: dict[str, Any]) -> None:
+    from litellm.llms.anthropic.chat.transformation import AnthropicConfig
+
+    schema = {**schema, "$defs": {"A": {"type": "string"}}} if "#/$defs" in json.dumps(schema) else schema
+    asked_for = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
+    if claude.unsent({"response_format": asked_for}, Served(ANTHROPIC, "claude")) is None:
+        body = messages.body_of(
+            Served(ANTHROPIC, "claude", 5), {"messages": [], "response_format": asked_for}
+        )
+        assert body["output_format"] == AnthropicConfig().map_response_format_to_anthropic_output_format(
+            asked_for
+        )
 
 
 async def test_an_empty_text_is_filled_in_our_own_words() -> None:

@@ -48,6 +48,24 @@ CALLED = AIMessage(
         "provider_specific_fields": {"thought_signature": "x"},
     },
 )
+FORM: Mapping[str, Any] = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "answer",
+        "strict": True,
+        "schema": {
+            "type": "object",
+            "properties": {
+                "title": {"type": "string", "description": "Its name."},
+                "kind": {"type": "string", "enum": ["a", "b"]},
+                "stars": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+                "tags": {"type": "array", "items": {"type": "string"}},
+            },
+            "required": ["title", "kind", "stars", "tags"],
+            "additionalProperties": False,
+        },
+    },
+}
 REQUESTS: Mapping[str, ModelRequest] = {
     "text": asking("hi"),
     "no system": asking("hi", system=""),
@@ -72,6 +90,7 @@ REQUESTS: Mapping[str, ModelRequest] = {
         "hi", CALLED, ToolMessage("a", tool_call_id="c1"), tools=[LS], stable_system_length=3,
         cache_points=CachePoints(tools=True, system=True, messages=(0, 2), lifetime="1h"),
     ),
+    "a form of the answer": asking("hi", tools=[LS], settings={"response_format": FORM}),
     "settings": asking("hi", tools=[LS], settings={"max_tokens": 5, "seed": 3, "parallel_tool_calls": False}),
 }  # fmt: skip
 MODELS: Mapping[str, Mapping[str, Any]] = {
