@@ -215,7 +215,11 @@ def _error(ending: RunFailed) -> dict[str, Any]:
     error = {"code": ending.code, "message": ending.message}
     return {
         **error,
-        **{name: ending.details[name] for name in ("diagnostics", "pending", "refused_answer") if name in ending.details},
+        **{
+            name: ending.details[name]
+            for name in ("diagnostics", "pending", "refused_answer")
+            if name in ending.details
+        },
     }
 
 

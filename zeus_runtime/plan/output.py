@@ -276,6 +276,7 @@ def _model(checked: Checked, reference: str) -> Any:
     import sys
     from importlib import import_module
 
+    from zeus_runtime.registry.contribution import is_model
     from zeus_runtime.registry.importing import FAILURES, brief, module_of_file
 
     name, _, attributes = reference.partition(":")
@@ -295,7 +296,7 @@ def _model(checked: Checked, reference: str) -> Any:
     found: Any = module
     for attribute in attributes.split("."):
         found = getattr(found, attribute, None)
-    if not (isinstance(found, type) and hasattr(found, "model_json_schema")):
+    if not is_model(found):
         raise _NoModelError(
             f"{reference} is not a pydantic model", "name a class that inherits from pydantic.BaseModel"
         )
@@ -333,6 +334,8 @@ def _validator(schema: Mapping[str, Any]) -> Validator:
     return kind(schema, registry=Registry(), format_checker=kind.FORMAT_CHECKER)
 
 
+_REFERRING: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+_HERE: Final = "refer to a place in this schema, such as `#/$defs/NAME`"
 _Fault: TypeAlias = tuple[tuple[str | int, ...], str, str]
 
 
@@ -360,11 +363,25 @@ def _faults(schema: _Schema) -> Iterator[_Fault]:
         yield where, f"this is not a JSON Schema: {error.message}", hint
         return
     yield from _lost_references(value)
+    for path, node in reversed(list(_nodes(value))):
+        if path == () or not _REFERRING.isdisjoint(node):
+            yield from _endless(value, path, node)
+
+
+def _endless(
+    schema: Mapping[str, Any], path: tuple[str | int, ...], node: Mapping[str, Any]
+) -> Iterator[_Fault]:
+    from referencing.exceptions import Unresolvable
+
+    validator: Any = _validator(schema)
     try:
         for sample in _SAMPLES:
-            list(_validator(value).iter_errors(sample))
+            list(validator.descend(sample, node))
     except RecursionError:
-        yield (), "the schema refers to itself without end", "let a `$ref` lead to another place"
+        yield path, "the schema refers to itself without end", "let a `$ref` lead to another place"
+    except Unresolvable:
+        named = " or ".join(repr(node[key]) for key in sorted(_REFERRING & node.keys()))
+        yield path, f"{named or 'a reference'} is not in this schema", _HERE
 
 
 def _lost_references(schema: Mapping[str, Any]) -> Iterator[_Fault]:
@@ -382,8 +399,7 @@ def _lost_references(schema: Mapping[str, Any]) -> Iterator[_Fault]:
                 raise Unresolvable(ref=reference)
             resolver.lookup(reference)
         except Unresolvable:
-            hint = "refer to a place in this schema, such as `#/$defs/NAME`"
-            yield (*path, "$ref"), f"{reference!r} is not in this schema", hint
+            yield (*path, "$ref"), f"{reference!r} is not in this schema", _HERE
 
 
 _BY_NAME: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})

@@ -90,6 +90,11 @@ def checked_iterable(hook: str, returned: object, item: type) -> list[Any]:
     return items
 
 
+def is_model(value: object) -> bool:
+    """Whether a value is a pydantic model; pydantic itself is not imported for the question."""
+    return isinstance(value, type) and hasattr(value, "model_json_schema")
+
+
 def _hooks(manager: PluginManager, plugin: Plugin, module: object) -> dict[str, list[HookImpl]]:
     """The plugin's implementations by hook name, in the order of their names in the module."""
     from pluggy import PluginValidationError
@@ -101,6 +106,13 @@ def _hooks(manager: PluginManager, plugin: Plugin, module: object) -> dict[str, 
     except ValueError as error:
         raise HookError(f"{plugin.source} is already loaded as another plugin") from error
     callers = (manager.get_hookcallers(module) or []) if registered else []
+    own_models = (
+        each
+        for each in vars(module).values()
+        if is_model(each) and each.__module__ == vars(module)["__name__"]
+    )
+    if not callers and plugin.distribution is None and any(own_models):
+        return {}  # `output.schema` may name the model
     if not callers:
         raise HookError(f"{plugin.source} has no hook; mark its register functions with @hookimpl")
     known = [name for name, caller in vars(manager.hook).items() if getattr(caller, "spec", None)]

@@ -54,8 +54,10 @@ class GrowingOutput:
         self._read = self._length
         from pydantic_core import from_json
 
+        # A number that is still being written would be another number.
+        text = "".join(self._pieces).rstrip("0123456789+-.eE")
         try:
-            value = from_json("".join(self._pieces), allow_partial="trailing-strings")
+            value = from_json(text, allow_partial="trailing-strings")
         except ValueError:
             return None
         if value == self._last or not isinstance(value, dict | list):

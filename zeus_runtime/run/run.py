@@ -226,6 +226,8 @@ class Run:
         if limit is None or seq == 1 or self.transcript[seq - 1].type != "tool":
             return
         answer = self.transcript.answer_of(seq - 1)
+        if self._form is not None and judged(self._form, self.transcript[answer]) is not None:
+            return  # `output.repairs` limits these
         repeats = self._circles(limit, seq)
         if answer > self._noted:
             repeats.add(self.transcript[answer], [self.transcript[each] for each in range(answer + 1, seq)])
