@@ -67,6 +67,7 @@ FIXED: Final = {
     "retention": "the outermost agent's",
     "checkpointer": "the outermost agent's",
     "mcp_servers": "tests/mcp starts servers on every path",
+    "output": "a sub-agent that shares a config has none; output_settings.py observes it",
     "connectors": "they are servers of mcp_servers",
     "knowledge": "a sub-agent without the tool that searches has none",
     "counter": "its one component needs a tokenizer's file; model_settings.py observes it",

@@ -23,6 +23,7 @@ from tests.acceptance.knowledge_settings import KNOWLEDGE, LINKED
 from tests.acceptance.mcp_settings import OPTIONS, SERVERS
 from tests.acceptance.memory_settings import REMEMBERED
 from tests.acceptance.model_settings import MODELS
+from tests.acceptance.output_settings import OUTPUTS
 from tests.acceptance.picture_settings import PICTURES
 from tests.acceptance.policy_settings import POLICIES
 from tests.acceptance.resource_settings import RESOURCES
@@ -48,6 +49,7 @@ FLIPS = (
     *LINKED,
     *MODELS,
     *OPTIONS,
+    *OUTPUTS,
     *PICTURES,
     *POLICIES,
     *REMEMBERED,
