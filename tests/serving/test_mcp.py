@@ -66,6 +66,15 @@ async def test_a_client_runs_the_agent_and_goes_on_with_its_session(tmp_path: Pa
     ]
 
 
+async def test_a_client_gets_the_value_of_an_answer_with_a_form(tmp_path: Path) -> None:
+    form = "output: {schema: {type: object, properties: {n: {type: integer}}, required: [n]}}"
+    model = script(calling(call("final_answer", "f1", n="x")), calling(call("final_answer", "f2", n=3)))
+    living = Agent.from_config(write_agent(tmp_path, form), directory=tmp_path, model=model)
+    async with living as running, Client(server_of(running)) as client:
+        found = facts(await client.call_tool("run", {"prompt": "count"}))
+    assert found["output"] == json.loads(found["answer"]) == {"n": 3}
+
+
 async def test_what_a_tool_asks_reaches_the_clients_user(tmp_path: Path) -> None:
     async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
         return ElicitResult(action="accept", content={"colour": "green"})

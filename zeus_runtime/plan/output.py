@@ -206,7 +206,9 @@ def _chosen(
                 [checked.diagnostic("output-unfit", message, ("output", "strategy"), hint=hint)]
             )
         return asked, "output.strategy says so"
-    why = unfit["response_format"] or ""
+    why = (
+        f"a response format does not take it: {unfit['response_format']}" if unfit["response_format"] else ""
+    )
     if not profile.response_schema:
         why = f"no table says that {profile.name} holds answers to a schema"
     if not why:
@@ -271,7 +273,7 @@ def _model(checked: Checked, reference: str) -> Any:
     """The class that a reference names: of a plugin file, or of an installed distribution.
 
     Raises:
-        _NoModelError: there is no such class, or nobody allowed its module to run.
+        _NoModelError: there is no such class.
     """
     import sys
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""The one judge of an answer that has a form: whether it fits, what the model is told if not, and when to stop."""
+"""Judges an answer that has a form, writes its errors for the model, and says when to stop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_PROBLEM: Final = 300
 
 
 class Judgement(NamedTuple):
-    """What is said of an answer.
+    """The judgement of an answer.
 
     Args:
         value: the JSON value; None if it has problems.
