@@ -262,6 +262,52 @@ def test_each_partial_value_is_the_beginning_of_the_whole(value: Any, size: int)
     assert all(is_part(each.value, value) for each in found if each is not None)
 
 
+@pytest.mark.parametrize("number", ["1" * 5000, "NaN", "1e999", "[" * 150, '"\\ud800"', "{" * 5000])
+def test_a_value_that_no_program_could_read_does_not_grow(number: str) -> None:
+    growing = GrowingOutput()
+    texts = [
+        '{"padding": "long enough to be read", "n": ',
+        number,
+        ', "more": "and more, and yet more of it"',
+    ]
+    found = [growing.with_piece(TextDelta(each)) for each in texts]
+    assert found[0] is not None
+    for each in found:
+        assert each is None or json.dumps(each.value, allow_nan=False).encode()
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "number", "multipleOf": 0.1}, "1" + "0" * 400),
+        (
+            {"$ref": "#/$defs/A", "$defs": {"A": {"items": {"anyOf": [{"$ref": "#/$defs/A"}]}}}},
+            "[" * 99 + "]" * 99,
+        ),
+    ],
+)
+async def test_a_value_that_the_validator_cannot_take_ends_no_run(
+    tmp_path: Path, schema: dict[str, Any], said: str
+) -> None:
+    config = write_agent(tmp_path, f"output: {json.dumps({'schema': schema, 'repairs': 0})}\n")
+    async with Agent.from_config(config, directory=tmp_path, model=script(said)) as living:
+        ending = (await play(living, "Rate it"))[-1]
+    assert isinstance(ending, RunCompleted) or (
+        isinstance(ending, RunFailed) and ending.code == "output_invalid"
+    )
+
+
+async def test_a_validator_that_breaks_is_told_like_an_answer_that_does_not_fit(tmp_path: Path) -> None:
+    (tmp_path / "answers.py").write_text(MODEL.replace("raise ValueError(", "raise KeyError("))
+    config = write_agent(tmp_path, "output: {schema: 'answers:Rating', repairs: 0}\n")
+    config.write_text(config.read_text().replace("[probe.py]", "[probe.py, answers.py]"))
+    model = script(calling(call(FINAL, "f1", title="a", stars=9)))
+    async with Agent.from_config(config, directory=tmp_path, model=model) as living:
+        with pytest.raises(FailedRunError, match="answers:Rating failed: KeyError") as failed:
+            await living.run("Rate it")
+    assert failed.value.exit_code == 5
+
+
 async def test_a_sub_agent_has_the_form_of_its_entry_and_not_its_parents(tmp_path: Path) -> None:
     yaml = """
 agents:

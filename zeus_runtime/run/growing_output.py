@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.models.interface import TextDelta, ToolCallDelta
 from zeus_runtime.plan.output import FINAL_TOOL
+from zeus_runtime.strict_json import strict_json
 
 if TYPE_CHECKING:
     from zeus_runtime.models.masking import StreamedText
@@ -57,8 +59,10 @@ class GrowingOutput:
         # A number that is still being written would be another number.
         text = "".join(self._pieces).rstrip("0123456789+-.eE")
         try:
-            value = from_json(text, allow_partial="trailing-strings")
-        except ValueError:
+            found = from_json(text, allow_partial="trailing-strings", allow_inf_nan=False)
+            # The rules for the whole value hold for its beginning: no number without end, no lone surrogate.
+            value = strict_json(json.dumps(found))
+        except (ValueError, RecursionError):
             return None
         if value == self._last or not isinstance(value, dict | list):
             return None

@@ -105,7 +105,11 @@ def _unfenced(text: str) -> str:
 
 
 def _judged_value(form: PlannedOutput, value: Any, text: str) -> Judgement:
-    problems = tuple(dict.fromkeys(_problems(form, value)))
+    try:
+        problems = tuple(dict.fromkeys(_problems(form, value)))
+    except (ArithmeticError, RecursionError) as error:
+        # Such as 10**400 for `multipleOf: 0.1`, or a schema that refers to itself at a hundred levels.
+        problems = (f"$: this value cannot be checked: {type(error).__name__}",)
     shown = [cut_text(each, _LONGEST_PROBLEM) for each in problems[:_MOST_PROBLEMS]]
     if len(problems) > _MOST_PROBLEMS:
         shown.append(f"and {len(problems) - _MOST_PROBLEMS} more")
@@ -130,6 +134,8 @@ def _problems(form: PlannedOutput, value: Any) -> Iterator[str]:
         for each in error.errors(include_url=False, include_context=False, include_input=False):
             place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in each["loc"])
             yield f"${place}: {each['msg']}"
+    except Exception as error:  # noqa: BLE001 - a validator is the user's code
+        yield f"$: {form.source} failed: {type(error).__name__}: {error}"
 
 
 def written(value: Any) -> str:
