@@ -164,3 +164,66 @@ async def test_a_new_prompt_that_died_after_any_write_goes_on_with_that_prompt(
             power.restore()
             history = await after_death(folder, "prompt 2", turns=2)
             assert shape(history)[-7:] == turn(2), f"died after {first}, then after {second} writes"
+
+
+FORM = """
+output:
+  schema: {type: object, properties: {n: {type: integer}}, required: [n]}
+  strategy: STRATEGY
+"""
+
+
+@pytest.mark.parametrize("strategy", ["tool", "prompt"])
+async def test_a_run_with_a_form_that_died_after_any_write_ends_as_if_it_had_not(
+    tmp_path: Path, power: Power, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    """Its refusals are written once, and a finished answer is neither lost nor asked for again."""
+
+    def gives(call_id: str, value: int | str) -> AIMessage | str:
+        if strategy == "tool":
+            return calling(call("final_answer", call_id, n=value))
+        return f'{{"n": "{value}"}}' if isinstance(value, str) else f'{{"n": {value}}}'
+
+    script = [calling(call("record", "1-0-a", text="1-0-a")), gives("f1", "x"), gives("f2", 3)]
+
+    def answer(request: ModelRequest) -> AIMessage | str:
+        return script[sum(message.type == "ai" for message in request.messages)]
+
+    def living(folder: Path) -> Agent:
+        return Agent.from_config(folder / "zeus.yaml", directory=folder, model=PositionModel(answer))
+
+    async def dies(folder: Path, lasts: float) -> None:
+        write_agent(folder, FORM.replace("STRATEGY", strategy))
+        monkeypatch.chdir(folder)
+        power.restore(lasts)
+        running = living(folder)
+        try:
+            await events_of(running.stream("prompt 1"))
+        except Died:
+            pass
+        finally:
+            await running.aclose()
+
+    await dies(tmp_path / "whole", float("inf"))
+    whole = power.used
+    power.restore()
+    async with living(tmp_path / "whole") as running:
+        session = await running.latest_session()
+        assert session is not None
+        expected = shape(await running.history(session))
+    for lasts in range(whole):
+        folder = tmp_path / str(lasts)
+        await dies(folder, lasts)
+        power.restore()
+        async with living(folder) as running:
+            session = await running.latest_session()
+            known = len(await running.history(session)) if session else 0
+            events: list[Event] = await events_of(
+                running.resume(session) if session and known else running.stream("prompt 1", session=session)
+            )
+            ending = events[-1]
+            over = isinstance(ending, RunFailed) and "nothing to resume" in ending.message
+            assert over or (isinstance(ending, RunCompleted) and ending.output == {"n": 3}), (lasts, ending)
+            session = await running.latest_session()
+            assert session is not None
+            assert shape(await running.history(session)) == expected, f"died after {lasts} writes"
