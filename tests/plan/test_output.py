@@ -87,8 +87,23 @@ def test_the_prompt_and_the_plan_tell_the_form(tmp_path: Path) -> None:
     yaml = f"output: {{schema: {json.dumps(LISTED)}}}\n"
     plan = Agent.from_config(write_agent(tmp_path, yaml), directory=tmp_path).plan
     assert plan.stable[Section.MODE].endswith(json.dumps(LISTED))
-    plain = Agent.from_config(write_agent(tmp_path), directory=tmp_path).plan
-    assert plain.digest != plan.digest
+
+
+def test_every_change_of_the_form_changes_the_digest(tmp_path: Path) -> None:
+    forms: list[dict[str, Any]] = [
+        {"schema": OPEN},
+        {"schema": {**OPEN, "required": ["title"]}},
+        {"schema": OPEN, "repairs": 7},
+        {"schema": OPEN, "strategy": "prompt"},
+    ]
+    digests = [
+        Agent.from_config(
+            write_agent(tmp_path, f"output: {json.dumps(each)}\n"), directory=tmp_path
+        ).plan.digest
+        for each in forms
+    ]
+    digests.append(Agent.from_config(write_agent(tmp_path), directory=tmp_path).plan.digest)
+    assert len(set(digests)) == len(digests)
 
 
 @pytest.mark.parametrize(

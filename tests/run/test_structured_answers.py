@@ -89,6 +89,8 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again_with_its_errors(
         "The answer does not fit output.schema: $.stars: 0 is less than the minimum of 1."
     ]
     assert [each.tool_name for each in events if isinstance(each, ToolCallStarted)] == ["echo"]
+    assert (FINAL in [each.name for each in model.requests[0].tools]) is (strategy == "tool")
+    assert ("response_format" in model.requests[0].settings) is (strategy == "response_format")
     asked = str(model.requests[-1].messages[-1].content)
     assert "- $.stars: 0 is less than the minimum of 1" in asked
     assert_paired(history)
@@ -388,7 +390,9 @@ async def test_a_compaction_keeps_the_request_the_form_and_the_count_of_refusals
     assert events[-1].output == GOOD
     turns = [each for each in model.requests if each.purpose == "turn"]
     assert len(turns) < len(model.requests), "nothing was summarized"
-    assert "Rate the poem about waves" in str([each.content for each in turns[-1].messages])
+    shown = str([each.content for each in turns[-1].messages])
+    assert "Rate the poem about waves" in shown
+    assert "<last_request" in shown, "what the runtime asks was taken for the user's request"
     assert turns[-1].settings == turns[0].settings
     assert [each.name for each in turns[-1].tools] == [each.name for each in turns[0].tools]
     assert turns[-1].system == turns[0].system
