@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.agents import script, write_agent
 from zeus_runtime import Agent, ConfigError, UntrustedError
+from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.output import PlannedOutput, _unenforced
 from zeus_runtime.prompt import Section
 
@@ -350,3 +351,10 @@ def test_a_form_in_two_places_and_a_fault_of_a_sub_agents_form_are_named(tmp_pat
     faulty = told("output: {schema: {type: strnig}}")
     assert "'strnig' is not valid" in faulty
     assert "zeus.yaml:6:" in faulty
+
+
+def test_a_plugin_file_with_neither_a_hook_nor_a_model_of_its_own_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match="answers.py has no hook"):
+        config = with_model(tmp_path, "answers:BaseModel")
+        (tmp_path / "answers.py").write_text("from pydantic import BaseModel\n")
+        Agent.from_config(config, directory=tmp_path)

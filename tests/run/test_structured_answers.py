@@ -25,6 +25,7 @@ from tests.support.agents import (
 )
 from zeus_runtime import Agent, ConfigError, UsageError
 from zeus_runtime.agent.result import FailedRunError
+from zeus_runtime.context.items import source_of
 from zeus_runtime.events import (
     Notice,
     OutputPartial,
@@ -361,6 +362,7 @@ def test_the_runtime_names_no_files_for_the_user() -> None:
         (HumanMessage(text), True),
         (HumanMessage(text, additional_kwargs={FROM_RUNTIME: True}), False),
     ):
+        assert source_of(message) == ("user" if readable else "runtime")
         kept = SessionFiles()
         kept.note_message(json.dumps(to_payload(message)), is_given=False)
         assert kept("/sandboxes/other/key.txt") is readable
