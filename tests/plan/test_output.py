@@ -354,7 +354,7 @@ def test_a_form_in_two_places_and_a_fault_of_a_sub_agents_form_are_named(tmp_pat
 
 
 def test_a_plugin_file_with_neither_a_hook_nor_a_model_of_its_own_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match="answers.py has no hook"):
-        config = with_model(tmp_path, "answers:BaseModel")
-        (tmp_path / "answers.py").write_text("from pydantic import BaseModel\n")
+    config = with_model(tmp_path, "answers:BaseModel")
+    (tmp_path / "answers.py").write_text("from pydantic import BaseModel\n")
+    with pytest.raises(MissingError, match=r"answers\.py has no hook"):
         Agent.from_config(config, directory=tmp_path)
