@@ -78,7 +78,7 @@ def test_a_session_gives_its_form_after_tools_a_refusal_and_a_kill(
         seen = []
         for line in killed.stdout:
             seen.append(json.loads(line))
-            if seen[-1]["type"] == "output_partial" and len(provider.requests) == 3:
+            if seen[-1]["type"] == "output_partial" and only(seen, "notice"):
                 break
         killed.send_signal(signal.SIGKILL)
         assert finished(killed).exit_code == -signal.SIGKILL
