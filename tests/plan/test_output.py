@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.support.agents import script, write_agent
 from zeus_runtime import Agent, ConfigError, UntrustedError
 from zeus_runtime.errors import MissingError
-from zeus_runtime.plan.output import PlannedOutput, _unenforced
+from zeus_runtime.plan.answer_schema import unenforced
+from zeus_runtime.plan.output import PlannedOutput
 from zeus_runtime.prompt import Section
 
 STRICT: dict[str, Any] = {
@@ -191,7 +192,7 @@ for _ in range(11):
     ],
 )
 def test_a_schema_that_a_response_format_does_not_take_is_known_before_the_run(schema: Any, why: str) -> None:
-    assert any(why in each for each in _unenforced(schema)), list(_unenforced(schema))
+    assert any(why in each for each in unenforced(schema)), list(unenforced(schema))
 
 
 @pytest.mark.parametrize(
@@ -205,7 +206,7 @@ def test_a_schema_that_a_response_format_does_not_take_is_known_before_the_run(s
     ],
 )
 def test_a_schema_that_it_takes_is_sent(schema: Any) -> None:
-    assert not list(_unenforced(schema))
+    assert not list(unenforced(schema))
 
 
 JSON = st.recursive(
