@@ -15,10 +15,10 @@ TEXT = st.text(st.characters() | st.sampled_from("\0\ud800\n船"), max_size=20)
 CHUNK = st.builds(Chunk, TEXT, TEXT, TEXT)
 
 
-def packed(documents: list[list[Chunk]], first: int = 0) -> tuple[list[list[ChunkGroup]], np.ndarray]:  # type: ignore[type-arg]
+def packed(documents: list[list[Chunk]], first: int = 0) -> tuple[list[list[ChunkGroup]], list[bytes]]:
     texts = [each.embedded for some in documents for each in some]
-    vectors = np.arange(2 * len(texts), dtype=np.float32).reshape(len(texts), 2)
-    return packed_parts(documents, texts, vectors, WordNumbers(), first=first), vectors
+    digests = [number.to_bytes(16, "big") for number in range(len(texts))]
+    return packed_parts(documents, texts, digests, WordNumbers(), first=first), digests
 
 
 @given(st.lists(st.lists(CHUNK, max_size=3), max_size=4))
@@ -34,10 +34,10 @@ def test_a_long_document_has_several_parts_which_say_where_they_stand(count: int
     long = [
         Chunk("Ports", f"line {number}", f"Port {number} is {number} days off.") for number in range(count)
     ]
-    (before, parts), vectors = packed([[Chunk("", "line 1", "alone")], long], first=7)
+    (before, parts), digests = packed([[Chunk("", "line 1", "alone")], long], first=7)
     assert [part.number for part in (*before, *parts)] == [7, *range(7, 7 + count, CHUNKS)]
     assert [each for part in parts for each in unpacked_chunks(part.places, part.texts)] == long
-    assert b"".join(part.vectors for part in parts) == vectors[1:].astype("<f4").tobytes()
+    assert b"".join(part.digests for part in parts) == b"".join(digests[1:])
     lengths = np.concatenate([np.frombuffer(part.lengths, "<u4") for part in parts])
     assert lengths.tolist() == [len(word_numbers(each.embedded)) for each in long]
     assert all(len(part.words) == 4 * np.frombuffer(part.lengths, "<u4").sum() for part in parts)

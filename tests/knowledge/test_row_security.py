@@ -15,7 +15,10 @@ from tests.support.least_rights import acting, as_agent
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import ROLES, Caller
 
-TABLES = ("knowledge_base", "knowledge_source", "knowledge_document", "knowledge_part")
+TABLES = (
+    *("knowledge_base", "knowledge_source", "knowledge_document", "knowledge_part"),
+    *("vector_collection_pg", "vector_collection_pg_entry"),
+)
 
 
 @pytest.fixture
@@ -23,7 +26,8 @@ async def filled(postgres_url: str, tmp_path: Path) -> AsyncIterator[str]:
     """A base of ann's and one of bob's own, and one that each made of the project; for a role that owns nothing."""
     text = write(tmp_path, "ports.md", "# Ports\n\nPylos lies three days from Ithaca.\n")
     async with knowledge(postgres_url, tmp_path, caller=Caller("ann")) as service:
-        await service.bases()
+        await service.add("tables", [text])
+        await service.remove("tables")
     with as_agent(postgres_url) as restricted:
         for user in ("ann", "bob"):
             async with knowledge(restricted, tmp_path, caller=Caller(user, "argo", "editor")) as service:
@@ -55,11 +59,11 @@ async def test_a_user_sees_their_own_and_a_member_the_project_s_with_all_that_is
     shared = {("ann", "shared-by-ann"), ("bob", "shared-by-bob")}
     with acting(filled, "ann") as connection:
         assert names(connection) == {("ann", "own")}
-        assert [count(connection, table) for table in TABLES] == [1, 1, 1, 1]
+        assert [count(connection, table) for table in TABLES] == [1] * len(TABLES)
     for role in ROLES:
         with acting(filled, "ann", "argo", role) as connection:
             assert names(connection) == {("ann", "own"), *shared}
-            assert [count(connection, table) for table in TABLES] == [3, 3, 3, 3]
+            assert [count(connection, table) for table in TABLES] == [3] * len(TABLES)
         with acting(filled, "eve", "argo", role) as connection:
             assert names(connection) == shared
 

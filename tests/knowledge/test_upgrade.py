@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, MetaData, Table, select
+from zeus_plugins.embeddings.static.embedder import StaticEmbedder
 
 from tests.support.databases import execute
 from tests.support.knowledge import Counting, knowledge, write
@@ -60,17 +61,28 @@ def read(connection: Connection) -> Rows:
     }
 
 
-def write_as_before(connection: Connection, rows: Rows) -> None:
+async def vectors_of(rows: Rows) -> dict[str, bytes]:
+    """The embedded text of each chunk to its vector, which is in the vector store by now."""
+    parts = rows["knowledge_part"]
+    texts = [each.embedded for row in parts for each in unpacked_chunks(row["places"], row["texts"])]
+    vectors = await StaticEmbedder().embed(texts, purpose="memory")
+    return {text: vector.tobytes() for text, vector in zip(texts, vectors, strict=True)}
+
+
+def write_as_before(connection: Connection, rows: Rows, vectors: dict[str, bytes]) -> None:
     """The rows as they were before 0010: a chunk's words once each, ascending, then how often."""
     for table in (BASE, SOURCE, DOCUMENT):
-        connection.execute(table.insert(), rows[table.name])
+        former = [
+            {name: value for name, value in row.items() if name != "collection"} for row in rows[table.name]
+        ]
+        there = Table(table.name, MetaData(), autoload_with=connection)
+        connection.execute(there.insert(), former)
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql(f"SELECT setval(pg_get_serial_sequence('{table.name}', 'key'), 1000)")
     chunk = Table("knowledge_chunk", MetaData(), autoload_with=connection)
     for row in rows["knowledge_part"]:
         lengths = np.frombuffer(row["lengths"], "<u4").tolist()
         words = np.split(np.frombuffer(row["words"], "<u4"), np.cumsum(lengths)[:-1])
-        vectors = np.frombuffer(row["vectors"], "<f4").reshape(row["chunks"], -1)
         chunks = unpacked_chunks(row["places"], row["texts"])
         for place, each in enumerate(chunks):
             counts = sorted(Counter(words[place].tolist()).items())
@@ -81,7 +93,7 @@ def write_as_before(connection: Connection, rows: Rows) -> None:
                 "heading": each.heading,
                 "position": each.position,
                 "content": each.content,
-                "vector": vectors[place].tobytes(),
+                "vector": vectors[each.embedded],
                 "terms": np.array([word for word, _ in counts], "<u4").tobytes()
                 + np.array([count for _, count in counts], "<u2").tobytes(),
             }
@@ -102,13 +114,14 @@ async def test_an_upgraded_base_finds_what_it_found_and_needs_no_vector_again(
             await service.add("handbook", [long])
     made = Database("sqlite:///kb.db", directory=new)
     rows = await made.run(read)
+    vectors = await vectors_of(rows)
     await made.close()
     assert [row["ready"] for row in rows["knowledge_document"]] == [True] * 4 + [False]
 
     database = Database(database_url, directory=tmp_path)
     try:
         await database.run(upgrade_to_9)
-        await database.run(lambda connection: write_as_before(connection, rows))
+        await database.run(lambda connection: write_as_before(connection, rows, vectors))
         assert await schema.upgrade(database) == "0009"
         upgraded = await database.run(read)
     finally:
@@ -137,12 +150,13 @@ async def test_an_owner_behind_the_wall_loses_neither_a_chunk_nor_the_wall(
         await service.add("handbook", [tmp_path / "docs"])
     made = Database("sqlite:///kb.db", directory=tmp_path)
     rows = await made.run(read)
+    vectors = await vectors_of(rows)
     await made.close()
     with as_owner(postgres_url) as url:
         database = Database(url, directory=tmp_path)
         try:
             await database.run(upgrade_to_9)
-            await database.run(lambda connection: write_as_before(connection, rows))
+            await database.run(lambda connection: write_as_before(connection, rows, vectors))
         finally:
             await database.close()
         tables = ("knowledge_base", "knowledge_source", "knowledge_document", "knowledge_chunk")

@@ -174,6 +174,7 @@ async def test_knowledge_bases_obey_the_same_rows(tmp_path: Path) -> None:
         return KnowledgeService(
             url,
             tmp_path,
+            open_vectors=SqliteVectorStore,
             open_embedder=StaticEmbedder,
             caller=Caller(user, "apollo", "owner"),
         )

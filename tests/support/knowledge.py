@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from zeus_plugins.embeddings.static.embedder import StaticEmbedder
+from zeus_plugins.vector_stores.pgvector.store import PgVectorStore
+from zeus_plugins.vector_stores.sqlite.store import SqliteVectorStore
 
 from zeus_runtime.knowledge import KnowledgeService
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.plugin.embedding import Embedder
+from zeus_runtime.plugin.vector_store import VectorStore
 
 ANN = Caller("ann")
 
@@ -34,6 +37,11 @@ class Counting(Embedder):
         return await self._real.embed(texts, purpose=purpose)
 
 
+def store_beside(url: str) -> Callable[[], VectorStore]:
+    """Makes the vector store of a database."""
+    return PgVectorStore if url.startswith("postgres") else SqliteVectorStore
+
+
 @asynccontextmanager
 async def knowledge(
     url: str,
@@ -44,6 +52,7 @@ async def knowledge(
     linked: Sequence[str] = (),
     **more: Any,
 ) -> AsyncIterator[KnowledgeService]:
+    more.setdefault("open_vectors", store_beside(url))
     service = KnowledgeService(
         url, folder, open_embedder=lambda: embedder or StaticEmbedder(), caller=caller, linked=linked, **more
     )

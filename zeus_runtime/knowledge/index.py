@@ -1,29 +1,33 @@
-"""Search: vectors and words of whole bases in memory, exact, and their ranks fused.
+"""Search: the nearest vectors of the vector store, the words of whole bases in memory, and their ranks fused.
 
-A base is read once and then updated by document; its ``changes`` show whether an update is needed.
-10,000 chunks of 256 dimensions take about 20 MB.
+A base's words are read once and then updated by document; its ``changes`` show whether an update is needed. A vector is
+used only if its digest is its chunk's, so what the store has of another text, model or chunk is never found.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from sqlalchemy import select
+from sqlalchemy import and_, false, or_, select
 
 from zeus_runtime.knowledge.parts import unpacked_chunks
 from zeus_runtime.knowledge.records import BaseInfo, embedded_by
+from zeus_runtime.knowledge.vectors import PLACE_BITS, number_of
 from zeus_runtime.knowledge.words import PackedWords, Postings, bm25_scores, parted, postings, together
+from zeus_runtime.memory.vectors import DIGEST_BYTES, FoundVector, VectorCollection
 from zeus_runtime.store.knowledge_tables import DOCUMENT, PART
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlalchemy import Connection
+
+    from zeus_runtime.knowledge.chunks import Chunk
 
 RRF_CONSTANT: Final = 60
 VECTOR_WEIGHT: Final = 0.6
@@ -76,9 +80,14 @@ def fused(vectors: Sequence[int], words: Sequence[int]) -> list[tuple[int, float
 
 
 class KnowledgeIndex:
-    """The bases that were searched, the last used ones kept. For one thread at a time."""
+    """The bases that were searched, the last used ones kept. For one thread at a time.
 
-    def __init__(self) -> None:
+    Args:
+        collection_of: a base's vectors in the vector store; None if it has none there yet.
+    """
+
+    def __init__(self, collection_of: Callable[[BaseInfo], VectorCollection | None]) -> None:
+        self._collection_of = collection_of
         self._shelves: OrderedDict[int, _Shelf] = OrderedDict()
 
     def search(
@@ -99,18 +108,17 @@ class KnowledgeIndex:
         """
         shelves = [self._shelf(connection, base) for base in bases]
         is_closed = cache(is_closed)
-        near = _best(
-            [
-                shelf.cosines(vector)
-                if (vector := vectors.get((base.embedding, base.dimension))) is not None
-                else np.zeros(0, np.float32)
-                for base, shelf in zip(bases, shelves, strict=True)
-            ],
-            shelves,
-            DEPTH * top_k,
-            above=-2.0,
-            is_closed=is_closed,
-        )
+        near: list[tuple[float, int]] = []
+        for base, shelf in zip(bases, shelves, strict=True):
+            vector = vectors.get((base.embedding, base.dimension))
+            if vector is None:
+                continue
+            vector = np.asarray(vector, np.float32)
+            collection = self._collection_of(base)
+            if collection is not None:
+                near += shelf.nearest(collection.nearest(connection, vector), DEPTH * top_k, is_closed)
+            near += _scored(shelf.cosines(vector), shelf, DEPTH * top_k, above=-2.0, is_closed=is_closed)
+        by_vector = [key for _, key in sorted(near)[: DEPTH * top_k]]
         said = _best(
             bm25_scores(query, [shelf.postings for shelf in shelves]),
             shelves,
@@ -118,9 +126,18 @@ class KnowledgeIndex:
             above=0.0,
             is_closed=is_closed,
         )
-        ranked = fused(near, said)[:top_k]
+        ranked = fused(by_vector, said)[:top_k]
         names = {base.key: base.name for base in bases}
-        return _hits(connection, ranked, names, near, said)
+        return _hits(connection, ranked, names, by_vector, said)
+
+    def missing(self, connection: Connection, base: BaseInfo) -> int:
+        """How many of a base's vectors the store lacks; counted once after each change of the base."""
+        shelf = self._shelf(connection, base)
+        if shelf.missing is None:
+            collection = self._collection_of(base)
+            size = 0 if collection is None or not shelf.expected else collection.size(connection)
+            shelf.missing = max(0, shelf.expected - size)
+        return shelf.missing
 
     def _shelf(self, connection: Connection, base: BaseInfo) -> _Shelf:
         shelf = self._shelves.pop(base.key, None) or _Shelf()
@@ -133,17 +150,31 @@ class KnowledgeIndex:
 
 @dataclass(frozen=True, eq=False)
 class _Document:
-    """A document's path and chunks, and the model of their vectors with its dimension."""
+    """A document's path and chunks, and the model of their vectors with its dimension.
+
+    Args:
+        digests: of the vectors in the store; zeros for chunks without.
+        vectors: of chunks from before revision 0013; empty where all are in the store.
+    """
 
     path: str
     model: str
     keys: NDArray[np.int64]
+    digests: bytes
     vectors: bytes
     postings: Postings
 
 
 class _Shelf:
-    """A base in memory."""
+    """A base in memory.
+
+    Attributes:
+        paths: of the documents.
+        documents: by slot, the place of the chunk's document among the paths.
+        keys: by slot, the number of the chunk's vector; ascending.
+        expected: how many vectors the store should have.
+        missing: how many of them it lacks; None before they are counted.
+    """
 
     def __init__(self) -> None:
         self._changes = -1
@@ -151,20 +182,42 @@ class _Shelf:
         self.paths: Sequence[str] = ()
         self.documents: NDArray[np.int64] = np.zeros(0, np.int64)
         self.keys: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
         self.postings: Postings = postings([])
+        self.expected = 0
+        self.missing: int | None = None
+        self._digests = b""
+        self._in_rows: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
 
     @property
     def size(self) -> int:
         """Bytes, about; packed once by document and once together."""
-        return 2 * (self._vectors.nbytes + self.postings.words.nbytes * 2)
+        return 2 * (len(self._digests) + self._vectors.nbytes + self.postings.words.nbytes * 2)
 
     def cosines(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
-        """By slot; -3 where a chunk has no vector, since its model knows none of its words."""
-        # Not BLAS: for one vector its threads cost more than they save, and they keep spinning afterwards.
-        found = np.einsum("ij,j->i", self._vectors, np.asarray(query, np.float32))
-        found[~self._meant] = -3.0
-        return np.asarray(found)
+        """By slot, of vectors that are in rows; -3 for all others."""
+        found = np.full(len(self.keys) if len(self._in_rows) else 0, -3.0, np.float32)
+        if len(found):
+            # Not BLAS: for one vector its threads cost more than they save, and they keep spinning afterwards.
+            found[self._in_rows] = np.einsum("ij,j->i", self._vectors, query)
+        return found
+
+    def nearest(
+        self, found: Iterable[FoundVector], count: int, is_closed: Callable[[str], bool]
+    ) -> list[tuple[float, int]]:
+        """The first vectors that are of a chunk's present text, as (- cosine, number)."""
+        taken: list[tuple[float, int]] = []
+        for number, digest, cosine in found:
+            slot = int(self.keys.searchsorted(number))
+            if slot == len(self.keys) or self.keys[slot] != number:
+                continue
+            if self._digests[slot * DIGEST_BYTES : (slot + 1) * DIGEST_BYTES] != digest:
+                continue
+            if not is_closed(self.paths[self.documents[slot]]):
+                taken.append((-cosine, number))
+                if len(taken) == count:
+                    break
+        return taken
 
     def refresh(self, connection: Connection, base: BaseInfo) -> None:
         if base.changes == self._changes:
@@ -177,27 +230,38 @@ class _Shelf:
         self._documents = found
         ordered = [found[key] for key in sorted(found)]
         self.paths = [each.path for each in ordered]
-        # By slot: the place of the chunk's document among the paths.
         self.documents = np.repeat(
             np.arange(len(ordered)), np.array([len(each.keys) for each in ordered], np.int64)
         )
         self.keys = np.concatenate([np.zeros(0, np.int64), *(each.keys for each in ordered)])
         self.postings = together([each.postings for each in ordered])
-        # A document that was embedded by another model is found by its words until it is read again.
-        model = f"{base.embedding}|{base.dimension}"
-        width = 4 * base.dimension
-        blobs = [each.vectors if each.model == model else bytes(width * len(each.keys)) for each in ordered]
-        self._vectors = np.frombuffer(b"".join(blobs), "<f4").reshape(len(self.keys), base.dimension)
-        self._meant = self._vectors.any(axis=1) if base.dimension else np.zeros(len(self.keys), np.bool_)
+        self._own(ordered, base)
         self._changes = base.changes
+
+    def _own(self, ordered: Sequence[_Document], base: BaseInfo) -> None:
+        """A document that was embedded by another model is found by its words until it is read again."""
+        model = f"{base.embedding}|{base.dimension}"
+        nothing = [bytes(DIGEST_BYTES * len(each.keys)) for each in ordered]
+        digests = [
+            each.digests if each.model == model else none for each, none in zip(ordered, nothing, strict=True)
+        ]
+        self._digests = b"".join(digests)
+        there = np.frombuffer(self._digests, np.uint8).reshape(-1, DIGEST_BYTES).any(axis=1)
+        self.expected, self.missing = int(there.sum()), None
+        is_old = [bool(each.vectors) and each.model == model for each in ordered]
+        vectors = b"".join([each.vectors for each, old in zip(ordered, is_old, strict=True) if old])
+        rows = np.frombuffer(vectors, "<f4").reshape(-1, base.dimension or 1)
+        meant = rows.any(axis=1)
+        slots = np.flatnonzero(np.array(is_old, np.bool_)[self.documents]) if ordered else self._in_rows[:0]
+        self._in_rows, self._vectors = slots[meant], rows[meant]
 
 
 def _read(connection: Connection, there: Mapping[int, tuple[str, str]]) -> dict[int, _Document]:
     documents = list(there)
     found: dict[int, _Document] = {}
     columns = (
-        *(PART.c.document, PART.c.key, PART.c.chunks),
-        *(PART.c.lengths, PART.c.words, PART.c.vectors),
+        *(PART.c.document, PART.c.number, PART.c.chunks),
+        *(PART.c.lengths, PART.c.words, PART.c.digests, PART.c.vectors),
     )
     for start in range(0, len(documents), _BLOCK):
         some = documents[start : start + _BLOCK]
@@ -210,10 +274,11 @@ def _read(connection: Connection, there: Mapping[int, tuple[str, str]]) -> dict[
 
 
 class _Row(NamedTuple):
-    key: int
+    number: int
     chunks: int
     lengths: bytes
     words: bytes
+    digests: bytes
     vectors: bytes
 
 
@@ -225,20 +290,16 @@ def _documents(
     return {
         document: _Document(
             *there[document],
-            np.array([_key(row.key, place) for row in some for place in range(row.chunks)], np.int64),
+            np.array(
+                [number_of(document, row.number + place) for row in some for place in range(row.chunks)],
+                np.int64,
+            ),
+            b"".join([row.digests or bytes(DIGEST_BYTES * row.chunks) for row in some]),
             b"".join([row.vectors for row in some]),
             words,
         )
         for (document, some), words in zip(rows.items(), parted(every, [*ends]), strict=True)
     }
-
-
-_PLACE_BITS: Final = 16
-
-
-def _key(part: int, place: int) -> int:
-    """Of a chunk: its part's, and its place there."""
-    return part << _PLACE_BITS | place
 
 
 def _best(
@@ -249,23 +310,30 @@ def _best(
     above: float,
     is_closed: Callable[[str], bool],
 ) -> list[int]:
-    """The keys of the greatest scores of all shelves, the greatest first, of equals the smaller key.
+    """The keys of the greatest scores of all shelves, the greatest first, of equals the smaller key."""
+    found: list[tuple[float, int]] = []
+    for score, shelf in zip(scores, shelves, strict=True):
+        found += _scored(score, shelf, count, above=above, is_closed=is_closed)
+    return [key for _, key in sorted(found)[:count]]
+
+
+def _scored(
+    score: NDArray[Any], shelf: _Shelf, count: int, *, above: float, is_closed: Callable[[str], bool]
+) -> list[tuple[float, int]]:
+    """The greatest scores of a shelf and all equal to the last of them, as (- score, key).
 
     Only documents that would be among them are asked about; the scores of those that are closed are lost.
     """
-    found: list[tuple[float, int]] = []
-    for score, shelf in zip(scores, shelves, strict=True):
-        while len(score):
-            taken = min(count, len(score))
-            least = np.partition(score, len(score) - taken)[len(score) - taken]
-            places = np.flatnonzero((score >= least) & (score > above))
-            documents = np.unique(shelf.documents[places])
-            closed = [each for each in documents if is_closed(shelf.paths[each])]
-            if not closed:
-                found += [(-float(score[place]), int(shelf.keys[place])) for place in places]
-                break
-            score[np.isin(shelf.documents, closed)] = above
-    return [key for _, key in sorted(found)[:count]]
+    while len(score):
+        taken = min(count, len(score))
+        least = np.partition(score, len(score) - taken)[len(score) - taken]
+        places = np.flatnonzero((score >= least) & (score > above))
+        documents = np.unique(shelf.documents[places])
+        closed = [each for each in documents if is_closed(shelf.paths[each])]
+        if not closed:
+            return [(-float(score[place]), int(shelf.keys[place])) for place in places]
+        score[np.isin(shelf.documents, closed)] = above
+    return []
 
 
 def _hits(
@@ -275,22 +343,26 @@ def _hits(
     near: Sequence[int],
     said: Sequence[int],
 ) -> list[Hit]:
-    columns = (PART.c.key, DOCUMENT.c.base, DOCUMENT.c.label, PART.c.places, PART.c.texts)
+    columns = (PART.c.document, PART.c.number, DOCUMENT.c.base, DOCUMENT.c.label, PART.c.places, PART.c.texts)
     query = select(*columns).join(DOCUMENT, DOCUMENT.c.key == PART.c.document)
-    wanted = {key >> _PLACE_BITS for key, _ in ranked}
-    rows = {row.key: row for row in connection.execute(query.where(PART.c.key.in_(sorted(wanted))))}
-    chunks = {key: unpacked_chunks(row.places, row.texts) for key, row in rows.items()}
+    wanted = [(key >> PLACE_BITS, key & (1 << PLACE_BITS) - 1) for key, _ in ranked]
+    holding = [
+        and_(
+            PART.c.document == document,
+            PART.c.number <= place,
+            PART.c.number + PART.c.chunks > place,
+        )
+        for document, place in wanted
+    ]
+    found: dict[int, tuple[Any, Chunk]] = {}
+    for row in connection.execute(query.where(or_(false(), *holding))):
+        for place, chunk in enumerate(unpacked_chunks(row.places, row.texts), row.number):
+            found[number_of(row.document, place)] = (row, chunk)
     by_vector = {key: rank for rank, key in enumerate(near, 1)}
     by_words = {key: rank for rank, key in enumerate(said, 1)}
     return [
-        Hit(
-            names[rows[part].base],
-            rows[part].label,
-            *chunks[part][key - _key(part, 0)],
-            score,
-            by_vector.get(key),
-            by_words.get(key),
-        )
+        Hit(names[row.base], row.label, *chunk, score, by_vector.get(key), by_words.get(key))
         for key, score in ranked
-        if (part := key >> _PLACE_BITS) in rows
+        if key in found
+        for row, chunk in (found[key],)
     ]

@@ -27,7 +27,17 @@ from zeus_runtime.knowledge.files import files_of, handfuls, is_utf8
 from zeus_runtime.knowledge.parts import ChunkGroup, packed_parts
 from zeus_runtime.knowledge.reading import FileChanges, FileText, Reader, Same, Unread
 from zeus_runtime.knowledge.records import BaseInfo, KnownDocument
+from zeus_runtime.knowledge.vectors import (
+    BaseVectors,
+    VectorChange,
+    entries_of,
+    kept_digests,
+    new_name,
+    number_of,
+    text_digests,
+)
 from zeus_runtime.knowledge.word_numbers import WordNumbers
+from zeus_runtime.memory.vectors import CollectionEntries
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -35,6 +45,7 @@ if TYPE_CHECKING:
     from zeus_runtime.knowledge.caller_database import CallerDatabase
     from zeus_runtime.knowledge.files import FoundFile
     from zeus_runtime.memory.embedding import Embedder, Vectors
+    from zeus_runtime.memory.vectors import VectorStore
 
 BATCH: Final = 256
 """Chunks that are embedded and written together."""
@@ -67,6 +78,7 @@ class Ingested:
 
     Args:
         embedded: chunks whose vector had to be asked for.
+        repaired: vectors that the store lacked, or had of another text or of no chunk.
         failed: (path, reason).
     """
 
@@ -76,6 +88,7 @@ class Ingested:
     removed: int = 0
     chunks: int = 0
     embedded: int = 0
+    repaired: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -83,6 +96,7 @@ async def ingest(
     database: CallerDatabase,
     base: BaseInfo,
     embedder: Embedder,
+    vectors: VectorStore,
     *,
     now_ns: Callable[[], int],
     progress: Callable[[Progress], None] = lambda _progress: None,
@@ -92,6 +106,7 @@ async def ingest(
     """Read new or changed files of a base's sources, and forget deleted ones.
 
     Args:
+        vectors: where the base's vectors are. Those that are missing or of another text there are made again.
         refusal_of: why a file is hidden from the agent; text that came from it is forgotten too.
         secrets: masked in stored and embedded text.
 
@@ -99,7 +114,7 @@ async def ingest(
         EmbeddingUnavailableError: the embedding model cannot be reached now; finished work is kept.
         MissingError: a format needs the extra ``kb``.
     """
-    whole = _Ingest(database, base, embedder, now_ns, progress, secrets or Redactor(), refusal_of)
+    whole = _Ingest(database, base, embedder, vectors, now_ns, progress, secrets or Redactor(), refusal_of)
     return await whole.run()
 
 
@@ -127,6 +142,7 @@ class _Ingest:
         database: CallerDatabase,
         base: BaseInfo,
         embedder: Embedder,
+        store: VectorStore,
         now_ns: Callable[[], int],
         progress: Callable[[Progress], None],
         secrets: Redactor,
@@ -138,6 +154,8 @@ class _Ingest:
         self._database = database
         self._base = base
         self._embedder = embedder
+        self._store = store
+        self._vectors: BaseVectors
         self._now_ns = now_ns
         self._progress = progress
         self._numbers = WordNumbers()
@@ -171,7 +189,8 @@ class _Ingest:
         self._sources = {self._real(path): source for path, source in sources.items()}
         known = await self._documents(ready=True)
         self._partial = await self._documents(ready=False)
-        await self._database.write(self._begun)
+        name = await self._database.run(self._begun)
+        self._vectors = BaseVectors(self._database, self._store, name, self._embedder.dimension)
         unread: dict[str, str] = {}
         found = await asyncio.to_thread(self._found, unread)
         files = [each for each in found if is_utf8(each.path) and self._is_kept(each.path)]
@@ -192,7 +211,7 @@ class _Ingest:
                     # Texts that are already being embedded are still written.
                     await self._write_begun()
                     raise
-        self._done.embedded = self._embedding.asked
+                self._done.embedded = self._embedding.asked
         # A missing folder may be on a disk that is not mounted: its documents are kept.
         absent = await asyncio.to_thread(_absent, list(self._sources))
         missing = {self._sources[path] for path in absent}
@@ -214,6 +233,7 @@ class _Ingest:
         ]
         await self._forget(gone)
         self._done.removed = sum(each.path in known for each in gone)
+        await self._repair()
         self._files = (len(files), len(files))
         self._tell(self._done.chunks, "")
         return self._done
@@ -262,11 +282,46 @@ class _Ingest:
         """Whether a path's masked form leads back to it, and so to no other file."""
         return self._real(self._secrets.text(path)) == path
 
-    def _begun(self, connection: Connection) -> None:
-        model, dimension = self._embedder.model, self._embedder.dimension
-        if (self._base.embedding, self._base.dimension) != (model, dimension):
-            now_ms = self._now_ns() // 1_000_000
-            records.embed_by(connection, self._base.key, model, dimension, now_ms)
+    def _begun(self, connection: Connection) -> str:
+        """Give the base the model and a collection for its vectors; the collection's name."""
+        base, (model, dimension) = self._base, (self._embedder.model, self._embedder.dimension)
+        if base.collection and (base.embedding, base.dimension) == (model, dimension):
+            return base.collection
+        if base.collection:
+            self._store.collection(base.collection, base.dimension).drop(connection)
+        name = new_name()
+        records.embed_by(connection, base.key, model, dimension, name, self._now_ns() // 1_000_000)
+        return name
+
+    async def _repair(self) -> None:
+        """Make the vectors that are missing in the store, or of another text; forget those that are of no chunk."""
+        collection, key = self._vectors.collection, self._base.key
+        model = records.embedded_by(self._made_with)
+        wanted, kept = await self._database.run(
+            lambda connection: (
+                records.vector_digests(connection, key, model),
+                collection.digests(connection),
+            )
+        )
+        orphans = [number for number in kept if number not in wanted]
+        if orphans:
+            await self._vectors.run(lambda _connection, change: change.removed.extend(orphans))
+        missing = [number for number, digest in wanted.items() if kept.get(number) != digest]
+        workers = WORKERS if len(missing) > _AHEAD * BATCH else 0
+        async with IngestEmbedding(self._embedder, workers=workers) as self._embedding:
+            for start in range(0, len(missing), BATCH):
+                numbers = missing[start : start + BATCH]
+                texts = await self._database.run(partial(records.embedded_texts, numbers=numbers))
+                entry = partial(self._write_again, [(number, wanted[number]) for number in texts])
+                await self._embed(list(texts.values()), {}, entry)
+            await self._write_begun()
+            self._done.embedded += self._embedding.asked
+        self._done.repaired = len(orphans) + len(missing)
+
+    async def _write_again(self, chunks: Sequence[tuple[int, bytes]], vectors: Vectors) -> None:
+        numbers, digests = zip(*chunks, strict=True)
+        entries = CollectionEntries(numbers, digests, vectors)
+        await self._vectors.run(lambda _connection, change: change.put.append(entries))
 
     async def _write(self, reads: Sequence[FileText]) -> None:
         small = [each for each in reads if len(each.chunks) <= BATCH]
@@ -300,8 +355,19 @@ class _Ingest:
         await write(vectors)
 
     async def _write_small(self, reads: Sequence[FileText], texts: Sequence[str], vectors: Vectors) -> None:
-        made = packed_parts([each.chunks for each in reads], texts, vectors, self._numbers)
-        await self._database.run(lambda connection: self._put(connection, reads, made))
+        digests = self._digests(texts, vectors)
+        made = packed_parts([each.chunks for each in reads], texts, digests, self._numbers)
+
+        def put(connection: Connection, change: VectorChange) -> None:
+            keys = self._put(connection, change, reads, made)
+            numbers = [
+                number_of(key, place)
+                for key, each in zip(keys, reads, strict=True)
+                for place in range(len(each.chunks))
+            ]
+            change.put.append(entries_of(numbers, digests, vectors))
+
+        await self._vectors.run(put)
         await self._logged(len(texts))
         for each in reads:
             self._count(each)
@@ -319,15 +385,25 @@ class _Ingest:
             await self._database.checkpoint()
             self._in_log = 0
 
+    def _digests(self, texts: Sequence[str], vectors: Vectors) -> list[bytes]:
+        digests = text_digests(texts, self._embedder.model, self._embedder.dimension)
+        return kept_digests(digests, vectors)
+
     def _put(
-        self, connection: Connection, reads: Sequence[FileText], made: Sequence[Sequence[ChunkGroup]]
-    ) -> None:
+        self,
+        connection: Connection,
+        change: VectorChange,
+        reads: Sequence[FileText],
+        made: Sequence[Sequence[ChunkGroup]],
+    ) -> list[int]:
+        """Replace documents; the keys of the new ones."""
         old = [each.known.key for each in reads if each.known is not None]
         old += [self._partial[path].key for each in reads if (path := each.found.path) in self._partial]
-        records.remove_documents(connection, self._base.key, old)
+        change.removed += records.remove_documents(connection, self._base.key, old)
         rows = [(self._row(each, ready=True), new) for each, new in zip(reads, made, strict=True)]
-        records.write_documents(connection, self._base.key, rows)
+        keys = records.write_documents(connection, self._base.key, rows)
         self._touch(connection)
+        return keys
 
     async def _write_long(self, read: FileText) -> None:
         """A part at a time; the first is what a killed ingest has embedded already."""
@@ -347,30 +423,44 @@ class _Ingest:
         self, long: _Long, some: Sequence[Chunk], texts: Sequence[str], vectors: Vectors
     ) -> None:
         read = long.read
-        (new,) = packed_parts([some], texts, vectors, self._numbers, first=long.written)
-        long.key = await self._database.run(partial(self._append, read=read, key=long.key, new=new))
+        digests = self._digests(texts, vectors)
+        (new,) = packed_parts([some], texts, digests, self._numbers, first=long.written)
+
+        def append(connection: Connection, change: VectorChange) -> int:
+            key = self._append(connection, change, read=read, key=long.key, new=new)
+            numbers = [number_of(key, long.written + place) for place in range(len(some))]
+            change.put.append(entries_of(numbers, digests, vectors))
+            return key
+
+        long.key = await self._vectors.run(append)
         await self._logged(len(some))
         long.written += len(some)
         self._tell(self._done.chunks + long.written, read.found.label)
         if long.written == len(read.chunks):
-            await self._database.run(partial(self._finish, read=read, key=long.key))
+            await self._vectors.run(partial(self._finish, read=read, key=long.key))
             self._count(read)
 
     def _append(
-        self, connection: Connection, *, read: FileText, key: int | None, new: Sequence[ChunkGroup]
+        self,
+        connection: Connection,
+        change: VectorChange,
+        *,
+        read: FileText,
+        key: int | None,
+        new: Sequence[ChunkGroup],
     ) -> int:
         if key is not None:
             records.append_parts(connection, key, new)
             return key
         begun = self._partial.get(read.found.path)
         if begun is not None:
-            records.remove_documents(connection, self._base.key, [begun.key])
+            change.removed += records.remove_documents(connection, self._base.key, [begun.key])
         (made,) = records.write_documents(connection, self._base.key, [(self._row(read, ready=False), new)])
         return made
 
-    def _finish(self, connection: Connection, *, read: FileText, key: int) -> None:
+    def _finish(self, connection: Connection, change: VectorChange, *, read: FileText, key: int) -> None:
         if read.known is not None:
-            records.remove_documents(connection, self._base.key, [read.known.key])
+            change.removed += records.remove_documents(connection, self._base.key, [read.known.key])
         records.finish_document(connection, key, len(read.chunks))
         self._touch(connection)
 
@@ -378,22 +468,55 @@ class _Ingest:
         if not gone:
             return
 
-        def work(connection: Connection) -> None:
-            records.remove_documents(connection, self._base.key, [each.key for each in gone])
+        def work(connection: Connection, change: VectorChange) -> None:
+            change.removed += records.remove_documents(
+                connection, self._base.key, [each.key for each in gone]
+            )
             self._touch(connection)
 
-        await self._database.run(work)
+        await self._vectors.run(work)
 
     async def _reused(self, read: FileText) -> dict[str, bytes]:
         """Embedded text to vector, of what is written already of this file by this model."""
-        found: dict[str, bytes] = {}
+        model = records.embedded_by(self._made_with)
+        documents = [
+            each.key
+            for each in (read.known, self._partial.get(read.found.path))
+            if each is not None and records.embedded_by(each.made_with) == model
+        ]
+        if not documents:
+            return {}
+        texts = [chunk.embedded for chunk in read.chunks]
+        digests = text_digests(texts, self._embedder.model, self._embedder.dimension)
+        return await self._database.run(
+            lambda connection: self._known_vectors(
+                connection, documents, dict(zip(digests, texts, strict=True))
+            )
+        )
+
+    def _known_vectors(
+        self, connection: Connection, documents: Sequence[int], texts: Mapping[bytes, str]
+    ) -> dict[str, bytes]:
+        """Text to vector, of those texts that these documents have.
+
+        Args:
+            texts: by the digest of their vector.
+        """
         width = 4 * self._embedder.dimension
-        for each in (read.known, self._partial.get(read.found.path)):
-            if each is not None and records.embedded_by(each.made_with) == records.embedded_by(
-                self._made_with
-            ):
-                found |= await self._database.run(partial(records.vectors_of, document=each.key))
-        return {text: vector for text, vector in found.items() if len(vector) == width}
+        found: dict[str, bytes] = {}
+        numbers: list[int] = []
+        for document in documents:
+            stored = records.vectors_in_rows(connection, document)
+            found |= {text: vector for text, vector in stored.items() if len(vector) == width}
+            there = records.vector_digests(
+                connection, self._base.key, records.embedded_by(self._made_with), document=document
+            )
+            numbers += [number for number, digest in there.items() if digest in texts]
+        kept = self._vectors.collection.read(connection, numbers)
+        for digest, vector in zip(kept.digests, kept.vectors, strict=True):
+            if digest in texts:
+                found[texts[digest]] = vector.astype("<f4", copy=False).tobytes()
+        return found
 
     def _row(self, read: FileText, *, ready: bool) -> dict[str, Any]:
         found = read.found

@@ -11,9 +11,6 @@ from zeus_runtime.knowledge.chunks import Chunk
 from zeus_runtime.knowledge.words import packed_words
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from zeus_runtime.knowledge.word_numbers import WordNumbers
 
 CHUNKS: Final = 32
@@ -27,24 +24,24 @@ class ChunkGroup(NamedTuple):
         number: of the first one in the document, from 0.
         chunks: how many.
         lengths, words: as ``knowledge.words`` packs them.
-        vectors: four bytes for each dimension of each.
         places: the heading and position of each, and how many characters its text has; JSON.
         texts: their texts one after the other, in UTF-8.
+        digests: of their vectors, one after the other; zeros for a chunk without a vector.
     """
 
     number: int
     chunks: int
     lengths: bytes
     words: bytes
-    vectors: bytes
     places: str
     texts: bytes
+    digests: bytes
 
 
 def packed_parts(
     documents: Sequence[Sequence[Chunk]],
     texts: Sequence[str],
-    vectors: NDArray[np.float32],
+    digests: Sequence[bytes],
     numbers: WordNumbers,
     *,
     first: int = 0,
@@ -54,7 +51,7 @@ def packed_parts(
     Args:
         documents: the chunks of each.
         texts: the search text of each chunk, over all documents.
-        vectors: the vectors of those texts, shape (chunks of all, dimension).
+        digests: of the vectors of those chunks.
         first: the number of each document's first chunk.
     """
     parted = [
@@ -73,8 +70,8 @@ def packed_parts(
                 first + place * CHUNKS,
                 len(each),
                 *words,
-                vectors[start:end].astype("<f4", copy=False).tobytes(),
                 *_packed(each),
+                b"".join(digests[start:end]),
             )
             for (place, each), (words, (start, end)) in zip(enumerate(some), rows, strict=False)
             if each

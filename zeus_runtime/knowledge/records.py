@@ -13,7 +13,9 @@ from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, updat
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.knowledge.parts import ChunkGroup, unpacked_chunks
+from zeus_runtime.knowledge.vectors import NO_VECTOR, PLACE_BITS, number_of
 from zeus_runtime.memory.items import Caller
+from zeus_runtime.memory.vectors import DIGEST_BYTES
 from zeus_runtime.store.compiled_statements import Prepared, sqlite_driver
 from zeus_runtime.store.knowledge_tables import BASE, DOCUMENT, PART, SOURCE
 
@@ -30,6 +32,7 @@ class BaseInfo:
     Args:
         scope: ``user`` or ``project``: whose it is.
         embedding: the model its vectors are of; empty before the first document.
+        collection: the name of its vectors in the vector store; empty before the first.
         chunk_tokens, overlap_tokens: how its texts are cut.
         changes: how often it was written to.
         documents, chunks: how many it has.
@@ -49,6 +52,7 @@ class BaseInfo:
     documents: int
     chunks: int
     updated_ms: int
+    collection: str = ""
 
 
 class KnownDocument(NamedTuple):
@@ -145,10 +149,12 @@ _TOUCHED: Final = Prepared(
 )
 
 
-def embed_by(connection: Connection, base: int, model: str, dimension: int, now_ms: int) -> None:
-    """Record the model that embeds a base from now on."""
-    statement = update(BASE).where(BASE.c.key == base)
-    connection.execute(statement.values(embedding_model=model, embedding_dimension=dimension))
+def embed_by(
+    connection: Connection, base: int, model: str, dimension: int, collection: str, now_ms: int
+) -> None:
+    """Record the model that embeds a base from now on, and where its vectors are."""
+    values = {"embedding_model": model, "embedding_dimension": dimension, "collection": collection}
+    connection.execute(update(BASE).where(BASE.c.key == base).values(values))
     touched(connection, base, now_ms)
 
 
@@ -178,16 +184,51 @@ def documents(connection: Connection, base: int, *, ready: bool = True) -> dict[
     return {row.path: KnownDocument(*row) for row in rows}
 
 
-def vectors_of(connection: Connection, document: int) -> dict[str, bytes]:
-    """The embedded text of each of a document's chunks to its vector."""
-    rows = connection.execute(
-        select(PART.c.places, PART.c.texts, PART.c.vectors, PART.c.chunks).where(PART.c.document == document)
-    )
+def vectors_in_rows(connection: Connection, document: int) -> dict[str, bytes]:
+    """The embedded text of each of a document's chunks to its vector, of rows from before revision 0013."""
+    query = select(PART.c.places, PART.c.texts, PART.c.vectors, PART.c.chunks)
+    rows = connection.execute(query.where(PART.c.document == document, func.length(PART.c.vectors) > 0))
     found = {}
     for places, texts, vectors, chunks in rows:
         width = len(vectors) // chunks
         for place, chunk in enumerate(unpacked_chunks(places, texts)):
             found[chunk.embedded] = vectors[place * width : (place + 1) * width]
+    return found
+
+
+def vector_digests(
+    connection: Connection, base: int, model: str, *, document: int | None = None
+) -> dict[int, bytes]:
+    """The number of each vector that a base should have of a model, as of ``embedded_by``, to its digest.
+
+    Args:
+        document: of this document alone.
+    """
+    query = select(DOCUMENT.c.key, DOCUMENT.c.made_with, PART.c.number, PART.c.digests)
+    query = query.join(PART, PART.c.document == DOCUMENT.c.key).where(DOCUMENT.c.base == base)
+    if document is not None:
+        query = query.where(DOCUMENT.c.key == document)
+    found = {}
+    for key, made_with, first, digests in connection.execute(query):
+        if embedded_by(made_with) != model:
+            continue
+        for place in range(len(digests) // DIGEST_BYTES):
+            digest = bytes(digests[place * DIGEST_BYTES : (place + 1) * DIGEST_BYTES])
+            if digest != NO_VECTOR:
+                found[number_of(key, first + place)] = digest
+    return found
+
+
+def embedded_texts(connection: Connection, numbers: Collection[int]) -> dict[int, str]:
+    """The texts of vectors, by their numbers."""
+    wanted = set(numbers)
+    query = select(PART.c.document, PART.c.number, PART.c.places, PART.c.texts)
+    found = {}
+    for document in sorted({number >> PLACE_BITS for number in wanted}):
+        for key, first, places, texts in connection.execute(query.where(PART.c.document == document)):
+            for place, chunk in enumerate(unpacked_chunks(places, texts)):
+                if (number := number_of(key, first + place)) in wanted:
+                    found[number] = chunk.embedded
     return found
 
 
@@ -215,7 +256,7 @@ def append_parts(connection: Connection, document: int, new: Sequence[ChunkGroup
 
 def _put_parts(connection: Connection, rows: Sequence[tuple[object, ...]]) -> None:
     if rows:
-        _NEW_PART.run_many(connection, _PART_COLUMNS, rows)
+        _NEW_PART.run_many(connection, _PART_COLUMNS, [(*row[:_OLD], b"", *row[_OLD:]) for row in rows])
 
 
 _NEW_DOCUMENTS: Final = insert(DOCUMENT).returning(DOCUMENT.c.key, sort_by_parameter_order=True)
@@ -224,7 +265,9 @@ _NEW_DOCUMENT: Final = Prepared(
     .values({column.name: bindparam(column.name) for column in DOCUMENT.columns if column.name != "key"})
     .inline()
 )
-_PART_COLUMNS: Final = ("document", *ChunkGroup._fields)
+_PART_COLUMNS: Final = tuple(column.name for column in PART.columns if column.name != "key")
+_OLD: Final = _PART_COLUMNS.index("vectors")
+"""The place of the column that only rows from before revision 0013 use."""
 _NEW_PART: Final = Prepared(insert(PART).values({name: bindparam(name) for name in _PART_COLUMNS}))
 
 
@@ -240,12 +283,17 @@ def note_unchanged(connection: Connection, touched: Sequence[Same]) -> None:
         connection.execute(update(DOCUMENT).where(DOCUMENT.c.key == each.key).values(values))
 
 
-def remove_documents(connection: Connection, base: int, keys: Sequence[int]) -> None:
-    """Remove documents with their chunks."""
+def remove_documents(connection: Connection, base: int, keys: Sequence[int]) -> list[int]:
+    """Remove documents with their chunks. The numbers that their vectors have."""
+    numbers: list[int] = []
     for start in range(0, len(keys), 500):
         some = keys[start : start + 500]
+        parts = select(PART.c.document, PART.c.number, PART.c.chunks).where(PART.c.document.in_(some))
+        for document, first, chunks in connection.execute(parts):
+            numbers += range(number_of(document, first), number_of(document, first + chunks))
         connection.execute(delete(PART).where(PART.c.document.in_(some)))
         connection.execute(delete(DOCUMENT).where(DOCUMENT.c.base == base, DOCUMENT.c.key.in_(some)))
+    return numbers
 
 
 def _keys(base: int) -> Any:
@@ -288,4 +336,5 @@ def _info(row: Any) -> BaseInfo:
         documents=int(row[-2]),
         chunks=int(row[-1]),
         updated_ms=row.updated_ms,
+        collection=row.collection,
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from zeus_runtime.knowledge.ingest import Ingested, Progress
     from zeus_runtime.knowledge.records import BaseInfo
     from zeus_runtime.memory.items import Caller
+    from zeus_runtime.memory.vectors import VectorCollection, VectorStore
 
 TOP_K: Final = 5
 _UNREAD: Final = object()
@@ -74,6 +76,7 @@ class KnowledgeService:
     Args:
         url: of the database.
         directory: where a relative SQLite path starts.
+        open_vectors: makes the vector store.
         open_embedder: makes the config's embedding model.
         open_chosen: makes the model that a user chose; None if users cannot choose.
         open_offline: make the models that need no key and no network.
@@ -92,6 +95,7 @@ class KnowledgeService:
         url: str,
         directory: Path,
         *,
+        open_vectors: Callable[[], VectorStore],
         open_embedder: Callable[[], Embedder],
         open_chosen: Callable[[str, Ref], Embedder] | None = None,
         open_offline: Sequence[Callable[[], Embedder]] = (),
@@ -114,7 +118,9 @@ class KnowledgeService:
         self._lasting = lasting
         self._directory = directory
         self._now_ns = now_ns
+        self._open_vectors = open_vectors
         self._database: CallerDatabase | None = None
+        self._opened_store: VectorStore | None = None
         self._models = AvailableModels(
             open_embedder, open_chosen, open_offline, self._chosen_ref, caller.user_id
         )
@@ -231,6 +237,7 @@ class KnowledgeService:
             database,
             base,
             embedder,
+            await self._store(),
             now_ns=self._now_ns,
             progress=progress,
             secrets=self._secrets,
@@ -270,10 +277,19 @@ class KnowledgeService:
         records.refuse_writing(database.caller, base)
         give_back = await self._claimed(base)
         try:
-            if not paths:
-                await database.run(lambda connection: records.remove_base(connection, base.key))
-                return base.documents
-            return await self._remove_sources(database, base, [self._stored(path) for path in paths])
+            store = await self._store()
+            if paths:
+                return await self._remove_sources(
+                    database, base, store, [self._stored(path) for path in paths]
+                )
+
+            def work(connection: Connection) -> None:
+                if base.collection:
+                    store.collection(base.collection, base.dimension).drop(connection)
+                records.remove_base(connection, base.key)
+
+            await database.run(work)
+            return base.documents
         finally:
             give_back()
 
@@ -318,11 +334,20 @@ class KnowledgeService:
                 unapproved.add(path)
             return path in unapproved
 
-        hits = await database.run(
-            lambda connection: self._searched().search(
-                connection, searched, query, vectors, top_k=top_k, is_closed=is_closed
-            )
-        )
+        if any(base.collection for base in searched):
+            await self._store()
+
+        def work(connection: Connection) -> tuple[list[Hit], dict[str, int]]:
+            index = self._searched()
+            found = index.search(connection, searched, query, vectors, top_k=top_k, is_closed=is_closed)
+            return found, {base.name: index.missing(connection, base) for base in searched}
+
+        hits, missing = await database.run(work)
+        notices += [
+            f"{count:,} passages of {name!r} have no vector and are found by words alone until `zeus kb add {name}`"
+            for name, count in missing.items()
+            if count
+        ]
         if count := len(unapproved):
             files = "1 file" if count == 1 else f"{count} files"
             notices.append(f"{files} not searched: reading needs an approval")
@@ -340,10 +365,13 @@ class KnowledgeService:
     async def aclose(self) -> None:
         """Close what is open."""
         database, self._database = self._database, None
+        vectors, self._opened_store = self._opened_store, None
         self._index = None
         await self._models.close()
         if database is not None:
             await database.database.close()
+        if vectors is not None:
+            vectors.close()
 
     async def _vectors(
         self, query: str, bases: Sequence[BaseInfo], notices: list[str]
@@ -382,12 +410,15 @@ class KnowledgeService:
             self._choice = None if stored is None else chosen_ref(stored, user)
         return self._choice if isinstance(self._choice, Ref) else None
 
-    async def _remove_sources(self, database: CallerDatabase, base: BaseInfo, paths: Sequence[str]) -> int:
+    async def _remove_sources(
+        self, database: CallerDatabase, base: BaseInfo, store: VectorStore, paths: Sequence[str]
+    ) -> int:
         from zeus_runtime.knowledge import records
+        from zeus_runtime.knowledge.vectors import BaseVectors, VectorChange
 
         now_ms = self._now_ns() // 1_000_000
 
-        def work(connection: Connection) -> int:
+        def work(connection: Connection, change: VectorChange) -> int:
             there = records.sources(connection, base.key)
             unknown = [path for path in paths if path not in there]
             if unknown:
@@ -402,12 +433,13 @@ class KnowledgeService:
                 for each in records.documents(connection, base.key, ready=ready).values()
                 if each.source in keys
             ]
-            records.remove_documents(connection, base.key, [each.key for each in documents])
+            gone = records.remove_documents(connection, base.key, [each.key for each in documents])
+            change.removed += gone if base.collection else []
             records.remove_sources(connection, base.key, keys)
             records.touched(connection, base.key, now_ms)
             return len(documents)
 
-        return await database.run(work)
+        return await BaseVectors(database, store, base.collection, base.dimension).run(work)
 
     async def _made(self, name: str, *, project: bool, cutting: Cutting | None) -> BaseInfo:
         from sqlalchemy.exc import IntegrityError
@@ -491,8 +523,32 @@ class KnowledgeService:
         if self._index is None:
             from zeus_runtime.knowledge.index import KnowledgeIndex
 
-            self._index = KnowledgeIndex()
+            self._index = KnowledgeIndex(self._collection)
         return self._index
+
+    def _collection(self, base: BaseInfo) -> VectorCollection | None:
+        """A base's vectors in the store, which is open; None if the base has none there yet."""
+        if self._opened_store is None or not base.collection:
+            return None
+        return self._opened_store.collection(base.collection, base.dimension)
+
+    async def _store(self) -> VectorStore:
+        """The vector store, with its tables.
+
+        Raises:
+            MissingError: it cannot be used.
+        """
+        if self._opened_store is None:
+            from zeus_runtime.memory.database import MemoryDatabase
+
+            database, vectors = await self._open(), self._open_vectors()
+            try:
+                await MemoryDatabase(database.database, lambda: datetime.now(UTC)).open(vectors.prepare)
+            except BaseException:
+                vectors.close()
+                raise
+            self._opened_store = vectors
+        return self._opened_store
 
 
 def _unknown(name: str) -> UsageError:

@@ -1,7 +1,8 @@
-"""The interface of the vector store components, which store and compare vectors.
+"""The interface of the vector store components, which store and compare vectors of memories and of knowledge bases.
 
-A store holds vectors only: the text, its words and its permissions are rows of the database. A query searches within
-the caller's reach (``reach``); its result is never filtered afterwards.
+A store holds vectors only: the text, its words and its permissions are rows of the database. A query for memories
+searches within the caller's reach (``reach``); its result is never filtered afterwards. A knowledge base has a
+``VectorCollection`` of its own.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from zeus_runtime.errors import MissingError
 from zeus_runtime.memory.items import Embedding, MemoryItem, MemoryType
 from zeus_runtime.memory.permissions import Reach
 
@@ -89,9 +91,75 @@ class AtHand(ABC):
         """Return the cosines of these slots; -inf for items outside the query."""
 
 
-class VectorStore(ABC):
-    """Vectors of memory items. Methods run on the database's worker thread, inside a transaction of ``connection``.
+DIGEST_BYTES: Final = 16
 
+
+class CollectionEntries(NamedTuple):
+    """Vectors of a collection.
+
+    Args:
+        ids: one number for each, positive and below 2**63; no number twice.
+        digests: ``DIGEST_BYTES`` for each, of the text and the model that its vector was made from.
+        vectors: shape (ids, dimension), float32, each of length 1.
+    """
+
+    ids: Sequence[int]
+    digests: Sequence[bytes]
+    vectors: NDArray[np.float32]
+
+
+class FoundVector(NamedTuple):
+    """A vector that a collection was asked for, and its cosine with the query."""
+
+    id: int
+    digest: bytes
+    cosine: float
+
+
+class VectorCollection(ABC):
+    """The vectors of one model and dimension under a name, such as a knowledge base's. It exists from its first entry.
+
+    Methods run as those of its ``VectorStore`` do. The digests tell whether a vector is still its text's: its user
+    compares them with the rows, and never has a vector computed that is there.
+    """
+
+    @abstractmethod
+    def put(self, connection: Connection, entries: CollectionEntries) -> None:
+        """Store the vectors, replacing those of the same numbers."""
+
+    @abstractmethod
+    def remove(self, connection: Connection, ids: Collection[int]) -> None:
+        """Remove these vectors; numbers without a vector are skipped."""
+
+    @abstractmethod
+    def read(self, connection: Connection, ids: Collection[int]) -> CollectionEntries:
+        """The entries of these numbers, in any order; a number without a vector is left out."""
+
+    @abstractmethod
+    def digests(self, connection: Connection) -> Mapping[int, bytes]:
+        """The digest of each vector by its number."""
+
+    def size(self, connection: Connection) -> int:
+        """The number of vectors. Override it if they need not be read for it."""
+        return len(self.digests(connection))
+
+    @abstractmethod
+    def nearest(self, connection: Connection, vector: NDArray[np.float32]) -> Iterator[FoundVector]:
+        """Yield all vectors by cosine, greatest first, as far as the caller reads.
+
+        Args:
+            vector: shape (dimension,), float32, length 1.
+        """
+
+    @abstractmethod
+    def drop(self, connection: Connection) -> None:
+        """Remove the collection with all its vectors; nothing happens if it does not exist."""
+
+
+class VectorStore(ABC):
+    """Vectors of memory items, and collections of others.
+
+    Methods run on the database's worker thread, inside a transaction of ``connection``.
     ``transactional`` stores write on that connection, so a vector is there exactly when its row is. Others write
     elsewhere after the row's transaction, and are rebuilt from the rows where they differ.
     """
@@ -147,6 +215,20 @@ class VectorStore(ABC):
         None where that is not known: then it is only compared whether there is one.
         """
         return dict.fromkeys(self.ids(connection))
+
+    def collection(self, name: str, dimension: int) -> VectorCollection:
+        """The collection of a name; whoever names it again gives the same dimension.
+
+        Args:
+            name: letters, digits and hyphens, 3 to 63, unique among all databases that use the store.
+
+        Raises:
+            MissingError: the store has no collections.
+        """
+        raise MissingError(
+            f"the vector store {type(self).__name__} stores vectors of memories only, none of knowledge bases",
+            remedy="Set memory.vector_store to another one, such as sqlite, pgvector or chroma.",
+        )
 
     def close(self) -> None:
         """Give back what is held open."""

@@ -84,24 +84,22 @@ def planned_memory(checked: Checked) -> PlannedMemory | None:
     config = checked.config.memory
     if config is None:
         return None
-    from zeus_runtime.config import Ref
     from zeus_runtime.memory.embedding_choice import create_embeddings
 
     chosen = create_embeddings(config.user, choices={}, configured=config.embeddings)
     return PlannedMemory(
-        planned_component(checked, "embedding", chosen, ("memory", "embeddings")),
-        planned_component(
-            checked,
-            "vector_store",
-            config.vector_store or Ref(_vectors_beside(checked.config.storage.url)),
-            ("memory", "vector_store"),
-        ),
+        planned_component(checked, "embedding", chosen, ("memory", "embeddings")), planned_vectors(checked)
     )
 
 
-def _vectors_beside(url: str) -> str:
-    """The vector store that writes in the same transactions as this database."""
-    return "pgvector" if url.startswith("postgres") else "sqlite"
+def planned_vectors(checked: Checked) -> PlannedComponent:
+    """The vector store of memory and of knowledge bases; without one, that of the database's own transactions."""
+    from zeus_runtime.config import Ref
+
+    config = checked.config
+    beside = Ref("pgvector" if config.storage.url.startswith("postgres") else "sqlite")
+    chosen = None if config.memory is None else config.memory.vector_store
+    return planned_component(checked, "vector_store", chosen or beside, ("memory", "vector_store"))
 
 
 def _memory_service(
@@ -139,7 +137,7 @@ def _memory_service(
 
 
 def knowledge_service(checked: Checked, context: Callable[[], PlanContext]) -> KnowledgeService:
-    """The knowledge bases of the config's user and project; a new one gets the embedding model of the memory."""
+    """The knowledge bases of the config's user and project, with the embedding model and vector store of the memory."""
     from zeus_runtime.config.model import Memory
     from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.embedding_choice import create_embeddings
@@ -154,9 +152,11 @@ def knowledge_service(checked: Checked, context: Callable[[], PlanContext]) -> K
     memory = config.memory or Memory()
     ref = create_embeddings(memory.user, choices={}, configured=memory.embeddings)
     planned = planned_component(checked, "embedding", ref, ("memory", "embeddings"))
+    vectors = planned_vectors(checked)
     return KnowledgeService(
         config.storage.url,
         checked.directory,
+        open_vectors=lambda: vectors.create(context()),
         open_embedder=lambda: opened_embedder(checked, planned, context()),
         open_chosen=open_chosen,
         open_offline=_offline(checked, context),

@@ -1,7 +1,7 @@
 """The tables of knowledge bases, for SQLite and PostgreSQL alike. Times are UTC, in milliseconds since 1970.
 
-The chunks of a document are packed into rows with their vectors and words, so that vectors and words exist exactly as
-long as their chunks, on either database; the same code searches them.
+The chunks of a document are packed into rows with their words, so that words exist exactly as long as their chunks, on
+either database; the same code searches them. Vectors are in the vector store, in the base's collection.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    text,
 )
 from sqlalchemy.schema import CreateIndex, CreateTable
 
@@ -60,9 +61,11 @@ BASE: Final = Table(
     *_texts("name", "scope", "scope_id", "created_by", "embedding_model"),
     *_wholes("embedding_dimension", "chunk_tokens", "overlap_tokens"),
     *_longs("changes", "created_ms", "updated_ms"),
+    Column("collection", Text, nullable=False, server_default=text("''")),
     Index("knowledge_base_of", "scope", "scope_id", "name", unique=True),
 )
-"""A knowledge base: its owner, and how its texts are cut. ``changes`` counts the writes to it."""
+"""A knowledge base: its owner, and how its texts are cut. ``changes`` counts the writes to it. ``collection`` names its
+vectors in the vector store; it is empty before the first of them."""
 
 SOURCE: Final = Table(
     "knowledge_source",
@@ -98,9 +101,11 @@ PART: Final = Table(
     *_blobs("lengths", "words", "vectors"),
     *_texts("places"),
     *_blobs("texts"),
+    Column("digests", LargeBinary, nullable=False, server_default=text("''")),
     Index("knowledge_part_of", "document", "number", unique=True),
 )
-"""Some chunks of a document, packed by ``knowledge.parts``. Columns that a search compares precede those it shows."""
+"""Some chunks of a document, packed by ``knowledge.parts``. ``digests`` are those of the chunks' vectors. A row from
+before revision 0013 has no digests; its own ``vectors`` are used until its file is read again."""
 
 KNOWLEDGE_TABLES: Final = (BASE, SOURCE, DOCUMENT, PART)
 

@@ -84,6 +84,12 @@ _RULES: Final[Mapping[str, _Rules]] = {
         "knowledge_document AS whole JOIN knowledge_base AS of ON of.key = whole.base"
         " WHERE whole.key = knowledge_part.document"
     ),
+    # A collection is its base's: the base's row has the name before the first vector is written.
+    "vector_collection_pg": _of_base("knowledge_base AS of WHERE of.collection = vector_collection_pg.name"),
+    "vector_collection_pg_entry": _of_base(
+        "vector_collection_pg AS whole JOIN knowledge_base AS of ON of.collection = whole.name"
+        " WHERE whole.key = vector_collection_pg_entry.collection"
+    ),
 }
 
 _SAY: Final = """

@@ -149,6 +149,15 @@ class UpkeepRow(SQLModel, table=True):
     taken_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
 
 
+class IdentityRow(SQLModel, table=True):
+    """The one name of this database, for programs outside it that several databases share."""
+
+    __tablename__ = "database_identity"
+
+    key: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    name: str = Field(sa_column=Column(Text, nullable=False))
+
+
 class ParentRow(SQLModel, table=True):
     """The call and the run that a sub-agent's session works for; ``place`` is the place of that call's result."""
 
@@ -234,6 +243,7 @@ TABLES: Final[tuple[Table, ...]] = tuple(
         SnapshotRow,
         ArchiveRow,
         UpkeepRow,
+        IdentityRow,
         ParentRow,
         ApprovalRow,
         AllowedRow,

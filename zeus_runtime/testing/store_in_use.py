@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemoryType, Scope
 from zeus_runtime.memory.permissions import reach
-from zeus_runtime.memory.vectors import AtHand, Entry, VectorQuery, VectorStore
+from zeus_runtime.memory.vectors import (
+    DIGEST_BYTES,
+    AtHand,
+    CollectionEntries,
+    Entry,
+    FoundVector,
+    VectorCollection,
+    VectorQuery,
+    VectorStore,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +43,7 @@ def opened(
 ) -> Iterator[StoreInUse]:
     """A store in ``folder``, prepared twice, as whoever comes second does; closed afterwards."""
     from zeus_runtime.memory.records import begin_write
+    from zeus_runtime.store.knowledge_tables import create_knowledge_tables
     from zeus_runtime.store.memory_tables import create_memory_tables
 
     engine = open_engine(folder)
@@ -42,6 +52,7 @@ def opened(
     def prepare(connection: Connection) -> None:
         begin_write(connection)
         create_memory_tables(connection)
+        create_knowledge_tables(connection)
         store.prepare(connection)
         store.prepare(connection)
 
@@ -164,8 +175,66 @@ class StoreInUse:
         return self.run(work)
 
     def ids(self) -> set[str]:
-        """Of all that the store keeps."""
+        """Of all memories that the store keeps."""
         return self.run(self.store.ids)
+
+    def in_collection(
+        self, name: str, dimension: int, work: Callable[[VectorCollection, Connection], T]
+    ) -> T:
+        """Do it with a collection, in one transaction."""
+        from zeus_runtime.memory import records
+
+        def transaction(connection: Connection) -> T:
+            records.begin_write(connection)
+            return work(self.store.collection(name, dimension), connection)
+
+        return self.run(transaction)
+
+    def fill(
+        self,
+        name: str,
+        vectors: NDArray[np.float32],
+        *,
+        ids: Sequence[int] | None = None,
+        digests: Sequence[bytes] | None = None,
+    ) -> None:
+        """Put vectors into a collection, by default with the numbers from 1 and their own digests."""
+        entries = _entries(vectors, ids, digests)
+        self.in_collection(name, vectors.shape[1], lambda of, connection: of.put(connection, entries))
+
+    def collected(self, name: str, vector: NDArray[np.float32]) -> list[FoundVector]:
+        """All that a collection yields for a query."""
+        return self.run(
+            lambda connection: list(self.store.collection(name, len(vector)).nearest(connection, vector))
+        )
+
+    def digests(self, name: str, dimension: int) -> dict[int, bytes]:
+        """The digests of a collection."""
+        return self.run(lambda connection: dict(self.store.collection(name, dimension).digests(connection)))
+
+    def rolled_back(self, name: str, vectors: NDArray[np.float32], *, ids: Sequence[int]) -> set[int]:
+        """Put vectors into a collection and give it up; the numbers that were seen meanwhile."""
+        from zeus_runtime.memory import records
+
+        with self.engine.connect() as connection, connection.begin() as transaction:
+            records.begin_write(connection)
+            collection = self.store.collection(name, vectors.shape[1])
+            collection.put(connection, _entries(vectors, ids, None))
+            seen = {each.id for each in collection.nearest(connection, vectors[0])}
+            transaction.rollback()
+        return seen
+
+
+def digest_of(number: int) -> bytes:
+    """What the vector of a number is said to be made from."""
+    return number.to_bytes(DIGEST_BYTES, "big")
+
+
+def _entries(
+    vectors: NDArray[np.float32], ids: Sequence[int] | None, digests: Sequence[bytes] | None
+) -> CollectionEntries:
+    numbers = list(ids or range(1, len(vectors) + 1))
+    return CollectionEntries(numbers, digests or [digest_of(each) for each in numbers], vectors)
 
 
 def _by_slots(parts: Sequence[AtHand], ids: Sequence[str]) -> dict[str, float]:

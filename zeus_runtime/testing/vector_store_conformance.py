@@ -25,7 +25,14 @@ from zeus_runtime.memory.items import (
 )
 from zeus_runtime.memory.permissions import may
 from zeus_runtime.memory.vectors import VectorStore
-from zeus_runtime.testing.store_in_use import StoreInUse, nearest_first, opened, some_item, unit_vectors
+from zeus_runtime.testing.store_in_use import (
+    StoreInUse,
+    digest_of,
+    nearest_first,
+    opened,
+    some_item,
+    unit_vectors,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -246,6 +253,124 @@ class VectorStoreConformance:
             with self._opened(Path(name)) as kept:
                 assert [each for each, _ in kept.nearest(one)] == ["m1"]
                 assert kept.ids() == {"m1"}
+
+    def test_a_collection_yields_what_was_put_nearest_first(self) -> None:
+        import numpy as np
+
+        with self._opened() as kept:
+            vectors = self._vectors(150, seed=21)
+            kept.fill("kb-first", vectors)
+            for query in self._vectors(3, seed=22):
+                true = np.asarray(vectors, np.float64) @ np.asarray(query, np.float64)
+                found = kept.collected("kb-first", query)
+                assert [each.id for each in found] == [int(place) + 1 for place in np.argsort(-true)]
+                assert all(abs(each.cosine - true[each.id - 1]) < self.tolerance for each in found)
+                assert all(each.digest == digest_of(each.id) for each in found)
+
+    def test_collections_know_nothing_of_each_other_nor_of_memories(self) -> None:
+        with self._opened() as kept:
+            one, other = self._vectors(2)
+            short = self._vectors(1, dimension=self.dimension // 2)
+            assert kept.collected("kb-first", one) == []
+            kept.put([(some_item("m1"), one)])
+            kept.fill("kb-first", self._vectors(2))
+            kept.fill("kb-other", short)
+            assert kept.ids() == {"m1"}
+            assert [each for each, _ in kept.nearest(one)] == ["m1"]
+            assert {each.id for each in kept.collected("kb-first", one)} == {1, 2}
+            assert [each.id for each in kept.collected("kb-other", short[0])] == [1]
+            kept.in_collection("kb-first", self.dimension, lambda of, connection: of.drop(connection))
+            kept.in_collection("kb-first", self.dimension, lambda of, connection: of.drop(connection))
+            assert kept.collected("kb-first", other) == []
+            assert kept.digests("kb-first", self.dimension) == {}
+            assert [each.id for each in kept.collected("kb-other", short[0])] == [1]
+            assert kept.ids() == {"m1"}
+            kept.fill("kb-first", self._vectors(1))
+            assert [each.id for each in kept.collected("kb-first", one)] == [1]
+
+    def test_a_collection_s_vectors_are_removed_and_replaced_by_their_numbers(self) -> None:
+        with self._opened() as kept:
+            vectors = self._vectors(300, seed=23)
+            kept.fill("kb-first", vectors)
+            kept.collected("kb-first", vectors[0])
+            gone = [*range(60, 130), 300, 9_999]
+            kept.in_collection("kb-first", self.dimension, lambda of, connection: of.remove(connection, gone))
+            left = set(range(1, 301)) - set(gone)
+            assert {each.id for each in kept.collected("kb-first", vectors[0])} == left
+            kept.fill("kb-first", vectors[70:72], ids=[1, 70], digests=[digest_of(7), digest_of(8)])
+            found = {each.id: each for each in kept.collected("kb-first", vectors[70])}
+            assert found.keys() == left | {70}
+            assert found[1].cosine > 1 - self.tolerance
+            assert (found[1].digest, found[70].digest) == (digest_of(7), digest_of(8))
+
+    def test_a_collection_tells_what_its_vectors_were_made_from(self) -> None:
+        import numpy as np
+
+        many = 2**40
+        with self._opened() as kept:
+            vectors = self._vectors(4)
+            kept.fill("kb-first", vectors, ids=[3, many, 1, 2])
+            kept.in_collection("kb-first", self.dimension, lambda of, connection: of.remove(connection, [2]))
+            expected = {3: digest_of(3), many: digest_of(many), 1: digest_of(1)}
+            assert kept.digests("kb-first", self.dimension) == expected
+            size = kept.in_collection("kb-first", self.dimension, lambda of, connection: of.size(connection))
+            assert size == len(expected)
+            found = kept.in_collection(
+                "kb-first", self.dimension, lambda of, connection: of.read(connection, [1, many, 77])
+            )
+            assert dict(zip(found.ids, found.digests, strict=True)) == {
+                1: digest_of(1),
+                many: digest_of(many),
+            }
+            rows = dict(zip(found.ids, found.vectors, strict=True))
+            assert np.allclose(rows[1], vectors[2], atol=self.tolerance)
+            assert np.allclose(rows[many], vectors[1], atol=self.tolerance)
+            nothing = kept.in_collection(
+                "kb-none", self.dimension, lambda of, connection: of.read(connection, [1])
+            )
+            assert len(nothing.ids) == len(nothing.vectors) == 0
+
+    def test_a_collection_is_there_after_reopening(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            vectors = self._vectors(3)
+            with self._opened(Path(name)) as kept:
+                kept.fill("kb-first", vectors)
+            with self._opened(Path(name)) as kept:
+                assert {each.id for each in kept.collected("kb-first", vectors[0])} == {1, 2, 3}
+                assert kept.digests("kb-first", self.dimension).keys() == {1, 2, 3}
+
+    def test_a_collection_in_the_transaction_goes_back_with_it(self) -> None:
+        with self._opened() as kept:
+            if not kept.store.transactional:
+                _skip("the store is not in the transaction")
+            vectors = self._vectors(4)
+            kept.fill("kb-first", vectors[:2])
+            kept.collected("kb-first", vectors[0])
+            kept.collected("kb-first", vectors[0])
+            assert kept.rolled_back("kb-first", vectors[2:], ids=[2, 3]) == {1, 2, 3}
+            found = {each.id: each.cosine for each in kept.collected("kb-first", vectors[1])}
+            assert found.keys() == {1, 2}
+            assert found[2] > 1 - self.tolerance
+            kept.fill("kb-first", vectors[3:], ids=[4])
+            assert {each.id for each in kept.collected("kb-first", vectors[1])} == {1, 2, 4}
+
+    def test_another_store_on_the_same_place_sees_every_change_of_a_collection(self) -> None:
+        with self._opened() as kept:
+            if not kept.store.transactional:
+                _skip("one process at a time")
+            vectors = self._vectors(4)
+            with kept.again() as other:
+                for number, vector in enumerate(vectors, 1):
+                    kept.fill("kb-first", vector[None], ids=[number])
+                    assert len(other.collected("kb-first", vector)) == number
+                other.in_collection(
+                    "kb-first", self.dimension, lambda of, connection: of.remove(connection, [2])
+                )
+                assert {each.id for each in kept.collected("kb-first", vectors[0])} == {1, 3, 4}
+                other.fill("kb-first", vectors[3:], ids=[1])
+                found = {each.id: each.cosine for each in kept.collected("kb-first", vectors[3])}
+                assert found.keys() == {1, 3, 4}
+                assert found[1] > 1 - self.tolerance
 
     @contextmanager
     def _opened(self, folder: Path | None = None) -> Iterator[StoreInUse]:

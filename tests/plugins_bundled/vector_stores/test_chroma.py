@@ -67,17 +67,54 @@ def test_no_env_file_of_the_project_names_what_chroma_imports(
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_second_one_on_the_folder_is_refused_with_what_to_do(tmp_path: Path) -> None:
+_HOLDING = """
+import sys
+from pathlib import Path
+from zeus_plugins.vector_stores.chroma.store import ChromaVectorStore
+store = ChromaVectorStore(Path(sys.argv[1]))
+store.prepare(None)
+print("open", flush=True)
+sys.stdin.read()
+store.close()
+"""
+
+
+def test_a_second_process_on_the_folder_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    holding = subprocess.Popen(
+        [sys.executable, "-c", _HOLDING, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holding.stdout is not None
+    assert holding.stdout.readline() == "open\n"
+    store = ChromaVectorStore(tmp_path)
+    with pytest.raises(MissingError) as caught:
+        store.prepare(NOTHING)
+    assert caught.value.exit_code == 4
+    assert "another process" in caught.value.message
+    assert "sqlite or pgvector" in str(caught.value.remedy)
+    assert "{chroma: {url: ...}}" in str(caught.value.remedy)
+    holding.communicate()
+    store.prepare(NOTHING)
+    store.close()
+
+
+def test_the_stores_of_one_process_share_the_folder_and_the_last_one_gives_it_back(tmp_path: Path) -> None:
     first, second = ChromaVectorStore(tmp_path), ChromaVectorStore(tmp_path)
     first.prepare(NOTHING)
-    with pytest.raises(MissingError) as caught:
-        second.prepare(NOTHING)
-    assert caught.value.exit_code == 4
-    assert "another agent" in caught.value.message
-    assert "sqlite or pgvector" in str(caught.value.remedy)
-    first.close()
     second.prepare(NOTHING)
+    entry = Entry(some_item("m1"), Embedding("m", 4), np.array([1, 0, 0, 0], np.float32))
+    first.put(NOTHING, [entry])
+    assert second.ids(NOTHING) == {"m1"}
+    first.close()
+    second.remove(NOTHING, ["m1"])
     second.close()
+    third = ChromaVectorStore(tmp_path)
+    third.prepare(NOTHING)
+    assert third.made_from(NOTHING) == {}
+    third.close()
+    third.close()
 
 
 def test_a_folder_that_is_spoilt_says_that_it_may_be_removed(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from zeus_runtime.memory import records
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem
 from zeus_runtime.memory.permissions import reach
 from zeus_runtime.plugin.vector_store import Entry, VectorQuery, VectorStore
+from zeus_runtime.store.knowledge_tables import create_knowledge_tables
 from zeus_runtime.store.memory_tables import create_memory_tables
 from zeus_runtime.store.postgres import connection_arguments, driver_url
 from zeus_runtime.testing import VectorStoreConformance
@@ -95,6 +96,7 @@ def filled(postgres_url: str) -> Iterator[tuple[Connection, np.ndarray[Any, Any]
     vectors = made(1_500)
     with engine.connect() as connection, connection.begin():
         create_memory_tables(connection)
+        create_knowledge_tables(connection)
         store.prepare(connection)
         items = [some_item(f"m{number}") for number in range(1_200)]
         items += [some_item(f"b{number}", scope_id="bob", created_by="bob") for number in range(300)]
@@ -233,6 +235,7 @@ def test_vectors_too_long_for_the_graph_are_compared(postgres_url: str) -> None:
     long[0, 5] = 1
     with engine.connect() as connection, connection.begin():
         create_memory_tables(connection)
+        create_knowledge_tables(connection)
         store.prepare(connection)
         place = records.changed(connection, records.lock_place(connection, "user", "ann"))
         records.write(connection, some_item("m1"), place)
@@ -263,6 +266,7 @@ def two(postgres_url: str) -> Iterator[tuple[Connection, Connection]]:
     engine = engine_of(with_extension(postgres_url))
     with engine.connect() as connection, connection.begin():
         create_memory_tables(connection)
+        create_knowledge_tables(connection)
         PgVectorStore().prepare(connection)
     with engine.connect() as one, engine.connect() as other:
         yield one, other
@@ -369,6 +373,7 @@ def test_tables_of_an_older_version_are_brought_up_to_date(postgres_url: str) ->
     engine = engine_of(with_extension(postgres_url))
     with engine.connect() as connection, connection.begin():
         create_memory_tables(connection)
+        create_knowledge_tables(connection)
         PgVectorStore().prepare(connection)
         put(connection, "m", made(1)[0])
         connection.execute(text("DROP TABLE memory_vector_pg_place"))

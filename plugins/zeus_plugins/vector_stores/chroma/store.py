@@ -1,30 +1,46 @@
-"""Stores vectors in a ChromaDB folder, for one process at a time.
+"""Stores vectors in ChromaDB: a folder, for one process at a time, or a server.
 
-If two processes use one folder, ChromaDB loses and mixes up vectors, so a lock file excludes the second process. The
-folder is not covered by the database's transactions. When it is opened, its contents are compared with the rows, and
-wrong or missing vectors are rebuilt from them.
+If two processes use one folder, ChromaDB loses and mixes up vectors, so a lock file excludes the second process
+(``opening``). Neither is covered by the database's transactions. When a store of memories is opened, its contents are
+compared with the rows, and wrong or missing vectors are rebuilt from them. Knowledge bases do so when they are updated.
 
-Up to ``WHOLE`` vectors in reach are returned in the order of their cosines. With more, ChromaDB's HNSW may return a
-near vector in a later block. The collection is called ``memory``. It cannot hold vectors of another dimension; these
-are in ``memory_DIMENSION``.
+Up to ``WHOLE`` vectors of memories in reach are returned in the order of their cosines. With more, ChromaDB's HNSW may
+return a near vector in a later block. In a folder the collection is called ``memory``. It cannot hold vectors of
+another dimension; these are in ``memory_DIMENSION``. On a server, which several databases may use, the name also has
+the database's identity.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from zeus_plugins.vector_stores.chroma.collection import AT_ONCE, SPACE, ChromaCollection
+from zeus_plugins.vector_stores.chroma.opening import (
+    OpenFolder,
+    close_folder,
+    explained,
+    open_folder,
+    open_server,
+)
 from zeus_plugins.vector_stores.chroma.options import Options
-from zeus_runtime.plugin import MissingError, PlanContext
-from zeus_runtime.plugin.checkpointer import claim, make_private, sqlite_file
+from zeus_runtime.plugin import PlanContext
+from zeus_runtime.plugin.checkpointer import sqlite_file
 from zeus_runtime.plugin.files import own_path
 from zeus_runtime.plugin.memory import Embedding
-from zeus_runtime.plugin.vector_store import Entry, VectorQuery, VectorStore
+from zeus_runtime.plugin.vector_store import (
+    Entry,
+    VectorCollection,
+    VectorQuery,
+    VectorStore,
+    database_identity,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -35,85 +51,79 @@ COLLECTION: Final = "memory"
 WHOLE: Final = 4_096
 """Up to this many vectors in reach are all requested at once."""
 GROWTH: Final = 4
-_AT_ONCE: Final = 1_000
-_SPACE: Final = {"hnsw": {"space": "cosine", "ef_construction": 200, "ef_search": 1_000}}
 _STATE: Final = "zeus-vectors.json"
-_LOCK: Final = "zeus.lock"
 
 
 class ChromaVectorStore(VectorStore):
-    """A ChromaDB folder.
+    """ChromaDB in a folder or on a server.
 
     Args:
-        folder: created on first use.
+        place: the folder, which is created on first use, or the server's URL.
+        headers: of every request to the server.
     """
 
     transactional = False
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._give_back: Callable[[], None] | None = None
+    def __init__(self, place: Path | str, headers: Mapping[str, str] | None = None) -> None:
+        self._place = place
+        self._headers = headers or {}
+        self._opened: OpenFolder | None = None
         self._client: Any = None
-        self._collections: dict[int, Any] = {}
-        self._sources: dict[str, _Source] = {}
+        self._identity: str | None = None
 
     def prepare(self, connection: Connection) -> None:
         if self._client is not None:
             return
-        self._claim()
-        try:
-            self._open()
-        except BaseException:
-            self.close()
-            raise
+        if isinstance(self._place, Path):
+            self._opened = open_folder(self._place)
+            self._client = self._opened.client
+        else:
+            self._client = open_server(self._place, self._headers)
+            self._identity = database_identity(connection)
 
     def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
-        self._forget_state()
-        elsewhere = [
-            entry.item.id
-            for entry in entries
-            if entry.item.id in self._sources
-            and self._sources[entry.item.id][0].dimension != entry.embedding.dimension
-        ]
-        self.remove(connection, elsewhere)
         by_dimension: defaultdict[int, list[Entry]] = defaultdict(list)
         for entry in entries:
             by_dimension[entry.embedding.dimension].append(entry)
-        for dimension, group in by_dimension.items():
-            collection = self._collection(dimension)
-            for start in range(0, len(group), _AT_ONCE):
-                some = group[start : start + _AT_ONCE]
-                collection.upsert(
-                    ids=[entry.item.id for entry in some],
-                    embeddings=np.stack([entry.vector for entry in some]),
-                    metadatas=[_metadata(entry) for entry in some],
-                )
-        self._sources |= {entry.item.id: (entry.embedding, entry.item.version) for entry in entries}
+        with self._explained():
+            self._forget_state()
+            for dimension, group in by_dimension.items():
+                self._delete([entry.item.id for entry in group], but_of=dimension)
+                collection = self._made(dimension)
+                for start in range(0, len(group), AT_ONCE):
+                    some = group[start : start + AT_ONCE]
+                    collection.upsert(
+                        ids=[entry.item.id for entry in some],
+                        embeddings=np.stack([entry.vector for entry in some]),
+                        metadatas=[_metadata(entry) for entry in some],
+                    )
+        if (known := self._known()) is not None:
+            known |= {entry.item.id: (entry.embedding, entry.item.version) for entry in entries}
 
     def remove(self, connection: Connection, ids: Collection[str]) -> None:
-        by_dimension: defaultdict[int, list[str]] = defaultdict(list)
-        for each in ids:
-            if each in self._sources:
-                by_dimension[self._sources[each][0].dimension].append(each)
-        if by_dimension:
+        if not ids:
+            return
+        with self._explained():
             self._forget_state()
-        for dimension, group in by_dimension.items():
-            for start in range(0, len(group), _AT_ONCE):
-                some = group[start : start + _AT_ONCE]
-                self._collections[dimension].delete(ids=some)
-                for each in some:
-                    del self._sources[each]
+            self._delete(list(ids))
+        if (known := self._known()) is not None:
+            for each in ids:
+                known.pop(each, None)
 
     def nearest(self, connection: Connection, query: VectorQuery) -> Iterator[tuple[str, float]]:
-        collection, where = self._collections.get(query.embedding.dimension), _where(query)
-        if collection is None or where is None:
+        where = _where(query)
+        if where is None:
             return
         given: set[str] = set()
         limit = WHOLE
         while True:
-            found = collection.query(
-                query_embeddings=[query.vector], n_results=limit, where=where, include=["distances"]
-            )
+            with self._explained():
+                collection = self._collections().get(query.embedding.dimension)
+                if collection is None:
+                    return
+                found = collection.query(
+                    query_embeddings=[query.vector], n_results=limit, where=where, include=["distances"]
+                )
             ids, distances = found["ids"][0], found["distances"][0]
             for item_id, distance in sorted(zip(ids, distances, strict=True), key=lambda each: each[1]):
                 if 1 - distance < query.at_least:
@@ -126,115 +136,132 @@ class ChromaVectorStore(VectorStore):
             limit *= GROWTH
 
     def cosines(self, connection: Connection, query: VectorQuery, ids: Collection[str]) -> dict[str, float]:
-        collection, where = self._collections.get(query.embedding.dimension), _where(query)
-        known = [each for each in ids if each in self._sources]
-        if collection is None or where is None or not known:
+        where = _where(query)
+        if where is None or not ids:
             return {}
-        found = collection.get(ids=known, where=where, include=["embeddings"])
+        with self._explained():
+            collection = self._collections().get(query.embedding.dimension)
+            if collection is None:
+                return {}
+            found = collection.get(ids=list(ids), where=where, include=["embeddings"])
         if not found["ids"]:
             return {}
         cosines = np.asarray(found["embeddings"], np.float32) @ query.vector
         return {item_id: float(cosine) for item_id, cosine in zip(found["ids"], cosines, strict=True)}
 
     def ids(self, connection: Connection) -> set[str]:
-        return {item_id for each in self._collections.values() for item_id in each.get(include=[])["ids"]}
+        with self._explained():
+            return {
+                item_id for each in self._collections().values() for item_id in each.get(include=[])["ids"]
+            }
 
     def made_from(self, connection: Connection) -> Mapping[str, _Source | None]:
-        return dict(self._sources)
+        known = self._known()
+        return self._read_sources() if known is None else dict(known)
+
+    def collection(self, name: str, dimension: int) -> VectorCollection:
+        return ChromaCollection(name, dimension, self._client, self._explained)
 
     def close(self) -> None:
         client, self._client = self._client, None
-        if client is not None:
-            self._write_state()
-            self._collections.clear()
+        opened, self._opened = self._opened, None
+        if isinstance(self._place, Path):
+            if opened is not None:
+                close_folder(self._place, opened, lambda: self._write_state(opened))
+        elif client is not None:
             client.close()
-        give_back, self._give_back = self._give_back, None
-        if give_back is not None:
-            give_back()
 
-    def _claim(self) -> None:
-        try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._give_back = claim(self._folder / _LOCK)
-        except OSError as error:
-            raise MissingError(
-                f"the vector store chroma cannot use the folder {str(self._folder)!r}: {error.strerror}",
-                remedy="Make it writable, or set memory.vector_store to {chroma: {path: another folder}}.",
-            ) from error
-        if self._give_back is None:
-            raise MissingError(
-                f"the vector store chroma is in use: another agent has the folder {str(self._folder)!r} open",
-                remedy="Wait until it ends, or set memory.vector_store to sqlite or pgvector, which agents can share.",
-            )
+    def _explained(self) -> AbstractContextManager[None]:
+        return explained(self._place)
 
-    def _open(self) -> None:
-        try:
-            import chromadb
-        except ImportError as error:
-            raise MissingError(
-                f"the vector store chroma cannot be used: {error}",
-                remedy="Install it: pip install 'chromadb>=1.5'",
-            ) from error
-        # Keeps ChromaDB from reading `.env`, which could name classes to import.
-        settings = chromadb.Settings(_env_file=None, anonymized_telemetry=False)
-        try:
-            make_private(self._folder / "chroma.sqlite3")
-            self._client = chromadb.PersistentClient(path=str(self._folder), settings=settings)
+    def _collections(self) -> Mapping[int, Any]:
+        """The collections of memories by their dimension; on a server another process may make one at any time."""
+        cached: dict[int, Any] = {} if self._opened is None else self._opened.shared.setdefault("memory", {})
+        if not cached:
             for each in self._client.list_collections():
-                # A collection's default embedder would download a model.
-                collection = self._client.get_collection(each.name, embedding_function=None)
-                self._collections[int(collection.metadata["dimension"])] = collection
-            state = self._read_state()
-            self._sources = self._read_sources() if state is None else state
-        except Exception as error:
-            self._client = None
-            raise MissingError(
-                f"the vector store chroma cannot open the folder {str(self._folder)!r}: {error}",
-                remedy="Remove the folder: it is rebuilt from the memories.",
-            ) from error
+                if each.name == self._name or each.name.startswith(f"{self._name}_"):
+                    # A collection's default embedder would download a model.
+                    collection = self._client.get_collection(each.name, embedding_function=None)
+                    cached[int(collection.metadata["dimension"])] = collection
+        return cached
 
-    def _collection(self, dimension: int) -> Any:
-        if dimension not in self._collections:
-            taken = {collection.name for collection in self._collections.values()}
-            self._collections[dimension] = self._client.create_collection(
-                f"{COLLECTION}_{dimension}" if COLLECTION in taken else COLLECTION,
-                metadata={"dimension": dimension},
-                configuration=_SPACE,
-                embedding_function=None,
-            )
-        return self._collections[dimension]
+    @property
+    def _name(self) -> str:
+        return COLLECTION if self._identity is None else f"{COLLECTION}-{self._identity}"
+
+    def _made(self, dimension: int) -> Any:
+        there = self._collections()
+        if dimension in there:
+            return there[dimension]
+        taken = {collection.name for collection in there.values()}
+        is_first = self._opened is not None and self._name not in taken
+        made = self._client.get_or_create_collection(
+            self._name if is_first else f"{self._name}_{dimension}",
+            metadata={"dimension": dimension},
+            configuration=SPACE,
+            embedding_function=None,
+        )
+        if self._opened is not None:
+            self._opened.shared["memory"][dimension] = made
+        return made
+
+    def _delete(self, ids: Sequence[str], *, but_of: int | None = None) -> None:
+        for dimension, collection in self._collections().items():
+            for start in range(0, len(ids) if dimension != but_of else 0, AT_ONCE):
+                collection.delete(ids=ids[start : start + AT_ONCE])
+
+    # What each vector of a folder was made from is known while the folder is open, and written when it is closed,
+    # because reading it from the collections takes 0.1 ms per vector.
+
+    def _known(self) -> dict[str, _Source] | None:
+        """What is known of a folder; None for a server."""
+        if self._opened is None:
+            return None
+        shared = self._opened.shared
+        if "sources" not in shared:
+            state = self._read_state()
+            shared["sources"] = self._read_sources() if state is None else state
+        known: dict[str, _Source] = shared["sources"]
+        return known
 
     def _read_sources(self) -> dict[str, _Source]:
         found: dict[str, _Source] = {}
-        for dimension, collection in self._collections.items():
-            kept = collection.get(include=["metadatas"])
-            for item_id, metadata in zip(kept["ids"], kept["metadatas"], strict=True):
-                found[item_id] = (Embedding(str(metadata["model"]), dimension), int(metadata["version"]))
+        with self._explained():
+            for dimension, collection in self._collections().items():
+                kept = collection.get(include=["metadatas"])
+                for item_id, metadata in zip(kept["ids"], kept["metadatas"], strict=True):
+                    found[item_id] = (Embedding(str(metadata["model"]), dimension), int(metadata["version"]))
         return found
 
-    # The folder's contents when it was closed, because reading them from the collections takes 0.1 ms per vector.
+    @property
+    def _state(self) -> Path | None:
+        return self._place / _STATE if isinstance(self._place, Path) else None
 
     def _read_state(self) -> dict[str, _Source] | None:
-        try:
-            text = (self._folder / _STATE).read_text(encoding="utf-8")
-        except FileNotFoundError:
+        if self._state is None or not self._state.exists():
             return None
         return {
             item_id: (Embedding(model, dimension), version)
-            for item_id, (model, dimension, version) in json.loads(text).items()
+            for item_id, (model, dimension, version) in json.loads(
+                self._state.read_text(encoding="utf-8")
+            ).items()
         }
 
-    def _write_state(self) -> None:
+    def _write_state(self, opened: OpenFolder) -> None:
+        if self._state is None or "sources" not in opened.shared:
+            return
         state = {
             item_id: (source.model, source.dimension, version)
-            for item_id, (source, version) in self._sources.items()
+            for item_id, (source, version) in opened.shared["sources"].items()
         }
-        new = self._folder / f"{_STATE}.new"
+        new = self._state.with_name(f"{_STATE}.new")
         new.write_text(json.dumps(state), encoding="utf-8")
-        new.replace(self._folder / _STATE)
+        new.replace(self._state)
 
     def _forget_state(self) -> None:
-        (self._folder / _STATE).unlink(missing_ok=True)
+        self._known()  # read it while it is there
+        if self._state is not None:
+            self._state.unlink(missing_ok=True)
 
 
 def _metadata(entry: Entry) -> dict[str, str | int]:
@@ -280,7 +307,9 @@ def _any(*conditions: dict[str, Any]) -> dict[str, Any]:
 
 
 def create(options: Options, context: PlanContext) -> ChromaVectorStore:
-    """Create the store for the folder in the options, or for the one next to the database."""
+    """Create the store for the server or the folder in the options, or for the folder next to the database."""
+    if options.url is not None:
+        return ChromaVectorStore(options.url, options.headers)
     if options.path is not None:
         return ChromaVectorStore((context.directory / options.path).resolve())
     file = sqlite_file(context.config.storage.url, context.directory)

@@ -1,4 +1,4 @@
-"""The table of the vectors and its row-level security."""
+"""The tables of the vectors and their row-level security."""
 
 from __future__ import annotations
 
@@ -39,13 +39,24 @@ _TABLE: Final = (
       ON memory_vector_pg (scope, scope_id, model, dimension, visibility, created_by)""",
     # For copies, to find the new vectors of a place.
     "CREATE INDEX IF NOT EXISTS memory_vector_pg_changed ON memory_vector_pg (scope, scope_id, changed)",
+    """CREATE TABLE IF NOT EXISTS vector_collection_pg (
+      key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, changes bigint NOT NULL,
+      removals bigint NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS vector_collection_pg_entry (
+      collection bigint REFERENCES vector_collection_pg (key) ON DELETE CASCADE, id bigint, changed bigint NOT NULL,
+      digest bytea NOT NULL, vector vector NOT NULL, PRIMARY KEY (collection, id))""",
+    "ALTER TABLE vector_collection_pg_entry ALTER COLUMN vector SET STORAGE MAIN",
+    """CREATE INDEX IF NOT EXISTS vector_collection_pg_entry_changed
+      ON vector_collection_pg_entry (collection, changed)""",
 )
+_SECURED: Final = ("memory_vector_pg", "vector_collection_pg", "vector_collection_pg_entry")
 _STATE: Final = """
 SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'), to_regtype('vector') IS NOT NULL,
   EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector'),
   to_regclass('memory_vector_pg') IS NOT NULL,
   (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('memory_vector_pg')),
-  to_regclass('memory_vector_pg_place') IS NOT NULL, to_regclass('memory_vector_pg_changed') IS NOT NULL"""
+  to_regclass('memory_vector_pg_place') IS NOT NULL, to_regclass('memory_vector_pg_changed') IS NOT NULL
+    AND to_regclass('vector_collection_pg_entry_changed') IS NOT NULL"""
 
 
 def prepare(connection: Connection) -> None:
@@ -57,15 +68,16 @@ def prepare(connection: Connection) -> None:
     """
     version, usable, available, there, owned, counted, indexed = connection.exec_driver_sql(_STATE).one()
     _require(version, usable=usable, available=available)
-    if there and not counted and not owned:
+    if there and not owned and not (counted and indexed):
         raise MissingError(
             "the vector store pgvector cannot be used: its tables are of an older version",
             remedy="Run `zeus db upgrade` once, as the role that owns the tables.",
         )
-    if not there or not counted or (owned and not indexed):
+    if not (there and counted and indexed):
         for statement in _TABLE:
             connection.exec_driver_sql(statement)
-        secure_rows(connection, "memory_vector_pg")
+        for table in _SECURED:
+            secure_rows(connection, table)
 
 
 def _require(version: str | None, *, usable: bool, available: bool) -> None:

@@ -12,16 +12,18 @@ returned later than their rank, but none is lost.
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_plugins.vector_stores.pgvector.collection import PgCollection
 from zeus_plugins.vector_stores.pgvector.copies import Copies, VisibleCopies, count_change, places_of
 from zeus_plugins.vector_stores.pgvector.graphs import INDEXABLE, indexed_dimensions, make_graphs
 from zeus_plugins.vector_stores.pgvector.options import Options
 from zeus_plugins.vector_stores.pgvector.schema import prepare
 from zeus_runtime.plugin import MissingError, PlanContext
-from zeus_runtime.plugin.vector_store import AtHand, Entry, VectorQuery, VectorStore
+from zeus_runtime.plugin.vector_store import AtHand, Entry, VectorCollection, VectorQuery, VectorStore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,6 +77,7 @@ class PgVectorStore(VectorStore):
         self._cursors = count()
         self._copies = Copies(self._options.kept_mb * 1_000_000 if self._options.exact != "never" else 0)
         self._written_in: object = None
+        self._collections: OrderedDict[str, PgCollection] = OrderedDict()
 
     def prepare(self, connection: Connection) -> None:
         if connection.dialect.name != "postgresql":
@@ -156,8 +159,21 @@ class PgVectorStore(VectorStore):
     def ids(self, connection: Connection) -> set[str]:
         return {row[0] for row in _raw(connection).execute("SELECT id FROM memory_vector_pg")}
 
+    def collection(self, name: str, dimension: int) -> VectorCollection:
+        most_bytes = self._copies.most_bytes
+        found = self._collections.pop(name, None) or PgCollection(name, dimension, most_bytes)
+        kept = sum(each.nbytes for each in self._collections.values())
+        for each in self._collections.values():
+            if kept <= most_bytes:
+                break
+            kept -= each.nbytes
+            each.forget()
+        self._collections[name] = found
+        return found
+
     def close(self) -> None:
         self._copies.clear()
+        self._collections.clear()
 
     def _copies_of(self, connection: Connection, query: VectorQuery) -> VisibleCopies | None:
         transaction = connection.get_transaction()

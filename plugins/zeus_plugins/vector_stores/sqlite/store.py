@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from zeus_plugins.vector_stores.sqlite.collection import SCHEMA, SqliteCollection
 from zeus_plugins.vector_stores.sqlite.vectors_in_memory import PlaceVectors
 from zeus_plugins.vector_stores.sqlite.visible import Numbers, covered
 from zeus_runtime.plugin import MissingError, PlanContext
 from zeus_runtime.plugin.memory import Embedding, Reach
-from zeus_runtime.plugin.vector_store import Entry, VectorQuery, VectorStore
+from zeus_runtime.plugin.vector_store import Entry, VectorCollection, VectorQuery, VectorStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,6 +61,7 @@ class SqliteVectorStore(VectorStore):
         self._written_in: object = None
         self._read_in: object = None
         self._fresh: set[tuple[str, str, Embedding]] = set()
+        self._collections: OrderedDict[str, SqliteCollection] = OrderedDict()
 
     def prepare(self, connection: Connection) -> None:
         if connection.dialect.name != "sqlite":
@@ -67,7 +69,7 @@ class SqliteVectorStore(VectorStore):
                 f"the vector store sqlite cannot be used on {connection.dialect.name}",
                 remedy="Set memory.vector_store to pgvector, or storage.url to a SQLite database.",
             )
-        for statement in _SCHEMA:
+        for statement in (*_SCHEMA, *SCHEMA):
             _execute(connection, statement)
 
     def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
@@ -127,8 +129,20 @@ class SqliteVectorStore(VectorStore):
     def ids(self, connection: Connection) -> set[str]:
         return {row[0] for row in _execute(connection, "SELECT id FROM memory_vector")}
 
+    def collection(self, name: str, dimension: int) -> VectorCollection:
+        found = self._collections.pop(name, None) or SqliteCollection(name, dimension)
+        kept = sum(each.nbytes for each in self._collections.values())
+        for each in self._collections.values():
+            if kept <= _BYTES_KEPT:
+                break
+            kept -= each.nbytes
+            each.forget()
+        self._collections[name] = found
+        return found
+
     def close(self) -> None:
         self._copies.clear()
+        self._collections.clear()
         self._read_in = None
 
     def _asked(self, connection: Connection, query: VectorQuery) -> list[tuple[Reach, _Copy]]:

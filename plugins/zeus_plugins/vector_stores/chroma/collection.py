@@ -1,0 +1,134 @@
+"""Collections of vectors as ChromaDB's collections of the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from zeus_runtime.plugin.vector_store import CollectionEntries, FoundVector, VectorCollection
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from numpy.typing import NDArray
+    from sqlalchemy import Connection
+
+AT_ONCE: Final = 1_000
+SPACE: Final = {"hnsw": {"space": "cosine", "ef_construction": 200, "ef_search": 1_000}}
+_FIRST: Final = 64
+_GROWTH: Final = 4
+
+
+class ChromaCollection(VectorCollection):
+    """One collection.
+
+    ``nearest`` asks HNSW, so a near vector may be left out of a block and yielded in a later one.
+
+    Args:
+        client: ChromaDB's.
+        explained: in its context, ChromaDB's errors are the user's.
+    """
+
+    def __init__(
+        self, name: str, dimension: int, client: Any, explained: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._name = name
+        self._dimension = dimension
+        self._client = client
+        self._explained = explained
+
+    def put(self, connection: Connection, entries: CollectionEntries) -> None:
+        if not len(entries.ids):
+            return
+        vectors = np.asarray(entries.vectors, np.float32)
+        with self._explained():
+            collection = self._client.get_or_create_collection(
+                self._name,
+                metadata={"dimension": self._dimension},
+                configuration=SPACE,
+                embedding_function=None,
+            )
+            for start in range(0, len(entries.ids), AT_ONCE):
+                some = slice(start, start + AT_ONCE)
+                collection.upsert(
+                    ids=[str(each) for each in entries.ids[some]],
+                    embeddings=vectors[some],
+                    metadatas=[{"digest": each.hex()} for each in entries.digests[some]],
+                )
+
+    def remove(self, connection: Connection, ids: Collection[int]) -> None:
+        wanted = [str(each) for each in ids]
+        with self._explained():
+            collection = self._there()
+            if collection is not None:
+                for start in range(0, len(wanted), AT_ONCE):
+                    collection.delete(ids=wanted[start : start + AT_ONCE])
+
+    def read(self, connection: Connection, ids: Collection[int]) -> CollectionEntries:
+        wanted = [str(each) for each in ids]
+        numbers: list[int] = []
+        digests: list[bytes] = []
+        vectors = [np.zeros((0, self._dimension), np.float32)]
+        with self._explained():
+            collection = self._there()
+            for start in range(0, len(wanted) if collection is not None else 0, AT_ONCE):
+                some = wanted[start : start + AT_ONCE]
+                found = collection.get(ids=some, include=["metadatas", "embeddings"])
+                numbers += map(int, found["ids"])
+                digests += map(_digest, found["metadatas"])
+                vectors.append(np.asarray(found["embeddings"], np.float32).reshape(-1, self._dimension))
+        return CollectionEntries(numbers, digests, np.concatenate(vectors))
+
+    def digests(self, connection: Connection) -> Mapping[int, bytes]:
+        with self._explained():
+            collection = self._there()
+            if collection is None:
+                return {}
+            found = collection.get(include=["metadatas"])
+            return dict(zip(map(int, found["ids"]), map(_digest, found["metadatas"]), strict=True))
+
+    def size(self, connection: Connection) -> int:
+        with self._explained():
+            collection = self._there()
+            return 0 if collection is None else int(collection.count())
+
+    def nearest(self, connection: Connection, vector: NDArray[np.float32]) -> Iterator[FoundVector]:
+        given: set[int] = set()
+        limit = _FIRST
+        while True:
+            with self._explained():
+                collection = self._there()
+                if collection is None:
+                    return
+                found = collection.query(
+                    query_embeddings=[vector], n_results=limit, include=["distances", "metadatas"]
+                )
+            rows = zip(found["distances"][0], map(int, found["ids"][0]), found["metadatas"][0], strict=True)
+            for distance, number, metadata in sorted(rows, key=lambda each: each[:2]):
+                if number not in given:
+                    given.add(number)
+                    yield FoundVector(number, _digest(metadata), 1 - distance)
+            if len(found["ids"][0]) < limit:
+                return
+            limit *= _GROWTH
+
+    def drop(self, connection: Connection) -> None:
+        with self._explained():
+            if self._there() is not None:
+                self._client.delete_collection(self._name)
+
+    def _there(self) -> Any:
+        """ChromaDB's collection; None if it does not exist. Another process may make or drop it at any time."""
+        from chromadb.errors import NotFoundError
+
+        try:
+            # A collection's default embedder would download a model.
+            return self._client.get_collection(self._name, embedding_function=None)
+        except NotFoundError:
+            return None
+
+
+def _digest(metadata: Mapping[str, Any]) -> bytes:
+    return bytes.fromhex(str(metadata["digest"]))
