@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from langchain_core.messages import AIMessage
 from tests.acceptance import vectors_asked
 from tests.acceptance.settings import Flip, Scene
 from tests.acceptance.shared_settings import remembering
+from tests.support.ports import unused_port
 from zeus_runtime import MissingError
 
 
@@ -51,6 +54,30 @@ async def chroma_folder(scene: Scene) -> list[str]:
     return [str(file.relative_to(scene.folder)) for file in scene.folder.rglob("zeus-vectors.json")]
 
 
+async def chroma_request(scene: Scene) -> str | None:
+    """What the ChromaDB server is asked, and with which header; None without a server."""
+    asked: list[str] = []
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(f"{self.path.partition('/api/')[1]} {self.headers.get('X-Team')}")
+            self.send_error(503)
+
+        def log_message(self, *_args: Any) -> None:
+            return
+
+    with HTTPServer(("127.0.0.1", CHROMA_PORT), Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        memory = remembering(scene)
+        with suppress(MissingError):
+            await memory.add_explicit_memory("The user plays the piano")
+            await memory.aclose()
+        server.shutdown()
+    return asked[0] if asked else None
+
+
+CHROMA_PORT = unused_port()
+CHROMA_URL = f"http://127.0.0.1:{CHROMA_PORT}"
 PGVECTOR: dict[str, Any] = {"memory": {"embeddings": "static", "vector_store": {"pgvector": {"kept_mb": 0}}}}
 
 
@@ -171,5 +198,21 @@ STORES = (
         [".zeus/zeus.db-chroma/zeus-vectors.json"],
         ["vectors/zeus-vectors.json"],
         {"memory": {"embeddings": "static", "vector_store": {"chroma": {}}}},
+    ),
+    Flip(
+        "vector_store:chroma.url",
+        CHROMA_URL,
+        chroma_request,
+        None,
+        "/api/ None",
+        {"memory": {"embeddings": "static", "vector_store": {"chroma": {}}}},
+    ),
+    Flip(
+        "vector_store:chroma.headers",
+        {"X-Team": "argo"},
+        chroma_request,
+        "/api/ None",
+        "/api/ argo",
+        {"memory": {"embeddings": "static", "vector_store": {"chroma": {"url": CHROMA_URL}}}},
     ),
 )

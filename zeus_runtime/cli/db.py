@@ -82,6 +82,7 @@ async def _current(checked: Checked) -> str | None:
 
 async def _upgrade(checked: Checked) -> str | None:
     from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.plan.services import planned_vectors
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.schema import upgrade as bring_up
     from zeus_runtime.store.word_entries import prepare_words
@@ -95,7 +96,8 @@ async def _upgrade(checked: Checked) -> str | None:
                 pass
             if plan.memory is not None:
                 await database.run(prepare_words)
-                vectors = plan.memory.vector_store.create(plan.context)
+            if plan.memory is not None or plan.config.knowledge:
+                vectors = planned_vectors(checked).create(plan.context)
                 try:
                     if vectors.transactional:
                         await database.run(vectors.prepare)

@@ -361,7 +361,8 @@ class Memory:
         Ref | None,
         RefTo("vector_store"),
         Doc(
-            "Where vectors are kept and compared; null: pgvector where storage.url is PostgreSQL's, else sqlite."
+            "Where vectors of memories and knowledge bases are kept and compared; null: pgvector where storage.url is "
+            "PostgreSQL's, else sqlite."
         ),
     ] = None
     thresholds: Annotated[MemoryThresholds, Doc("Limits for storing and showing memories.")] = field(

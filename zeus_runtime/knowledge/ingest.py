@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config.secrets.masking import Redactor
-from zeus_runtime.errors import ZeusError
+from zeus_runtime.errors import MissingError, ZeusError
 from zeus_runtime.knowledge import records
 from zeus_runtime.knowledge.chunks import Chunk
 from zeus_runtime.knowledge.convert import VERSION
@@ -98,6 +98,7 @@ async def ingest(
     embedder: Embedder,
     vectors: VectorStore,
     *,
+    former: Callable[[], Awaitable[VectorStore]] | None = None,
     now_ns: Callable[[], int],
     progress: Callable[[Progress], None] = lambda _progress: None,
     secrets: Redactor | None = None,
@@ -107,6 +108,7 @@ async def ingest(
 
     Args:
         vectors: where the base's vectors are. Those that are missing or of another text there are made again.
+        former: opens another store, from which missing ones are moved first.
         refusal_of: why a file is hidden from the agent; text that came from it is forgotten too.
         secrets: masked in stored and embedded text.
 
@@ -114,7 +116,9 @@ async def ingest(
         EmbeddingUnavailableError: the embedding model cannot be reached now; finished work is kept.
         MissingError: a format needs the extra ``kb``.
     """
-    whole = _Ingest(database, base, embedder, vectors, now_ns, progress, secrets or Redactor(), refusal_of)
+    whole = _Ingest(
+        database, base, embedder, vectors, former, now_ns, progress, secrets or Redactor(), refusal_of
+    )
     return await whole.run()
 
 
@@ -143,6 +147,7 @@ class _Ingest:
         base: BaseInfo,
         embedder: Embedder,
         store: VectorStore,
+        former: Callable[[], Awaitable[VectorStore]] | None,
         now_ns: Callable[[], int],
         progress: Callable[[Progress], None],
         secrets: Redactor,
@@ -155,6 +160,8 @@ class _Ingest:
         self._base = base
         self._embedder = embedder
         self._store = store
+        self._former = former
+        self._name = base.collection
         self._vectors: BaseVectors
         self._now_ns = now_ns
         self._progress = progress
@@ -189,8 +196,8 @@ class _Ingest:
         self._sources = {self._real(path): source for path, source in sources.items()}
         known = await self._documents(ready=True)
         self._partial = await self._documents(ready=False)
-        name = await self._database.run(self._begun)
-        self._vectors = BaseVectors(self._database, self._store, name, self._embedder.dimension)
+        self._name = await self._database.run(self._begun)
+        self._vectors = BaseVectors(self._database, self._store, self._name, self._embedder.dimension)
         unread: dict[str, str] = {}
         found = await asyncio.to_thread(self._found, unread)
         files = [each for each in found if is_utf8(each.path) and self._is_kept(each.path)]
@@ -306,7 +313,8 @@ class _Ingest:
         orphans = [number for number in kept if number not in wanted]
         if orphans:
             await self._vectors.run(lambda _connection, change: change.removed.extend(orphans))
-        missing = [number for number, digest in wanted.items() if kept.get(number) != digest]
+        lacking = [number for number, digest in wanted.items() if kept.get(number) != digest]
+        missing = await self._moved(lacking, wanted) if lacking and self._former else lacking
         workers = WORKERS if len(missing) > _AHEAD * BATCH else 0
         async with IngestEmbedding(self._embedder, workers=workers) as self._embedding:
             for start in range(0, len(missing), BATCH):
@@ -316,7 +324,39 @@ class _Ingest:
                 await self._embed(list(texts.values()), {}, entry)
             await self._write_begun()
             self._done.embedded += self._embedding.asked
-        self._done.repaired = len(orphans) + len(missing)
+        self._done.repaired = len(orphans) + len(lacking)
+        if lacking:
+            await self._database.write(self._touch)
+
+    async def _moved(self, lacking: Sequence[int], wanted: Mapping[int, bytes]) -> list[int]:
+        """Move vectors here from the former store; the numbers of those that are not there."""
+        assert self._former is not None
+        try:
+            former = await self._former()
+        except MissingError:  # such as pgvector without its extension: no vectors were ever there
+            return list(lacking)
+        try:
+            there = BaseVectors(self._database, former, self._name, self._embedder.dimension)
+            left = []
+            for start in range(0, len(lacking), BATCH):
+                some = lacking[start : start + BATCH]
+                found = await self._database.run(partial(there.collection.read, ids=some))
+                places = [
+                    place
+                    for place, (number, digest) in enumerate(zip(found.ids, found.digests, strict=True))
+                    if wanted[number] == digest
+                ]
+                entries = CollectionEntries(
+                    [found.ids[place] for place in places],
+                    [found.digests[place] for place in places],
+                    found.vectors[places],
+                )
+                await self._vectors.run(lambda _connection, change, new=entries: change.put.append(new))  # type: ignore[misc]
+                left += sorted(set(some) - set(entries.ids))
+            await self._database.run(there.collection.drop)
+            return left
+        finally:
+            former.close()
 
     async def _write_again(self, chunks: Sequence[tuple[int, bytes]], vectors: Vectors) -> None:
         numbers, digests = zip(*chunks, strict=True)

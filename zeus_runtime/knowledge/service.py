@@ -9,6 +9,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -77,6 +78,7 @@ class KnowledgeService:
         url: of the database.
         directory: where a relative SQLite path starts.
         open_vectors: makes the vector store.
+        open_former: makes the database's own store, from which vectors move to another one; None if it is that one.
         open_embedder: makes the config's embedding model.
         open_chosen: makes the model that a user chose; None if users cannot choose.
         open_offline: make the models that need no key and no network.
@@ -96,6 +98,7 @@ class KnowledgeService:
         directory: Path,
         *,
         open_vectors: Callable[[], VectorStore],
+        open_former: Callable[[], VectorStore] | None = None,
         open_embedder: Callable[[], Embedder],
         open_chosen: Callable[[str, Ref], Embedder] | None = None,
         open_offline: Sequence[Callable[[], Embedder]] = (),
@@ -119,6 +122,7 @@ class KnowledgeService:
         self._directory = directory
         self._now_ns = now_ns
         self._open_vectors = open_vectors
+        self._open_former = open_former
         self._database: CallerDatabase | None = None
         self._opened_store: VectorStore | None = None
         self._models = AvailableModels(
@@ -238,6 +242,7 @@ class KnowledgeService:
             base,
             embedder,
             await self._store(),
+            former=None if self._open_former is None else partial(self._prepared, self._open_former),
             now_ns=self._now_ns,
             progress=progress,
             secrets=self._secrets,
@@ -539,16 +544,19 @@ class KnowledgeService:
             MissingError: it cannot be used.
         """
         if self._opened_store is None:
-            from zeus_runtime.memory.database import MemoryDatabase
-
-            database, vectors = await self._open(), self._open_vectors()
-            try:
-                await MemoryDatabase(database.database, lambda: datetime.now(UTC)).open(vectors.prepare)
-            except BaseException:
-                vectors.close()
-                raise
-            self._opened_store = vectors
+            self._opened_store = await self._prepared(self._open_vectors)
         return self._opened_store
+
+    async def _prepared(self, opens: Callable[[], VectorStore]) -> VectorStore:
+        from zeus_runtime.memory.database import MemoryDatabase
+
+        database, vectors = await self._open(), opens()
+        try:
+            await MemoryDatabase(database.database, lambda: datetime.now(UTC)).open(vectors.prepare)
+        except BaseException:
+            vectors.close()
+            raise
+        return vectors
 
 
 def _unknown(name: str) -> UsageError:

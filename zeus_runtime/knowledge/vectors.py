@@ -55,9 +55,8 @@ def text_digests(texts: Iterable[str], model: str, dimension: int) -> list[bytes
 
 def kept_digests(digests: Sequence[bytes], vectors: Vectors) -> list[bytes]:
     """The digests of chunks with these vectors."""
-    return [
-        digest if there else NO_VECTOR for digest, there in zip(digests, vectors.any(axis=1), strict=True)
-    ]
+    there: list[bool] = np.any(vectors, axis=1).tolist()
+    return [digest if kept else NO_VECTOR for digest, kept in zip(digests, there, strict=True)]
 
 
 def entries_of(

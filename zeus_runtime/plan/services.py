@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.embedding import Embedder
     from zeus_runtime.memory.service import MemoryService
+    from zeus_runtime.memory.vectors import VectorStore
     from zeus_runtime.models.interface import Model
     from zeus_runtime.models.profiles import ModelProfile
     from zeus_runtime.plan.validated import Checked
@@ -96,10 +97,15 @@ def planned_vectors(checked: Checked) -> PlannedComponent:
     """The vector store of memory and of knowledge bases; without one, that of the database's own transactions."""
     from zeus_runtime.config import Ref
 
-    config = checked.config
-    beside = Ref("pgvector" if config.storage.url.startswith("postgres") else "sqlite")
-    chosen = None if config.memory is None else config.memory.vector_store
-    return planned_component(checked, "vector_store", chosen or beside, ("memory", "vector_store"))
+    memory = checked.config.memory
+    chosen = None if memory is None else memory.vector_store
+    ref = chosen or Ref(_vectors_beside(checked.config.storage.url))
+    return planned_component(checked, "vector_store", ref, ("memory", "vector_store"))
+
+
+def _vectors_beside(url: str) -> str:
+    """The vector store that writes in the same transactions as this database."""
+    return "pgvector" if url.startswith("postgres") else "sqlite"
 
 
 def _memory_service(
@@ -138,6 +144,7 @@ def _memory_service(
 
 def knowledge_service(checked: Checked, context: Callable[[], PlanContext]) -> KnowledgeService:
     """The knowledge bases of the config's user and project, with the embedding model and vector store of the memory."""
+    from zeus_runtime.config import Ref
     from zeus_runtime.config.model import Memory
     from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.embedding_choice import create_embeddings
@@ -153,10 +160,21 @@ def knowledge_service(checked: Checked, context: Callable[[], PlanContext]) -> K
     ref = create_embeddings(memory.user, choices={}, configured=memory.embeddings)
     planned = planned_component(checked, "embedding", ref, ("memory", "embeddings"))
     vectors = planned_vectors(checked)
+    beside = Ref(_vectors_beside(config.storage.url))
+    is_elsewhere = (
+        vectors.name != beside.name and ("vector_store", beside.name) in checked.registry.components
+    )
+
+    def open_former() -> VectorStore:
+        former = planned_component(checked, "vector_store", beside, ("memory", "vector_store"))
+        made: VectorStore = former.create(context())
+        return made
+
     return KnowledgeService(
         config.storage.url,
         checked.directory,
         open_vectors=lambda: vectors.create(context()),
+        open_former=open_former if is_elsewhere else None,
         open_embedder=lambda: opened_embedder(checked, planned, context()),
         open_chosen=open_chosen,
         open_offline=_offline(checked, context),
