@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.support.knowledge import docx, pdf
+from tests.support.knowledge import bookmarked, docx, pdf
 from zeus_runtime.errors import MissingError
 from zeus_runtime.knowledge.convert import UnreadableError, convert_file
 
@@ -49,10 +49,34 @@ def test_text_is_taken_as_it_is(name: str, form: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("员工手册。员工每年有十五天年假。请假须提前三天申请。", "gbk"),
+        ("員工每年有十五天年假。請提前三天申請。", "big5"),
+        ("社員は年に十五日の有給休暇を取得できます。申請は三日前までに。", "shift_jis"),
+        ("社員は年に十五日の有給休暇を取得できます。申請は三日前までに。", "euc_jp"),
+        ("직원은 매년 15일의 휴가를 가질 수 있습니다.", "euc_kr"),
+        ("Der Urlaub beträgt fünfzehn Tage. Bitte früh genug im Büro anmelden.", "latin-1"),
+        ("Сотрудник имеет право на пятнадцать дней отпуска в год.", "cp1251"),
+        ("fifteen days, quinze jours, cinquante congés 十五天", "utf-16"),
+        ("fifteen days, quinze jours, cinquante congés 十五天", "utf-32"),
+    ],
+)
+def test_text_in_another_encoding_is_read(text: str, encoding: str) -> None:
+    assert convert_file("a.md", text.encode(encoding)).text == text
+
+
+def test_a_page_of_a_pdf_stands_under_its_bookmarks() -> None:
+    found = convert_file("a.pdf", bookmarked("One.", "Two.", "Three.", "Four."))
+    assert [page.heading for page in found.pages] == ["", "Voyage", "Voyage > Sirens", "Voyage > Sirens"]
+
+
+@pytest.mark.parametrize(
     ("name", "data", "why"),
     [
         ("a.txt", b"a\0b", "not text"),
-        ("a.txt", b"caf\xe9", "not UTF-8"),
+        ("a.txt", bytes(range(1, 256)), "not text, or in an encoding that is not known"),
+        ("a.txt", "café".encode("utf-16") + b"x", "looks like UTF-16"),
         ("a.pdf", b"no pdf at all", "damaged"),
         ("a.docx", b"PK no zip", "damaged"),
         ("a.pdf", pdf(""), "no text, only pictures"),

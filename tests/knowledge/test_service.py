@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from tests.support.knowledge import ANN, Counting, docx, knowledge, pdf, write
+from tests.support.knowledge import ANN, Counting, bookmarked, docx, knowledge, pdf, write
 from zeus_runtime.config import Ref
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError
 from zeus_runtime.knowledge.embedding_models import UnavailableModelError
 from zeus_runtime.knowledge.ingest import BATCH
-from zeus_runtime.knowledge.service import Cutting
+from zeus_runtime.knowledge.service import Cutting, KnowledgeService
 from zeus_runtime.memory.embedding_choice import as_stored, store_choice
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.store import schema
@@ -87,6 +87,65 @@ async def test_what_was_added_is_found_with_its_source_and_place(
         assert (first.vector_rank, first.word_rank) == (1, 1)
         (second, *_) = (await service.search("whirlpool", names=["handbook"])).hits
         assert second.citation == "handbook/docs/log.pdf · page 2, line 1"
+
+
+async def test_a_passage_of_a_pdf_is_cited_with_its_bookmarks_and_its_page(tmp_path: Path) -> None:
+    write(
+        tmp_path / "docs",
+        "log.pdf",
+        bookmarked("The start.", "We sail.", "They sing.", "The whirlpool opens."),
+    )
+    async with knowledge("sqlite:///kb.db", tmp_path) as service:
+        await service.add("handbook", [tmp_path / "docs"])
+        (hit, *_) = (await service.search("whirlpool", names=["handbook"])).hits
+        assert hit.citation == "handbook/docs/log.pdf · Voyage > Sirens · page 4, line 1"
+        (hit, *_) = (await service.search("sirens", names=["handbook"])).hits
+        assert hit.heading == "Voyage > Sirens"
+
+
+async def test_names_of_files_are_found_and_count_more_than_a_mention(tmp_path: Path) -> None:
+    filler = "The crew rows through the night and rests at noon near the shore."
+    write(tmp_path / "docs", "hr/leave_policy-2024.md", f"Fifteen days each year. {filler}")
+    write(tmp_path / "docs", "a.md", f"A leave policy exists somewhere else. {filler}")
+    write(tmp_path / "docs", "员工手册.txt", f"每年有十五天。{filler}")
+    write(tmp_path / "docs", "z.md", filler)
+
+    async def first_by_words(service: KnowledgeService, query: str) -> str:
+        hits = (await service.search(query, names=["handbook"], top_k=20)).hits
+        return next(hit.source for hit in hits if hit.word_rank == 1)
+
+    async with knowledge("sqlite:///kb.db", tmp_path) as service:
+        await service.add("handbook", [tmp_path / "docs"])
+        assert await first_by_words(service, "leave policy") == "docs/hr/leave_policy-2024.md"
+        assert await first_by_words(service, "leave_policy-2024.md") == "docs/hr/leave_policy-2024.md"
+        assert await first_by_words(service, "手册") == "docs/员工手册.txt"
+        assert await first_by_words(service, "leave somewhere else exists") == "docs/a.md"
+
+
+async def test_a_heading_counts_more_than_a_mention(tmp_path: Path) -> None:
+    filler = "The crew rows through the night and rests at noon near the shore."
+    write(
+        tmp_path / "docs",
+        "a.md",
+        f"# Rowing\n\nSirens are named here. {filler}\n\n# Sirens\n\n{filler} Again.",
+    )
+    async with knowledge("sqlite:///kb.db", tmp_path) as service:
+        await service.add("handbook", [tmp_path / "docs"])
+        hits = (await service.search("sirens", names=["handbook"])).hits
+        assert [hit.heading for hit in sorted(hits, key=lambda each: each.word_rank or 99)] == [
+            "Sirens",
+            "Rowing",
+        ]
+
+
+async def test_a_file_in_another_encoding_is_found(tmp_path: Path) -> None:
+    text = "员工每年有十五天年假。请假须提前三天向主管申请。"
+    write(tmp_path / "docs", "a.txt", text.encode("gbk"))
+    async with knowledge("sqlite:///kb.db", tmp_path) as service:
+        done = await service.add("handbook", [tmp_path / "docs"])
+        assert done.failed == []
+        (hit, *_) = (await service.search("年假", names=["handbook"])).hits
+    assert hit.content == text
 
 
 async def test_files_of_the_same_size_and_time_are_not_even_read(

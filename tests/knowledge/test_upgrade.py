@@ -142,6 +142,38 @@ async def test_an_upgraded_base_finds_what_it_found_and_needs_no_vector_again(
     assert (database_url.startswith("sqlite")) == bool(copies(tmp_path))
 
 
+async def test_vectors_in_rows_move_to_the_store_when_their_files_are_read_again_and_none_is_computed(
+    database_url: str, tmp_path: Path
+) -> None:
+    docs = documents(tmp_path / "docs")
+    async with knowledge("sqlite:///kb.db", tmp_path / "new") as service:
+        await service.add("handbook", [docs])
+    made = Database("sqlite:///kb.db", directory=tmp_path / "new")
+    rows = await made.run(read)
+    vectors = await vectors_of(rows)
+    await made.close()
+    for row in rows["knowledge_document"]:
+        row["made_with"] = "1|" + row["made_with"].partition("|")[2]
+    database = Database(database_url, directory=tmp_path)
+    try:
+        await database.run(upgrade_to_9)
+        await database.run(lambda connection: write_as_before(connection, rows, vectors))
+        await schema.upgrade(database)
+    finally:
+        await database.close()
+    async with knowledge(database_url, tmp_path, embedder=(model := Counting())) as service:
+        (chunks,) = [base.chunks for base in await service.bases()]
+        done = await service.add("handbook", [])
+        assert (done.changed, done.embedded, done.repaired, model.texts) == (4, 0, 0, [])
+        base = await service.base("handbook")
+        assert base is not None
+        store, opened = await service._store(), await service._open()
+        assert await opened.run(store.collection(base.collection, base.dimension).size) == chunks
+    database = Database(database_url, directory=tmp_path)
+    assert all(row["digests"] and not row["vectors"] for row in (await database.run(read))["knowledge_part"])
+    await database.close()
+
+
 async def test_an_owner_behind_the_wall_loses_neither_a_chunk_nor_the_wall(
     postgres_url: str, tmp_path: Path
 ) -> None:

@@ -88,6 +88,18 @@ def docx() -> bytes:
     return buffer.getvalue()
 
 
+def bookmarked(*pages: str) -> bytes:
+    """A PDF whose second page begins a chapter, and whose third page a section of it."""
+    from pypdf import PdfReader, PdfWriter
+
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf(*pages))))
+    chapter = writer.add_outline_item("Voyage", 1)
+    writer.add_outline_item("Sirens", 2, parent=chapter)
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    return buffer.getvalue()
+
+
 def pdf(*pages: str) -> bytes:
     """A PDF with a line of text on each page, written by hand."""
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>"]

@@ -106,6 +106,7 @@ def _tell_done(process: Process, name: str, done: Ingested, *, as_object: bool) 
         lambda: (
             f"{name}: {done.added} added, {done.changed} changed, {done.unchanged} unchanged, {done.removed} removed;"
             f" {done.chunks:,} chunks written, {done.embedded:,} embedded"
+            + (f", {done.repaired:,} vectors of the store repaired" if done.repaired else "")
         ),
         as_object=as_object,
     )

@@ -11,6 +11,9 @@ from zeus_runtime.knowledge.long_blocks import parts, size_of
 CHUNK_TOKENS: Final = 400
 OVERLAP_TOKENS: Final = 60
 
+_WEIGHT: Final = 2
+"""Of a word of a name or a heading, in words of the text: a field weight of BM25F (Robertson and others, 2004)."""
+
 _HEADING_CHARACTERS: Final = 200
 _TOKEN_BYTES: Final = 4
 
@@ -30,8 +33,17 @@ class Chunk(NamedTuple):
 
     @property
     def embedded(self) -> str:
-        """The text for its vector and its words, with its headings: a search for a heading finds the chunk."""
+        """The text for its vector, with its headings: a search for a heading finds the chunk."""
         return f"{self.heading}\n{self.content}" if self.heading else self.content
+
+    def worded(self, label: str) -> str:
+        """The text for its words: those of its file's name and of its headings count ``_WEIGHT`` times.
+
+        Args:
+            label: the file's name in citations.
+        """
+        names = f"{label}\n{self.heading}\n" if self.heading else f"{label}\n"
+        return names * _WEIGHT + self.content
 
 
 def tokens_of(text: str) -> float:
@@ -57,6 +69,8 @@ def chunks(
     headings = _Headings()
     found: list[Chunk] = []
     for page in document.pages:
+        if page.heading:
+            headings.begin(page.heading)
         _Page(page, document.form, headings, found, limit=limit, overlap=overlap).cut()
     if not found and headings.trail:
         found.append(Chunk("", "line 1", headings.path))
@@ -74,6 +88,11 @@ class _Headings:
     def __init__(self) -> None:
         self.trail: list[tuple[int, str]] = []
         self.path = ""
+
+    def begin(self, path: str) -> None:
+        """Stand under these headings alone."""
+        self.trail.clear()
+        self.enter(1, path)
 
     def enter(self, level: int, title: str) -> None:
         while self.trail and self.trail[-1][0] >= level:

@@ -16,12 +16,13 @@ from typing import Any, Final, Literal, TypeAlias
 
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import MissingError, ZeusError
+from zeus_runtime.knowledge.encodings import guessed_encoding, marked_encoding
 from zeus_runtime.tools.worker_process import Apart, ApartError
 
 Form: TypeAlias = Literal["markdown", "text", "code"]
 
-VERSION: Final = 1
-"""Increase it if the same file would give another text; texts of an older version are then converted again."""
+VERSION: Final = 2
+"""Increase it if the same file would give another text or other words; older ones are then converted again."""
 
 MAX_BYTES: Final = 100_000_000
 _MAX_UNPACKED: Final = 500_000_000
@@ -42,10 +43,13 @@ class Page:
 
     Args:
         number: the page, from 1; None where the format has none, and lines are counted.
+        heading: the headings above its first line that its text does not have, such as a PDF's bookmarks, joined by
+            `` > ``.
     """
 
     text: str
     number: int | None = None
+    heading: str = ""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def convert_file(name: str, data: bytes, *, apart: Apart | None = None, seconds:
 
 
 def parsed(data: bytes, suffix: str) -> Mapping[str, Any]:
-    """A file of a format with a parser: its form and its pages (text, number), or why it is unreadable."""
+    """A file of a format with a parser: its form and its pages (text, number, heading), or why it is unreadable."""
     try:
         made = _FORMATS[suffix](data)
     except UnreadableError as error:
@@ -118,17 +122,22 @@ def parsed(data: bytes, suffix: str) -> Mapping[str, Any]:
         raise
     except (Exception, RecursionError) as error:  # noqa: BLE001 - a library's word on a damaged file
         return {"unreadable": f"it is damaged: {type(error).__name__}: {cut_text(str(error), 200)}"}
-    return {"form": made.form, "pages": [[page.text, page.number] for page in made.pages]}
+    return {"form": made.form, "pages": [[page.text, page.number, page.heading] for page in made.pages]}
 
 
 def _plain(data: bytes) -> str:
-    if b"\0" in data[:8_192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    marked = marked_encoding(data)
+    if marked is None and b"\0" in data[:8_192]:
         raise UnreadableError("it is not text")
-    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
+    encoding = marked or guessed_encoding(data)
+    if encoding is None:
+        raise UnreadableError("it is not text, or in an encoding that is not known; save it as UTF-8")
     try:
-        text = data.decode(encoding).removeprefix("\ufeff")
+        text = data.decode(encoding)
     except UnicodeDecodeError as error:
-        raise UnreadableError(f"it is not {encoding.upper()} (byte {error.start:,})") from None
+        raise UnreadableError(
+            f"it looks like {encoding.upper()}, but byte {error.start:,} is not; save it as UTF-8"
+        ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -138,10 +147,46 @@ def _pdf(data: bytes) -> Converted:
     reader = PdfReader(io.BytesIO(data))
     if reader.is_encrypted and not reader.decrypt(""):
         raise UnreadableError("it is locked with a password")
-    pages = [Page(page.extract_text() or "", number) for number, page in enumerate(reader.pages, 1)]
+    headings = _bookmarks(reader)
+    pages = [
+        Page(page.extract_text() or "", number, headings.get(number, ""))
+        for number, page in enumerate(reader.pages, 1)
+    ]
     if not any(page.text.strip() for page in pages):
         raise UnreadableError("it holds no text, only pictures")
     return Converted("text", tuple(pages))
+
+
+def _bookmarks(reader: Any) -> dict[int, str]:
+    """The bookmarks above the first line of each page, outermost first; empty where a PDF has none."""
+    from pypdf.errors import PyPdfError
+
+    starts: list[tuple[int, str]] = []
+
+    def collect(entries: Sequence[Any], above: str) -> None:
+        path = above
+        for entry in entries:
+            if isinstance(entry, list):
+                collect(entry, path)
+                continue
+            title = " ".join(str(entry.title).split())
+            path = f"{above} > {title}" if above and title else above or title
+            page = reader.get_destination_page_number(entry)
+            if page is not None and page >= 0:
+                starts.append((page + 1, path))
+
+    try:
+        collect(reader.outline, "")
+    except (PyPdfError, RecursionError, KeyError, ValueError, TypeError, AttributeError):
+        return {}  # damaged bookmarks; the text may be fine
+    starts.sort(key=lambda each: each[0])
+    found: dict[int, str] = {}
+    for number in range(1, len(reader.pages) + 1):
+        # The first one that begins on the page, else the last one before it.
+        here = next((path for page, path in starts if page == number), None)
+        before = [path for page, path in starts if page < number]
+        found[number] = here if here is not None else before[-1] if before else ""
+    return found
 
 
 def _docx(data: bytes) -> Converted:

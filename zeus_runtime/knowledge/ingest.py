@@ -396,7 +396,8 @@ class _Ingest:
 
     async def _write_small(self, reads: Sequence[FileText], texts: Sequence[str], vectors: Vectors) -> None:
         digests = self._digests(texts, vectors)
-        made = packed_parts([each.chunks for each in reads], texts, digests, self._numbers)
+        words = [chunk.worded(self._label(each)) for each in reads for chunk in each.chunks]
+        made = packed_parts([each.chunks for each in reads], words, digests, self._numbers)
 
         def put(connection: Connection, change: VectorChange) -> None:
             keys = self._put(connection, change, reads, made)
@@ -411,6 +412,9 @@ class _Ingest:
         await self._logged(len(texts))
         for each in reads:
             self._count(each)
+
+    def _label(self, read: FileText) -> str:
+        return self._secrets.text(read.found.label)
 
     def _count(self, read: FileText) -> None:
         self._done.chunks += len(read.chunks)
@@ -464,7 +468,8 @@ class _Ingest:
     ) -> None:
         read = long.read
         digests = self._digests(texts, vectors)
-        (new,) = packed_parts([some], texts, digests, self._numbers, first=long.written)
+        words = [chunk.worded(self._label(read)) for chunk in some]
+        (new,) = packed_parts([some], words, digests, self._numbers, first=long.written)
 
         def append(connection: Connection, change: VectorChange) -> int:
             key = self._append(connection, change, read=read, key=long.key, new=new)
@@ -563,7 +568,7 @@ class _Ingest:
         return {
             "source": self._sources[found.source],
             "path": self._secrets.text(found.path),
-            "label": self._secrets.text(found.label),
+            "label": self._label(read),
             "digest": read.digest,
             "made_with": self._made_with,
             "ready": ready,

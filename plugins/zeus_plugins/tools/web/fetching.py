@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from zeus_plugins.tools.web.options import Options
 
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
-_ACCEPT: Final = "text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9, */*;q=0.1"
+_ACCEPT: Final = (
+    "text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9, application/pdf;q=0.8, */*;q=0.1"
+)
 _WINDOW: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 

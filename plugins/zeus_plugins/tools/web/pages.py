@@ -1,4 +1,4 @@
-"""Conversion of a fetched page to text for a model: HTML becomes Markdown, text stays as it is, the rest is refused."""
+"""Conversion of a fetched page to text for a model: HTML, PDF and Word documents, and text; the rest is refused."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.tools.web.urls import WebError
+from zeus_runtime.plugin import MissingError
+from zeus_runtime.plugin.knowledge import UnreadableError, convert_file, guessed_encoding, marked_encoding
 from zeus_runtime.plugin.tool import Apart, ApartError
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.web.fetching import Fetched
 
-_MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 _SAID: Final = re.compile(rb"""charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE)
 _IN_PAGE: Final = re.compile(
     rb"""<meta\b[^>]*?\bcharset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})"""
@@ -28,13 +23,15 @@ _IN_PAGE: Final = re.compile(
 )
 """The page's own charset. A charset attribute of a script or a link describes that script or link, not the page."""
 _TEXTS: Final = re.compile(r"text/|application/(json|xml|javascript|x-yaml|yaml|toml|.*\+(json|xml))")
+_DOCUMENTS: Final = {
+    "application/pdf": ".pdf",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
+}
+"""What a page can be besides text, and the suffix of such a file."""
 _HTML: Final = ("text/html", "application/xhtml+xml")
 _LOOKED_AT: Final = 4_096
 _NOT_ON_THE_WEB: Final = ("idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape", "utf_7")
 """Python's codecs that no browser has. Some of them fail on invalid bytes even with ``errors="replace"``."""
-_ON_THE_WEB: Final = ("cp1252", "cp1251", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr")
-"""Encodings to guess among for a page that names none and is not UTF-8. The list is short because, among all encodings,
-some wrong one always fits too."""
 _LABELS: Final = {
     "x-sjis": "cp932",
     "x-gbk": "gbk",
@@ -83,6 +80,8 @@ def page_text(page: Fetched, *, apart: Apart | None = None, seconds: float = 30)
     kind = page.content_type.partition(";")[0].strip().lower()
     if not kind:
         kind = "text/html" if page.data[:_LOOKED_AT].lstrip()[:1] == b"<" else "text/plain"
+    if kind in _DOCUMENTS:
+        return _document_text(page, _DOCUMENTS[kind], apart, seconds)
     if kind not in _HTML and not _TEXTS.match(kind):
         raise WebError(
             f"{page.url} is {kind} ({len(page.data):,} bytes), not text",
@@ -102,11 +101,27 @@ def page_text(page: Fetched, *, apart: Apart | None = None, seconds: float = 30)
             ) from None
 
 
+def _document_text(page: Fetched, suffix: str, apart: Apart | None, seconds: float) -> str:
+    if not page.whole:
+        raise WebError(
+            f"{page.url} is a document of more than {len(page.data):,} bytes, the most that are read, and its beginning"
+            " alone cannot be read",
+            remedy="Raise max_bytes of the tools `web`, or look for another page with its text.",
+        )
+    try:
+        return convert_file(f"page{suffix}", page.data, apart=apart, seconds=seconds).text
+    except UnreadableError as error:
+        raise WebError(
+            f"{page.url} cannot be read: {error.message}", remedy="Look for another page with its text."
+        ) from None
+    except MissingError as error:
+        raise WebError(f"{page.url} cannot be read: {error.message}", remedy=error.remedy) from None
+
+
 def decoded(data: bytes, content_type: str, *, html: bool) -> str:
     """``data`` as text. The first of these gives the encoding: byte order mark, server, page, a guess by the bytes."""
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            return data.decode(encoding, "replace")
+    if (marked := marked_encoding(data)) is not None:
+        return data.decode(marked, "replace")
     said = _SAID.search(content_type.encode("latin-1", "replace"))
     if said is not None and (name := _codec(said[1].decode("ascii"))) is not None:
         return data.decode(name, "replace")
@@ -114,13 +129,7 @@ def decoded(data: bytes, content_type: str, *, html: bool) -> str:
     if inside is not None and (name := _codec((inside[1] or inside[2]).decode("ascii"))) is not None:
         # The page is not UTF-16 or UTF-32: its charset was readable as ASCII.
         return data.decode("utf-8" if name.startswith(("utf-16", "utf-32")) else name, "replace")
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        from charset_normalizer import from_bytes
-
-        best = from_bytes(data[:200_000], cp_isolation=list(_ON_THE_WEB)).best()
-        return data.decode(best.encoding if best is not None else "utf-8", "replace")
+    return data.decode(guessed_encoding(data) or "utf-8", "replace")
 
 
 def as_markdown(page: bytes) -> str:

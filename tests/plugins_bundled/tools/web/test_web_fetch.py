@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import socket
+import sys
 import threading
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from zeus_plugins.tools.web.options import Options
 from zeus_plugins.tools.web.pages import as_markdown, page_text
 from zeus_plugins.tools.web.urls import WebError, matches, target
 
+from tests.support.knowledge import docx, pdf
 from tests.support.ports import unused_port
 
 
@@ -424,6 +426,29 @@ def test_what_is_no_text_is_refused() -> None:
     for data, kind in ((b"\x89PNG", "image/png"), (b"%PDF", "application/pdf"), (b"a\0b", "text/plain")):
         with pytest.raises(WebError):
             page(data, kind)
+
+
+def test_a_pdf_and_a_word_document_are_read_with_their_pages() -> None:
+    text = page(pdf("The first page.", "The second page."), "application/pdf")
+    assert "[page 2]\nThe second page." in text
+    word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    assert "# Voyage" in page(docx(), word)
+
+
+def test_a_document_that_cannot_be_read_says_why() -> None:
+    with pytest.raises(WebError, match="damaged"):
+        page(b"%PDF and nothing", "application/pdf")
+    cut = Fetched("https://a.example/a.pdf", 200, "application/pdf", pdf("x")[:200], False)
+    with pytest.raises(WebError, match="more than 200 bytes") as caught:
+        page_text(cut)
+    assert "max_bytes" in str(caught.value.remedy)
+
+
+def test_without_the_extra_a_pdf_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    with pytest.raises(WebError, match="pypdf") as caught:
+        page(pdf("x"), "application/pdf")
+    assert "zeus-runtime[kb]" in str(caught.value.remedy)
 
 
 def test_json_stays_as_it_is() -> None:
