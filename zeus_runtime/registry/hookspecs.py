@@ -234,7 +234,7 @@ def register_vector_stores() -> Iterable[Component]:
     """Return the vector stores, which the YAML names under ``memory.vector_store:``.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, context)`` returns a ``VectorStore``;
+    Returns: Components whose ``create(options, context)`` returns a ``VectorStore`` of memories and knowledge bases;
     ``zeus_runtime.testing.VectorStoreConformance`` tests whether it is one.
     An exception or a collision: as for ``register_models``.
 
