@@ -67,7 +67,8 @@ async def test_who_says_nothing_sees_nothing(filled: Any) -> None:
     memory = {"memory_item", "memory_history", "memory_vector_pg"}
     knowledge = {f"knowledge_{name}" for name in ("base", "source", "document", "part")}
     people = {"user_profile", "user_setting", "project_profile", "project_member"}
-    assert memory | people | knowledge == set(SECURED)
+    collections = {"vector_collection_pg", "vector_collection_pg_entry"}
+    assert memory | people | knowledge | collections == set(SECURED)
 
 
 async def test_another_user_sees_nothing_whatever_the_query_says(filled: Any) -> None:

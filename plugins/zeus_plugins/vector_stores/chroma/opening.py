@@ -21,7 +21,7 @@ _NOT_INSTALLED: Final = "Install it: pip install 'chromadb>=1.5'"
 
 
 @dataclass
-class OpenFolder:
+class SharedFolder:
     """A folder that this process has open, for all its stores.
 
     Attributes:
@@ -36,12 +36,12 @@ class OpenFolder:
     shared: dict[str, Any] = field(default_factory=dict)
 
 
-_OPEN: Final[dict[Path, OpenFolder]] = {}
+_OPEN: Final[dict[Path, SharedFolder]] = {}
 """By the resolved path: a folder's lock belongs to the process, and so does ChromaDB's own client of a path."""
 _OPENING: Final = Lock()
 
 
-def open_folder(folder: Path) -> OpenFolder:
+def open_folder(folder: Path) -> SharedFolder:
     """Open a folder, or share it if this process has it open; ``close_folder`` gives it back.
 
     Raises:
@@ -54,7 +54,7 @@ def open_folder(folder: Path) -> OpenFolder:
             return known
         give_back = _claimed(folder)
         try:
-            found = OpenFolder(_persistent_client(folder), give_back)
+            found = SharedFolder(_persistent_client(folder), give_back)
         except BaseException:
             give_back()
             raise
@@ -62,7 +62,7 @@ def open_folder(folder: Path) -> OpenFolder:
         return found
 
 
-def close_folder(folder: Path, opened: OpenFolder, last: Callable[[], None]) -> None:
+def close_folder(folder: Path, opened: SharedFolder, last: Callable[[], None]) -> None:
     """Give a folder back.
 
     Args:

@@ -23,7 +23,7 @@ import numpy as np
 
 from zeus_plugins.vector_stores.chroma.collection import AT_ONCE, SPACE, ChromaCollection
 from zeus_plugins.vector_stores.chroma.opening import (
-    OpenFolder,
+    SharedFolder,
     close_folder,
     explained,
     open_folder,
@@ -67,7 +67,7 @@ class ChromaVectorStore(VectorStore):
     def __init__(self, place: Path | str, headers: Mapping[str, str] | None = None) -> None:
         self._place = place
         self._headers = headers or {}
-        self._opened: OpenFolder | None = None
+        self._opened: SharedFolder | None = None
         self._client: Any = None
         self._identity: str | None = None
 
@@ -247,7 +247,7 @@ class ChromaVectorStore(VectorStore):
             ).items()
         }
 
-    def _write_state(self, opened: OpenFolder) -> None:
+    def _write_state(self, opened: SharedFolder) -> None:
         if self._state is None or "sources" not in opened.shared:
             return
         state = {
