@@ -1,6 +1,6 @@
 """A knowledge base of 10,000 chunks: what an ingest takes beside the embedding model, and a search beside it.
 
-    python benchmarks/knowledge.py [--chunks 10000] [--rounds 5] [--embedding static|api] [--workers 2]
+    python -m benchmarks.knowledge [--chunks 10000] [--rounds 5] [--embedding static|api] [--workers 2]
         [--folder DOCUMENTS]
 
 ``api`` is a model that takes what a hosted one takes, about 5 ms of waiting for a chunk, without using the processor.
@@ -23,6 +23,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from zeus_plugins.embeddings.static.embedder import StaticEmbedder
+from zeus_plugins.vector_stores.sqlite.store import SqliteVectorStore
 
 from zeus_runtime.knowledge import KnowledgeService, ingest
 from zeus_runtime.memory.items import Caller
@@ -100,7 +101,11 @@ async def main(chunks: int, embedding: str, rounds: int, docs: Path | None) -> N
             documents(docs, chunks)
         embedder = Noting(HOSTED_SECONDS if embedding == "api" else 0.0)
         service = KnowledgeService(
-            "sqlite:///kb.db", folder, open_embedder=lambda: embedder, caller=Caller("ann")
+            "sqlite:///kb.db",
+            folder,
+            open_vectors=SqliteVectorStore,
+            open_embedder=lambda: embedder,
+            caller=Caller("ann"),
         )
         with embedder.keeping() as batches:
             await service.add("big", [docs])

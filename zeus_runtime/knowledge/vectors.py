@@ -63,6 +63,8 @@ def entries_of(
     ids: Sequence[int], digests: Sequence[bytes], vectors: NDArray[np.float32]
 ) -> CollectionEntries:
     """The entries of those chunks that have a vector."""
+    if NO_VECTOR not in digests:
+        return CollectionEntries(ids, digests, vectors)
     there = [place for place, digest in enumerate(digests) if digest != NO_VECTOR]
     return CollectionEntries(
         [ids[place] for place in there], [digests[place] for place in there], vectors[there]
