@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,16 +16,18 @@ from typing import Any
 import numpy as np
 import pytest
 from zeus_plugins import catalogue
+from zeus_plugins.vector_stores.chroma.opening import open_server
 from zeus_plugins.vector_stores.chroma.options import Options
 from zeus_plugins.vector_stores.chroma.store import ChromaVectorStore, create
 
+from tests.support.chroma_server import chroma_server
 from tests.support.memory import HashingEmbedder, service
 from zeus_runtime import MissingError, ZeusError
 from zeus_runtime.memory.items import Caller, Embedding
 from zeus_runtime.memory.service import MemoryService
-from zeus_runtime.plugin.vector_store import Entry, VectorStore
+from zeus_runtime.plugin.vector_store import CollectionEntries, Entry, VectorStore
 from zeus_runtime.testing import VectorStoreConformance
-from zeus_runtime.testing.store_in_use import some_item
+from zeus_runtime.testing.store_in_use import digest_of, some_item, unit_vectors
 
 pytest.importorskip("chromadb")
 NOTHING: Any = None
@@ -33,6 +36,57 @@ NOTHING: Any = None
 class TestChromaVectorStore(VectorStoreConformance):
     def store(self, folder: Path) -> VectorStore:
         return ChromaVectorStore(folder / "vectors")
+
+
+class TestChromaServer(VectorStoreConformance):
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+        with chroma_server(tmp_path_factory.mktemp("server")) as url:
+            yield url
+
+    @pytest.fixture(autouse=True)
+    def _empty(self, url: str) -> None:
+        self.address = url
+        client = open_server(url, {})
+        for each in client.list_collections():
+            client.delete_collection(each.name)
+        client.close()
+
+    def store(self, folder: Path) -> VectorStore:
+        return ChromaVectorStore(self.address)
+
+
+def test_more_than_a_page_of_a_collection_is_read_counted_and_yielded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zeus_plugins.vector_stores.chroma.collection.PAGE", 100)
+    store = ChromaVectorStore(tmp_path)
+    store.prepare(NOTHING)
+    vectors = unit_vectors(450, dimension=8)
+    of = store.collection("kb-first", 8)
+    ids = list(range(1, 451))
+    of.put(NOTHING, CollectionEntries(ids, [digest_of(each) for each in ids], vectors))
+    assert of.digests(NOTHING) == {each: digest_of(each) for each in ids}
+    found = list(of.nearest(NOTHING, vectors[7]))
+    assert [each.id for each in found] == [int(each) + 1 for each in np.argsort(-(vectors @ vectors[7]))]
+    store.put(NOTHING, [Entry(some_item(f"m{n}"), Embedding("m", 8), vectors[n]) for n in range(250)])
+    assert len(store.ids(NOTHING)) == 250
+    store.close()
+
+
+async def test_databases_that_share_a_server_keep_their_memories_apart(tmp_path: Path) -> None:
+    with chroma_server(tmp_path / "server") as url:
+        for name, text in (("one", "The user plays the piano"), ("two", "The user prefers green tea")):
+            memory = service(tmp_path / name, Caller("ann"), open_vectors=lambda: ChromaVectorStore(url))
+            await memory.add_explicit_memory(text)
+            await memory.aclose()
+        for name, text in (("one", "The user plays the piano"), ("two", "The user prefers green tea")):
+            memory = service(tmp_path / name, Caller("ann"), open_vectors=lambda: ChromaVectorStore(url))
+            (found,) = await memory.search_memories(text, mode="vector")
+            assert found.item.content == text
+            await memory.check()
+            await memory.aclose()
 
 
 def memory_in(folder: Path, store: type[VectorStore] | None = None) -> MemoryService:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,9 +16,19 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 AT_ONCE: Final = 1_000
+PAGE: Final = 10_000
+"""Read at once; with more than 32,766, ChromaDB's own query has too many variables for SQLite."""
 SPACE: Final = {"hnsw": {"space": "cosine", "ef_construction": 200, "ef_search": 1_000}}
 _FIRST: Final = 64
 _GROWTH: Final = 4
+
+
+def pages(collection: Any, *include: str) -> Iterator[Any]:
+    """All that a collection of ChromaDB's has, ``PAGE`` entries at a time."""
+    start = 0
+    while len((found := collection.get(include=list(include), limit=PAGE, offset=start))["ids"]):
+        yield found
+        start += PAGE
 
 
 class ChromaCollection(VectorCollection):
@@ -86,8 +96,11 @@ class ChromaCollection(VectorCollection):
             collection = self._there()
             if collection is None:
                 return {}
-            found = collection.get(include=["metadatas"])
-            return dict(zip(map(int, found["ids"]), map(_digest, found["metadatas"]), strict=True))
+            return {
+                int(number): _digest(metadata)
+                for found in pages(collection, "metadatas")
+                for number, metadata in zip(found["ids"], found["metadatas"], strict=True)
+            }
 
     def size(self, connection: Connection) -> int:
         with self._explained():
@@ -97,7 +110,7 @@ class ChromaCollection(VectorCollection):
     def nearest(self, connection: Connection, vector: NDArray[np.float32]) -> Iterator[FoundVector]:
         given: set[int] = set()
         limit = _FIRST
-        while True:
+        while limit <= PAGE:
             with self._explained():
                 collection = self._there()
                 if collection is None:
@@ -113,6 +126,22 @@ class ChromaCollection(VectorCollection):
             if len(found["ids"][0]) < limit:
                 return
             limit *= _GROWTH
+        yield from (each for each in self._compared(vector) if each.id not in given)
+
+    def _compared(self, vector: NDArray[np.float32]) -> Sequence[FoundVector]:
+        """All vectors, compared here, nearest first."""
+        found = []
+        with self._explained():
+            collection = self._there()
+            for page in pages(collection, "metadatas", "embeddings") if collection is not None else ():
+                cosines = np.asarray(page["embeddings"], np.float32) @ vector
+                found += [
+                    FoundVector(int(number), _digest(metadata), cosine)
+                    for number, metadata, cosine in zip(
+                        page["ids"], page["metadatas"], cosines.tolist(), strict=True
+                    )
+                ]
+        return sorted(found, key=lambda each: (-each.cosine, each.id))
 
     def drop(self, connection: Connection) -> None:
         with self._explained():

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from zeus_plugins.vector_stores.chroma.collection import AT_ONCE, SPACE, ChromaCollection
+from zeus_plugins.vector_stores.chroma.collection import AT_ONCE, SPACE, ChromaCollection, pages
 from zeus_plugins.vector_stores.chroma.opening import (
     SharedFolder,
     close_folder,
@@ -152,7 +152,10 @@ class ChromaVectorStore(VectorStore):
     def ids(self, connection: Connection) -> set[str]:
         with self._explained():
             return {
-                item_id for each in self._collections().values() for item_id in each.get(include=[])["ids"]
+                item_id
+                for collection in self._collections().values()
+                for page in pages(collection)
+                for item_id in page["ids"]
             }
 
     def made_from(self, connection: Connection) -> Mapping[str, _Source | None]:
@@ -228,9 +231,10 @@ class ChromaVectorStore(VectorStore):
         found: dict[str, _Source] = {}
         with self._explained():
             for dimension, collection in self._collections().items():
-                kept = collection.get(include=["metadatas"])
-                for item_id, metadata in zip(kept["ids"], kept["metadatas"], strict=True):
-                    found[item_id] = (Embedding(str(metadata["model"]), dimension), int(metadata["version"]))
+                for page in pages(collection, "metadatas"):
+                    for item_id, metadata in zip(page["ids"], page["metadatas"], strict=True):
+                        embedding = Embedding(str(metadata["model"]), dimension)
+                        found[item_id] = (embedding, int(metadata["version"]))
         return found
 
     @property
