@@ -185,6 +185,7 @@ middleware.approve/deny/anyOf/1/*/*/anyOf/0 middleware.approve/deny/anyOf/1/*/*/
 middleware.dedupe/exclude middleware.eviction/exclude middleware.local_context/ignore middleware.pins/patterns
 middleware.pins/tools middleware.summarization/cheaper_first middleware.summarization/prompt
 middleware.truncation/truncation_text middleware.truncation/arguments/* model.litellm/api_key model.litellm/headers/*
+vector_store.chroma/headers/*
 mcpServers/*/data sandbox.ssh/passphrase sandbox.ssh/password search.duckduckgo/region search.tavily/api_key
 tool.filesystem/ignore tool.filesystem/protected tool.web/allow_hosts tool.web/deny_hosts tool.web/allow_private
 tool.web/user_agent
