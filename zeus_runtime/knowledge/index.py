@@ -154,7 +154,7 @@ class _Document:
 
     Args:
         digests: of the vectors in the store; zeros for chunks without.
-        vectors: of chunks from before revision 0013; empty where all are in the store.
+        vectors: of chunks from before revision 0014; empty where all are in the store.
     """
 
     path: str

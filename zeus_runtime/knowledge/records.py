@@ -185,7 +185,7 @@ def documents(connection: Connection, base: int, *, ready: bool = True) -> dict[
 
 
 def vectors_in_rows(connection: Connection, document: int) -> dict[str, bytes]:
-    """The embedded text of each of a document's chunks to its vector, of rows from before revision 0013."""
+    """The embedded text of each of a document's chunks to its vector, of rows from before revision 0014."""
     query = select(PART.c.places, PART.c.texts, PART.c.vectors, PART.c.chunks)
     rows = connection.execute(query.where(PART.c.document == document, func.length(PART.c.vectors) > 0))
     found = {}
@@ -267,7 +267,7 @@ _NEW_DOCUMENT: Final = Prepared(
 )
 _PART_COLUMNS: Final = tuple(column.name for column in PART.columns if column.name != "key")
 _OLD: Final = _PART_COLUMNS.index("vectors")
-"""The place of the column that only rows from before revision 0013 use."""
+"""The place of the column that only rows from before revision 0014 use."""
 _NEW_PART: Final = Prepared(insert(PART).values({name: bindparam(name) for name in _PART_COLUMNS}))
 
 

@@ -105,7 +105,7 @@ PART: Final = Table(
     Index("knowledge_part_of", "document", "number", unique=True),
 )
 """Some chunks of a document, packed by ``knowledge.parts``. ``digests`` are those of the chunks' vectors. A row from
-before revision 0013 has no digests; its own ``vectors`` are used until its file is read again."""
+before revision 0014 has no digests; its own ``vectors`` are used until its file is read again."""
 
 KNOWLEDGE_TABLES: Final = (BASE, SOURCE, DOCUMENT, PART)
 
