@@ -21,6 +21,8 @@ from tests.support.knowledge import ANN, Counting, bookmarked, docx, knowledge, 
 from zeus_runtime.config import Ref
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError
+from zeus_runtime.knowledge import reading
+from zeus_runtime.knowledge.convert import Converted, Page
 from zeus_runtime.knowledge.embedding_models import UnavailableModelError
 from zeus_runtime.knowledge.ingest import BATCH
 from zeus_runtime.knowledge.service import Cutting, KnowledgeService
@@ -101,6 +103,19 @@ async def test_a_passage_of_a_pdf_is_cited_with_its_bookmarks_and_its_page(tmp_p
         assert hit.citation == "handbook/docs/log.pdf · Voyage > Sirens · page 4, line 1"
         (hit, *_) = (await service.search("sirens", names=["handbook"])).hits
         assert hit.heading == "Voyage > Sirens"
+
+
+async def test_a_secret_in_a_bookmark_is_neither_stored_nor_embedded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A PDF's streams may be compressed, so its bytes do not show the secret.
+    converted = Converted("text", (Page("They sing.", 1, "Voyage > hunter2hunter2"),))
+    monkeypatch.setattr(reading, "convert_file", lambda *_args, **_kwargs: converted)
+    write(tmp_path / "docs", "log.pdf", pdf("They sing."))
+    model, secrets = Counting(), Redactor({"hunter2hunter2": "PASSWORD"})
+    async with knowledge("sqlite:///kb.db", tmp_path, embedder=model, secrets=secrets) as service:
+        await service.add("handbook", [tmp_path / "docs"])
+    assert model.texts == ["Voyage > <secret:PASSWORD>\nThey sing."]
 
 
 async def test_names_of_files_are_found_and_count_more_than_a_mention(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Packed words are those of memory, and their BM25 is the reference's."""
+"""Packed words are those of memory's analysis, and their BM25 is the reference's."""
 
 from __future__ import annotations
 
@@ -10,23 +10,72 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.knowledge.index import fused
-from zeus_runtime.knowledge.tokens import search_tokens
-from zeus_runtime.knowledge.word_numbers import WordNumbers, word_numbers
+from zeus_runtime.knowledge.word_numbers import WordNumbers, query_numbers, word_numbers
 from zeus_runtime.knowledge.words import PackedWords, bm25_scores, packed_words, parted, postings, together
+from zeus_runtime.memory.retrieval.analysis import query_tokens, search_tokens
 from zeus_runtime.memory.retrieval.fusion import bm25, corpus
 
 TEXTS = ["The ships of Pylos", "ships and more ships sail", "船は夜明けに出る", "no word in common"]
 
 
-@given(st.text(max_size=80))
-def test_the_numbers_are_those_of_the_tokens(text: str) -> None:
+SENTENCES = (
+    "The contracts were being signed in the harbours of the islands",
+    "Die Verträge werden in den Häfen der Inseln unterschrieben und nicht verlängert",
+    "Los contratos se firman en los puertos de las islas que no tienen bancos",
+    "Договоры подписываются в портах, и они не продлеваются",
+    "船は夜明けに港を出る",
+    "항구에서 계약서에 서명한다",
+    "สัญญาลงนามที่ท่าเรือ",
+)
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+def test_texts_have_the_words_that_memories_of_the_same_text_have(text: str) -> None:
     assert word_numbers(text).tolist() == [crc32(each.encode()) for each in search_tokens(text)]
+
+
+def test_the_language_of_a_text_is_that_of_its_end() -> None:
+    names = "The report of the harbours and what it is for\n" * 9
+    german = word_numbers("Die Häfen werden von den Verträgen und der Inseln nicht genannt").tolist()
+    assert (
+        word_numbers(names + "Die Häfen werden von den Verträgen und der Inseln nicht genannt\n" * 6)[
+            -len(german) :
+        ].tolist()
+        == german
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("signing a contract", SENTENCES[0]),
+        ("Vertrag", SENTENCES[1]),
+        ("¿Qué contrato se firmó?", SENTENCES[2]),
+        ("договор порт", SENTENCES[3]),
+        ("계약서", SENTENCES[5]),
+    ],
+)
+def test_a_word_finds_its_other_forms(query: str, text: str) -> None:
+    shelves = [postings(packed([text, "no word in common"], WordNumbers()))]
+    ((found, other),) = bm25_scores(query, shelves)
+    assert found > other == 0
+
+
+def test_the_forms_of_a_word_count_as_one_word() -> None:
+    texts = [SENTENCES[1], "Der Vertrag", *TEXTS]
+    (forms,) = query_numbers("Verträge")
+    assert len(forms) > 1
+    ((both, *_),) = bm25_scores("Verträge", [postings(packed(texts, WordNumbers()))])
+    assert both == pytest.approx(
+        bm25(query_tokens("Verträge"), search_tokens(texts[0]), corpus([*map(search_tokens, texts)]))
+    )
 
 
 SAID = st.lists(
     st.text("ab Cs\x00\x0e\x1b\x1c\x7f_-1'\n船", max_size=40)
     | st.text("ab ", max_size=90)
     | st.text("ab \u00a0\u0301\u200b\u3000\ufb01\u0130", max_size=20)
+    | st.sampled_from(SENTENCES)
     | st.sampled_from("theships on_island don't the\u2014ships stra\u00dfe \u2460ships".split()),
     max_size=3,
 ).map(" ".join)
@@ -79,11 +128,13 @@ def test_postings_have_each_word_of_a_text_once_with_its_number(texts: list[str]
         assert found.lengths.tolist() == [len(word_numbers(text)) for text in texts]
 
 
-@pytest.mark.parametrize("query", ["ships", "Pylos ship", "船", "nothing like it"])
+@pytest.mark.parametrize(
+    "query", ["ships", "Pylos ship", "船", "nothing like it", "sailing of the sailed ships"]
+)
 def test_scores_are_those_of_the_reference(query: str) -> None:
     tokens = [search_tokens(text) for text in TEXTS]
     known = corpus(tokens)
-    expected = [bm25(search_tokens(query), each, known) for each in tokens]
+    expected = [bm25(query_tokens(query), each, known) for each in tokens]
     shelves = [postings(packed(some, WordNumbers())) for some in (TEXTS[:2], TEXTS[2:])]
     assert np.concatenate(bm25_scores(query, shelves)) == pytest.approx(expected)
 

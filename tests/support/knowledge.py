@@ -93,8 +93,8 @@ def bookmarked(*pages: str) -> bytes:
     from pypdf import PdfReader, PdfWriter
 
     writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf(*pages))))
-    chapter = writer.add_outline_item("Voyage", 1)
-    writer.add_outline_item("Sirens", 2, parent=chapter)
+    chapter = writer.add_outline_item(title="Voyage", page_number=1)
+    writer.add_outline_item(title="Sirens", page_number=2, parent=chapter)
     buffer = io.BytesIO()
     writer.write(buffer)
     return buffer.getvalue()

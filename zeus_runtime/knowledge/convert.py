@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import groupby
 from pathlib import PurePath
 from typing import Any, Final, Literal, TypeAlias
 
@@ -180,12 +181,13 @@ def _bookmarks(reader: Any) -> dict[int, str]:
     except (PyPdfError, RecursionError, KeyError, ValueError, TypeError, AttributeError):
         return {}  # damaged bookmarks; the text may be fine
     starts.sort(key=lambda each: each[0])
-    found: dict[int, str] = {}
+    on_page = {page: [path for _, path in some] for page, some in groupby(starts, lambda each: each[0])}
+    found, last = {}, ""
     for number in range(1, len(reader.pages) + 1):
         # The first one that begins on the page, else the last one before it.
-        here = next((path for page, path in starts if page == number), None)
-        before = [path for page, path in starts if page < number]
-        found[number] = here if here is not None else before[-1] if before else ""
+        here = on_page.get(number)
+        found[number] = here[0] if here else last
+        last = here[-1] if here else last
     return found
 
 

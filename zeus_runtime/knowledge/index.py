@@ -17,7 +17,7 @@ import numpy as np
 from sqlalchemy import and_, false, or_, select
 
 from zeus_runtime.knowledge.parts import unpacked_chunks
-from zeus_runtime.knowledge.records import BaseInfo, embedded_by
+from zeus_runtime.knowledge.records import BaseInfo, embedded_by, is_read_now
 from zeus_runtime.knowledge.vectors import PLACE_BITS, number_of
 from zeus_runtime.knowledge.words import PackedWords, Postings, bm25_scores, parted, postings, together
 from zeus_runtime.memory.vectors import DIGEST_BYTES, FoundVector, VectorCollection
@@ -139,6 +139,10 @@ class KnowledgeIndex:
             shelf.missing = max(0, shelf.expected - size)
         return shelf.missing
 
+    def older(self, connection: Connection, base: BaseInfo) -> int:
+        """How many of a base's documents an older version read."""
+        return self._shelf(connection, base).older
+
     def _shelf(self, connection: Connection, base: BaseInfo) -> _Shelf:
         shelf = self._shelves.pop(base.key, None) or _Shelf()
         shelf.refresh(connection, base)
@@ -174,6 +178,7 @@ class _Shelf:
         keys: by slot, the number of the chunk's vector; ascending.
         expected: how many vectors the store should have.
         missing: how many of them it lacks; None before they are counted.
+        older: how many documents an older version read.
     """
 
     def __init__(self) -> None:
@@ -185,6 +190,7 @@ class _Shelf:
         self.postings: Postings = postings([])
         self.expected = 0
         self.missing: int | None = None
+        self.older = 0
         self._digests = b""
         self._in_rows: NDArray[np.int64] = np.zeros(0, np.int64)
         self._vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
@@ -223,7 +229,8 @@ class _Shelf:
         if base.changes == self._changes:
             return
         query = select(DOCUMENT.c.key, DOCUMENT.c.path, DOCUMENT.c.made_with)
-        rows = connection.execute(query.where(DOCUMENT.c.base == base.key, DOCUMENT.c.ready.is_(True)))
+        rows = connection.execute(query.where(DOCUMENT.c.base == base.key, DOCUMENT.c.ready.is_(True))).all()
+        self.older = sum(not is_read_now(row.made_with) for row in rows)
         there = {key: (path, embedded_by(made_with)) for key, path, made_with in rows}
         found = {key: each for key, each in self._documents.items() if key in there}
         found |= _read(connection, {key: there[key] for key in sorted(there.keys() - found.keys())})

@@ -21,7 +21,6 @@ from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import MissingError, ZeusError
 from zeus_runtime.knowledge import records
 from zeus_runtime.knowledge.chunks import Chunk
-from zeus_runtime.knowledge.convert import VERSION
 from zeus_runtime.knowledge.embedding import WORKERS, WORTH_BYTES, IngestEmbedding
 from zeus_runtime.knowledge.files import files_of, handfuls, is_utf8
 from zeus_runtime.knowledge.parts import ChunkGroup, packed_parts
@@ -173,9 +172,7 @@ class _Ingest:
         self._ahead: deque[tuple[Future[Vectors], Callable[[Vectors], Awaitable[None]]]] = deque()
         self._sources: dict[str, int] = {}
         self._partial: dict[str, KnownDocument] = {}
-        self._made_with = (
-            f"{VERSION}|{base.chunk_tokens}|{base.overlap_tokens}|{embedder.model}|{embedder.dimension}"
-        )
+        self._made_with = records.made_with(base, embedder.model, embedder.dimension)
 
     def _found(self, unread: dict[str, str]) -> list[FoundFile]:
         """The files of the sources that the agent may read."""

@@ -196,7 +196,8 @@ class Reader:
     def _cut(self, name: str, data: bytes, apart: Apart | None) -> list[Chunk]:
         found = convert_file(name, masked_bytes(data, self._secrets), apart=apart, seconds=_READING_SECONDS)
         # A PDF's text is known only after conversion. Mask before cutting: a part of a secret is not a known secret.
-        pages = tuple(replace(page, text=self._secrets.text(page.text)) for page in found.pages)
+        mask = self._secrets.text
+        pages = tuple(replace(each, text=mask(each.text), heading=mask(each.heading)) for each in found.pages)
         return chunks(
             replace(found, pages=pages),
             chunk_tokens=self._base.chunk_tokens,

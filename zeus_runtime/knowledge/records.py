@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.knowledge.convert import VERSION
 from zeus_runtime.knowledge.parts import ChunkGroup, unpacked_chunks
 from zeus_runtime.knowledge.vectors import NO_VECTOR, PLACE_BITS, number_of
 from zeus_runtime.memory.items import Caller
+from zeus_runtime.memory.retrieval.analysis import ANALYSIS
 from zeus_runtime.memory.vectors import DIGEST_BYTES
 from zeus_runtime.store.compiled_statements import Prepared, sqlite_driver
 from zeus_runtime.store.knowledge_tables import BASE, DOCUMENT, PART, SOURCE
@@ -69,9 +71,22 @@ class KnownDocument(NamedTuple):
     chunks: int
 
 
+_READ_BY: Final = f"{VERSION}.{ANALYSIS}"
+
+
+def made_with(base: BaseInfo, model: str, dimension: int) -> str:
+    """What a base's documents are made with now: versions of conversion and words, cutting, model and its dimension."""
+    return f"{_READ_BY}|{base.chunk_tokens}|{base.overlap_tokens}|{model}|{dimension}"
+
+
 def embedded_by(made_with: str) -> str:
-    """The embedding model and its dimension, of what a document was made with: version, cutting, cutting, model."""
+    """The embedding model and its dimension, of what a document was made with."""
     return made_with.split("|", 3)[-1]
+
+
+def is_read_now(made_with: str) -> bool:
+    """Whether a document's text and words are as this version has them."""
+    return made_with.partition("|")[0] == _READ_BY
 
 
 def bases(connection: Connection, caller: Caller) -> list[BaseInfo]:

@@ -342,15 +342,22 @@ class KnowledgeService:
         if any(base.collection for base in searched):
             await self._store()
 
-        def work(connection: Connection) -> tuple[list[Hit], dict[str, int]]:
+        def work(connection: Connection) -> tuple[list[Hit], dict[str, int], dict[str, int]]:
             index = self._searched()
             found = index.search(connection, searched, query, vectors, top_k=top_k, is_closed=is_closed)
-            return found, {base.name: index.missing(connection, base) for base in searched}
+            missing = {base.name: index.missing(connection, base) for base in searched}
+            return found, missing, {base.name: index.older(connection, base) for base in searched}
 
-        hits, missing = await database.run(work)
+        hits, missing, older = await database.run(work)
         notices += [
             f"{count:,} passages of {name!r} have no vector and are found by words alone until `zeus kb add {name}`"
             for name, count in missing.items()
+            if count
+        ]
+        notices += [
+            f"an older version of Zeus read {count:,} of the documents of {name!r}: their words are found less well"
+            f" until `zeus kb add {name}`"
+            for name, count in older.items()
             if count
         ]
         if count := len(unapproved):

@@ -1,4 +1,4 @@
-"""The words of texts as numbers, all texts of a batch at once: those of ``tokens``.
+"""The words of texts as numbers, all texts of a batch at once: those of memory's analysis.
 
 A word is a 32-bit number (CRC-32 of its UTF-8 text). In a vocabulary of 200,000 words, 0.005 % share one with another
 and count as that where it stands: nothing that a rank would show.
@@ -7,12 +7,14 @@ and count as that where it stands: nothing that a rank would show.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 import numpy as np
 
-from zeus_runtime.knowledge.tokens import indexed, plain_words, search_tokens
+from zeus_runtime.memory.retrieval.analysis import OR, language_of, plain_words, query_tokens, word_tokens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +24,10 @@ _HIDDEN: Final = bytes((*range(9), *range(14, 28), 127))
 _LETTERS: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _KINDS: Final = bytes(1 if byte in _LETTERS else 2 if byte in _HIDDEN else 0 for byte in range(256))
 _NOT_INDEXED: Final = 0
+_NO_NUMBERS: Final = np.zeros(0, np.uint32)
+_NO_COUNTS: Final = np.zeros(0, np.int64)
+_JUDGED: Final = 300
+"""Characters of a text by which its language is judged: about fifty words, of which twenty are stop words."""
 _KEPT_BYTES: Final = 4_000_000
 _MOST_SLOT_BITS: Final = 18
 _REMEMBERED: Final = 200_000
@@ -33,13 +39,47 @@ _MULTIPLIERS: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB
 """Odd, so that words of up to eight bytes have unique keys; two longer words share a key with a chance of 1 in 2^64."""
 
 
+def text_language(text: str) -> str:
+    """The language of a text by the words at its end: its beginning may be names and headings, without stop words."""
+    return language_of(text[-_JUDGED:].lower().split())
+
+
 def word_numbers(text: str) -> NDArray[np.uint32]:
     """The words of a text as numbers, in order."""
-    return np.array([_number(token) for token in search_tokens(text)], np.uint32)
+    language = text_language(text)
+    return np.array(
+        [_number(token) for word in plain_words(text) for token in word_tokens(word, language)], np.uint32
+    )
+
+
+def query_numbers(query: str) -> list[NDArray[np.uint32]]:
+    """The numbers of each word of a query, in all forms that texts may have of it."""
+    tokens = dict.fromkeys(query_tokens(query))
+    return [np.unique(np.array([*map(_number, token.split(OR))], np.uint32)) for token in tokens]
 
 
 class WordNumbers:
-    """Numbers for the words that were met. For one thread at a time.
+    """Numbers for the words that were met, in texts of any language. For one thread at a time.
+
+    Args:
+        slot_bits: as ``_LanguageNumbers`` has them.
+    """
+
+    def __init__(self, slot_bits: int = 14) -> None:
+        self._of_language = cache(lambda language: _LanguageNumbers(language, slot_bits))
+
+    def of(self, texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """The numbers of all words that are indexed, text after text, and how many each text has.
+
+        Within a text they are in no order.
+        """
+        runs = [self._of_language(language).of([*some]) for language, some in groupby(texts, text_language)]
+        numbers, counts = zip(*runs, strict=True) if runs else ((_NO_NUMBERS,), (_NO_COUNTS,))
+        return np.concatenate(numbers), np.concatenate(counts)
+
+
+class _LanguageNumbers:
+    """Numbers for the words of texts in one language.
 
     A word in ASCII, where folding changes only case, is eight or sixteen bytes, read as integers and looked up by array
     operations. The table is a hash table whose slots hold one word each, the first that came. All other words are
@@ -47,11 +87,11 @@ class WordNumbers:
     one by one.
 
     Args:
-        slot_bits: of the table when it is new: 2^14 slots by default. It grows with the words, so that few are more
+        slot_bits: of the table when it is new, such as 14 for 2^14 slots. It grows with the words, so that few are more
             than the processor's cache holds.
     """
 
-    def __init__(self, slot_bits: int = 14) -> None:
+    def __init__(self, language: str, slot_bits: int) -> None:
         # After a block of this size was freed, glibc keeps as much for later. Otherwise it returns the memory of each
         # array to
         # the system and gets it again, page by page; on virtual machines a page fault takes 2 microseconds.
@@ -59,24 +99,21 @@ class WordNumbers:
         self._table_keys: NDArray[np.uint64] = np.zeros(0, np.uint64)
         self._table_numbers: NDArray[np.uint32] = np.zeros(0, np.uint32)
         self._grow(slot_bits)
-        self._numbers = _Remembered(lambda word: _number_or_not(indexed(word)))
+        self._numbers = _Remembered(lambda word: [*map(_number, word_tokens(word, language))])
 
     def of(self, texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """The numbers of all words that are indexed, text after text, and how many each text has.
-
-        Within a text they are in no order.
-        """
+        """As ``WordNumbers.of``."""
         if all(map(str.isascii, texts)):
             return self._of_ascii(texts)
         parted = [_parted(text) for text in texts]
         numbers, counts = self._of_ascii([plain for plain, _ in parted])
-        words = [plain_words(other) for _, other in parted]
-        more = self._numbers_of([word for each in words for word in each])
-        places = np.repeat(np.arange(len(texts)), [len(each) for each in words])
-        more, places = more[more != _NOT_INDEXED], places[more != _NOT_INDEXED]
-        return np.insert(numbers, np.cumsum(counts)[places], more), counts + np.bincount(
-            places, minlength=len(texts)
-        )
+        more = [
+            [number for word in plain_words(other) for number in self._numbers[word]] for _, other in parted
+        ]
+        sizes = np.fromiter(map(len, more), np.int64, len(more))
+        places = np.cumsum(counts).repeat(sizes)
+        inserted = np.fromiter(chain.from_iterable(more), np.uint32, len(places))
+        return np.insert(numbers, places, inserted), counts + sizes
 
     def _of_ascii(self, texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         # A space before the first text and after each, and eight bytes more for who reads eight from the last on.
@@ -113,7 +150,9 @@ class WordNumbers:
         return numbers
 
     def _numbers_of(self, words: Sequence[str]) -> NDArray[np.uint32]:
-        return np.fromiter(map(self._numbers.__getitem__, words), np.uint32, len(words))
+        """Of words in ASCII, which have one token or none."""
+        found = (numbers[0] if (numbers := self._numbers[word]) else _NOT_INDEXED for word in words)
+        return np.fromiter(found, np.uint32, len(words))
 
     def _remember(
         self, keys: NDArray[np.uint64], homes: NDArray[np.int64], numbers: NDArray[np.uint32]
@@ -141,14 +180,14 @@ class WordNumbers:
         self._used = len(known)
 
 
-class _Remembered(dict[str, int]):
+class _Remembered(dict[str, Sequence[int]]):
     """Values of a function, each worked out once."""
 
-    def __init__(self, value_of: Callable[[str], int]) -> None:
+    def __init__(self, value_of: Callable[[str], Sequence[int]]) -> None:
         super().__init__()
         self._value_of = value_of
 
-    def __missing__(self, word: str) -> int:
+    def __missing__(self, word: str) -> Sequence[int]:
         if len(self) >= _REMEMBERED:
             self.clear()
         found = self[word] = self._value_of(word)
@@ -166,10 +205,6 @@ def _parted(text: str) -> tuple[str, str]:
         return text, ""
     between = text.split()
     return " ".join(filter(str.isascii, between)), " ".join([each for each in between if not each.isascii()])
-
-
-def _number_or_not(token: str | None) -> int:
-    return _NOT_INDEXED if token is None else _number(token)
 
 
 def _number(token: str) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from zeus_runtime.knowledge.word_numbers import WordNumbers, word_numbers
+from zeus_runtime.knowledge.word_numbers import WordNumbers, query_numbers
 from zeus_runtime.memory.retrieval.fusion import K1, B
 
 if TYPE_CHECKING:
@@ -122,12 +122,15 @@ def bm25_scores(query: str, shelves: Sequence[Postings]) -> list[NDArray[np.floa
     if not texts:
         return scores
     mean = sum(int(shelf.lengths.sum()) for shelf in shelves) / texts or 1.0
-    for number in np.unique(word_numbers(query)):
-        found = [np.flatnonzero(shelf.words == number) for shelf in shelves]
-        having = sum(map(len, found))
+    for forms in query_numbers(query):
+        found = [
+            np.concatenate([np.flatnonzero(shelf.words == number) for number in forms]) for shelf in shelves
+        ]
+        having = min(texts, sum(map(len, found)))
         weight = math.log(1 + (texts - having + 0.5) / (having + 0.5))
         for shelf, score, places in zip(shelves, scores, found, strict=True):
             slots, counts = shelf.slots[places], shelf.counts[places].astype(np.float64)
             long = 1 - B + B * shelf.lengths[slots] / mean
-            score[slots] += weight * (K1 + 1) * counts / (counts + K1 * long)
+            # A text that has two forms of a word is there twice.
+            np.add.at(score, slots, weight * (K1 + 1) * counts / (counts + K1 * long))
     return scores

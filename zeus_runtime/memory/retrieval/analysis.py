@@ -2,7 +2,8 @@
 
 Stems are Snowball's; stop words of languages other than English and Chinese are those of the package ``stop-words``,
 whose English list has too many words that tell something, such as ``home`` and ``work``. A change of what comes out
-raises ``ANALYSIS``: places that were indexed before are then indexed again (``records.reindexed``).
+raises ``ANALYSIS``: places that were indexed before are then indexed again (``records.reindexed``), and documents of
+knowledge bases are read again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import regex
 from zeus_runtime.memory.normalise import normalise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 ANALYSIS: Final = 1
 """Which analysis this is. 0 is that before there was a number."""
@@ -68,8 +69,20 @@ OR: Final = "|"
 def search_tokens(text: str) -> list[str]:
     """The words of ``text`` as an index has them, each CJK character alone."""
     words = plain_words(text)
-    language = _language(words) or _by_script(words)
-    return [form for word in words if not _is_stop(word, language) for form in _stems(word, language)]
+    language = language_of(words)
+    return [token for word in words for token in word_tokens(word, language)]
+
+
+def language_of(words: Sequence[str]) -> str:
+    """The language in which a text of these words is indexed."""
+    return _language(words) or _by_script(words)
+
+
+def word_tokens(word: str, language: str) -> Sequence[str]:
+    """How a text in this language has one of ``plain_words``; nothing for a stop word, one token for one in ASCII."""
+    if _is_stop(word, language):
+        return ()
+    return _pairs(word) if _IS_PAIRED.match(word) else (_stem(word, language),)
 
 
 def query_tokens(query: str) -> list[str]:
@@ -101,10 +114,6 @@ def _forms(word: str, language: str | None) -> Iterator[str]:
         return
     names = ("english", *_LANGUAGES) if language is None else ("english", language)
     yield OR.join(dict.fromkeys(_stem(word, name) for name in names))
-
-
-def _stems(word: str, language: str) -> list[str]:
-    return _pairs(word) if _IS_PAIRED.match(word) else [_stem(word, language)]
 
 
 def _pairs(word: str) -> list[str]:
@@ -140,7 +149,7 @@ def _is_stop(word: str, language: str | None) -> bool:
     return bool(_stop_words().get(word, 0) & 1 << _LANGUAGES.index(language))
 
 
-def _language(words: list[str]) -> str | None:
+def _language(words: Sequence[str]) -> str | None:
     """The language most of whose stop words are among these, English if it has as many; None without any."""
     english = sum(word in _ENGLISH or word in _ASKING for word in words)
     known = [mask for word in words if (mask := _stop_words().get(word))]
@@ -153,7 +162,7 @@ def _language(words: list[str]) -> str | None:
     return best if most else None
 
 
-def _by_script(words: list[str]) -> str:
+def _by_script(words: Sequence[str]) -> str:
     for script, language in _BY_SCRIPT:
         if any(map(script.match, words)):
             return language
