@@ -66,6 +66,23 @@ def test_text_in_another_encoding_is_read(text: str, encoding: str) -> None:
     assert convert_file("a.md", text.encode(encoding)).text == text
 
 
+@pytest.mark.parametrize("before", range(4))
+@pytest.mark.parametrize("encoding", ["gb18030", "cp932", "cp949"])
+def test_a_long_text_in_another_encoding_is_read_wherever_its_sample_ends(before: int, encoding: str) -> None:
+    words = {
+        "gb18030": "员工每年有十五天年假",
+        "cp932": "従業員は年に十五日の休暇を取れます",
+        "cp949": "직원은 연간 십오일의 휴가를",
+    }
+    text = "x" * before + words[encoding] * 9_000
+    assert convert_file("a.txt", text.encode(encoding)).text == text
+
+
+def test_the_encoding_is_that_of_the_first_text_beyond_ascii() -> None:
+    text = "The crew rows. " * 20_000 + "员工每年有十五天年假。请假须提前三天申请。" * 4
+    assert convert_file("a.txt", text.encode("gbk")).text == text
+
+
 def test_a_page_of_a_pdf_stands_under_its_bookmarks() -> None:
     found = convert_file("a.pdf", bookmarked("One.", "Two.", "Three.", "Four."))
     assert [page.heading for page in found.pages] == ["", "Voyage", "Voyage > Sirens", "Voyage > Sirens"]

@@ -24,6 +24,9 @@ _GUESSED: Final = {
 """Encodings to guess among, and the larger one that a text of each may have. The list is short because, among all
 encodings, some wrong one always fits too."""
 _LOOKED_AT: Final = 200_000
+_BEFORE: Final = 1_000
+_LONGEST: Final = 4
+"""Bytes of a character in these encodings, at most."""
 
 
 def marked_encoding(data: bytes) -> str | None:
@@ -38,9 +41,16 @@ def guessed_encoding(data: bytes) -> str | None:
     """
     try:
         data.decode()
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
         from charset_normalizer import from_bytes
 
-        best = from_bytes(data[:_LOOKED_AT], cp_isolation=list(_GUESSED)).best()
-        return None if best is None else _GUESSED.get(best.encoding, best.encoding)
+        # What precedes the first such byte is most often ASCII, which tells nothing.
+        start = max(0, error.start - _BEFORE)
+        sample = data[start : start + _LOOKED_AT]
+        # Cut within a character, a text would be none in its encoding.
+        for left_out in range(_LONGEST if start + _LOOKED_AT < len(data) else 1):
+            best = from_bytes(sample[: len(sample) - left_out], cp_isolation=list(_GUESSED)).best()
+            if best is not None:
+                return _GUESSED.get(best.encoding, best.encoding)
+        return None
     return "utf-8"

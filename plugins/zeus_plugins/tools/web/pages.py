@@ -28,6 +28,8 @@ _DOCUMENTS: Final = {
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
 }
 """What a page can be besides text, and the suffix of such a file."""
+_PDF: Final = b"%PDF-"
+"""How a PDF begins, which servers often send as ``application/octet-stream``."""
 _HTML: Final = ("text/html", "application/xhtml+xml")
 _LOOKED_AT: Final = 4_096
 _NOT_ON_THE_WEB: Final = ("idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape", "utf_7")
@@ -80,6 +82,8 @@ def page_text(page: Fetched, *, apart: Apart | None = None, seconds: float = 30)
     kind = page.content_type.partition(";")[0].strip().lower()
     if not kind:
         kind = "text/html" if page.data[:_LOOKED_AT].lstrip()[:1] == b"<" else "text/plain"
+    if page.data.startswith(_PDF):
+        kind = "application/pdf"
     if kind in _DOCUMENTS:
         return _document_text(page, _DOCUMENTS[kind], apart, seconds)
     if kind not in _HTML and not _TEXTS.match(kind):

@@ -431,6 +431,7 @@ def test_what_is_no_text_is_refused() -> None:
 def test_a_pdf_and_a_word_document_are_read_with_their_pages() -> None:
     text = page(pdf("The first page.", "The second page."), "application/pdf")
     assert "[page 2]\nThe second page." in text
+    assert page(pdf("The first page.", "The second page."), "application/octet-stream") == text
     word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
     assert "# Voyage" in page(docx(), word)
 
