@@ -1,4 +1,4 @@
-"""Text from bytes whose encoding nobody names."""
+"""The encoding of bytes that come without one."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def guessed_encoding(data: bytes) -> str | None:
     except UnicodeDecodeError as error:
         from charset_normalizer import from_bytes
 
-        # What precedes the first such byte is most often ASCII, which tells nothing.
+        # The bytes before are most often ASCII, which fits every encoding.
         start = max(0, error.start - _BEFORE)
         sample = data[start : start + _LOOKED_AT]
-        # Cut within a character, a text would be none in its encoding.
+        # A sample that ends within a character is invalid in the encoding of its text.
         for left_out in range(_LONGEST if start + _LOOKED_AT < len(data) else 1):
             best = from_bytes(sample[: len(sample) - left_out], cp_isolation=list(_GUESSED)).best()
             if best is not None:
