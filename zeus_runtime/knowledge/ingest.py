@@ -393,7 +393,10 @@ class _Ingest:
 
     async def _write_small(self, reads: Sequence[FileText], texts: Sequence[str], vectors: Vectors) -> None:
         digests = self._digests(texts, vectors)
-        words = [chunk.worded(self._label(each)) for each in reads for chunk in each.chunks]
+        labels = map(self._label, reads)
+        words = [
+            chunk.worded(label) for label, each in zip(labels, reads, strict=True) for chunk in each.chunks
+        ]
         made = packed_parts([each.chunks for each in reads], words, digests, self._numbers)
 
         def put(connection: Connection, change: VectorChange) -> None:
@@ -465,7 +468,8 @@ class _Ingest:
     ) -> None:
         read = long.read
         digests = self._digests(texts, vectors)
-        words = [chunk.worded(self._label(read)) for chunk in some]
+        label = self._label(read)
+        words = [chunk.worded(label) for chunk in some]
         (new,) = packed_parts([some], words, digests, self._numbers, first=long.written)
 
         def append(connection: Connection, change: VectorChange) -> int:

@@ -45,6 +45,7 @@ _ASKING: Final = frozenset(
     "tell than theirs them then there these those while whom whose would yours much many".split()
 )
 """Words that ask, beside those that are not indexed. ``may`` and ``us`` are not among them: a month and a country."""
+_OF_ENGLISH: Final = _ENGLISH | _ASKING
 _ASKING_CJK: Final = regex.compile(
     "为什么|为何|什么时候|什么|何时|何处|怎么样|怎么|怎样|如何|多少|多久|多大|多长|多远|多早|多高|多重|几[点号时]|"
     "几(?![何乎])|哪(?!吒)[里儿个些天位种座家年月一]?|谁|是否|是不是|有没有|能不能|要不要|会不会|可不可以|可以|"
@@ -151,8 +152,8 @@ def _is_stop(word: str, language: str | None) -> bool:
 
 def _language(words: Sequence[str]) -> str | None:
     """The language most of whose stop words are among these, English if it has as many; None without any."""
-    english = sum(word in _ENGLISH or word in _ASKING for word in words)
-    known = [mask for word in words if (mask := _stop_words().get(word))]
+    english = sum(map(_OF_ENGLISH.__contains__, words))
+    known = [*filter(None, map(_stop_words().get, words))]
     best, most = "english", english
     if len(known) > english:
         for number, name in enumerate(_LANGUAGES):
