@@ -88,6 +88,11 @@ def test_a_page_of_a_pdf_stands_under_its_bookmarks() -> None:
     assert [page.heading for page in found.pages] == ["", "Voyage", "Voyage > Sirens", "Voyage > Sirens"]
 
 
+def test_a_page_with_several_bookmarks_stands_under_the_first_and_the_next_page_under_the_last() -> None:
+    found = convert_file("a.pdf", bookmarked("One.", "Two.", "Three.", "Four.", "Five.", last="Harbour"))
+    assert [page.heading for page in found.pages] == ["", "Voyage", "Voyage > Sirens", "Harbour", "Harbour"]
+
+
 @pytest.mark.parametrize(
     ("name", "data", "why"),
     [

@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from sqlalchemy import Connection, MetaData, Table, select
 from zeus_plugins.embeddings.static.embedder import StaticEmbedder
 
 from tests.support.databases import execute
 from tests.support.knowledge import Counting, knowledge, write
 from tests.support.least_rights import as_owner
+from zeus_runtime.knowledge.convert import VERSION
 from zeus_runtime.knowledge.ingest import BATCH
 from zeus_runtime.knowledge.parts import CHUNKS, unpacked_chunks
+from zeus_runtime.memory.retrieval.analysis import ANALYSIS
 from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.knowledge_tables import BASE, DOCUMENT, PART, SOURCE
@@ -142,8 +145,9 @@ async def test_an_upgraded_base_finds_what_it_found_and_needs_no_vector_again(
     assert (database_url.startswith("sqlite")) == bool(copies(tmp_path))
 
 
+@pytest.mark.parametrize("version", ["1", f"{VERSION}.{ANALYSIS - 1}"])
 async def test_vectors_in_rows_move_to_the_store_when_their_files_are_read_again_and_none_is_computed(
-    database_url: str, tmp_path: Path
+    version: str, database_url: str, tmp_path: Path
 ) -> None:
     docs = documents(tmp_path / "docs")
     async with knowledge("sqlite:///kb.db", tmp_path / "new") as service:
@@ -153,7 +157,7 @@ async def test_vectors_in_rows_move_to_the_store_when_their_files_are_read_again
     vectors = await vectors_of(rows)
     await made.close()
     for row in rows["knowledge_document"]:
-        row["made_with"] = "1|" + row["made_with"].partition("|")[2]
+        row["made_with"] = f"{version}|" + row["made_with"].partition("|")[2]
     database = Database(database_url, directory=tmp_path)
     try:
         await database.run(upgrade_to_9)

@@ -88,13 +88,15 @@ def docx() -> bytes:
     return buffer.getvalue()
 
 
-def bookmarked(*pages: str) -> bytes:
-    """A PDF whose second page begins a chapter, and whose third page a section of it."""
+def bookmarked(*pages: str, last: str = "") -> bytes:
+    """A PDF whose second page begins a chapter, and whose third page a section of it, then perhaps a last chapter."""
     from pypdf import PdfReader, PdfWriter
 
     writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf(*pages))))
     chapter = writer.add_outline_item(title="Voyage", page_number=1)
     writer.add_outline_item(title="Sirens", page_number=2, parent=chapter)
+    if last:
+        writer.add_outline_item(title=last, page_number=2)
     buffer = io.BytesIO()
     writer.write(buffer)
     return buffer.getvalue()
