@@ -4,8 +4,9 @@
 
 Each phase is a process of its own. Recall is the share of the 15 nearest vectors, which a search of five passages asks
 for, that the store gives; the reference compares all vectors in float64. Memory is the most that a process had, and CPU
-is of the process with its workers: with pgvector and a server, their own processes come on top. A second process searches while the first has the base open. The
-killed ingest ends by SIGKILL after a third of its chunks; the next one continues, and then no vector may be missing.
+is of the process with its workers: with pgvector and a server, their own processes come on top. A second process
+searches while the first has the base open. The killed ingest ends by SIGKILL after a third of its chunks; the next one
+continues, and then no vector may be missing.
 """
 
 from __future__ import annotations
