@@ -228,6 +228,25 @@ def test_a_plugin_file_of_the_projects_home_is_not(project: Project, zeus: Zeus)
     assert zeus("run", "zeus.yaml", "hi").exit_code == 4
 
 
+@pytest.mark.parametrize(
+    "words", [("validate", "../app/zeus.yaml"), ("plugins", "list", "--config", "../app/zeus.yaml")]
+)
+def test_a_config_elsewhere_never_gets_a_plugin_file_of_the_projects_home(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """A path in `ZEUS_TRUST` also allowed the file of the same name that a checkout put before the user's own."""
+    app = project.folder.parent / "app/zeus.yaml"
+    app.parent.mkdir()
+    app.write_text("version: 1\nmodel: gpt-4o\ntools: []\nplugins: {files: [scripted.py]}\n")
+    own = Path(os.environ["HOME"]) / ".config/zeus/plugins/scripted.py"
+    own.parent.mkdir(parents=True)
+    own.write_text(SCRIPTED)
+    project.write(".zeus/plugins/scripted.py", TELLING + SCRIPTED)
+    monkeypatch.setenv("ZEUS_TRUST", str(app))
+    assert zeus(*words).exit_code == 0
+    assert not (project.folder / ".zeus/plugins/ran").exists()
+
+
 def test_yaml_of_the_users_own_home_is_theirs_unless_a_project_changes_it(
     project: Project, zeus: Zeus
 ) -> None:

@@ -70,7 +70,7 @@ def _registry(process: Process, config: str | None) -> Registry:
         return discover(environ=process.environ)
     from zeus_runtime.config import load
     from zeus_runtime.config.schema.validate import read_early
-    from zeus_runtime.plan.validated import trust_of
+    from zeus_runtime.plan.validated import discovered, trust_of
     from zeus_runtime.registry import installed_homes, search_path
 
     # Not the whole check: what is wrong with a plugin must be seen even where the config needs that plugin.
@@ -83,14 +83,8 @@ def _registry(process: Process, config: str | None) -> Registry:
         directory=process.directory,
     )
     process.learn(document.redactor)
-    folder = document.path.parent if document.path is not None else process.directory
-    return discover(
-        read_early(document).plugins,
-        environ=document.environ,
-        directory=folder,
-        homes=homes,
-        trust=trust_of(document, [config], environ=process.environ),
-    )
+    trust = trust_of(document, [config], environ=process.environ)
+    return discovered(document, read_early(document).plugins, homes=homes, trust=trust)
 
 
 def _object(plugin: Plugin, registry: Registry, commands: list[str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
+from zeus_runtime.config.layers.files import homes_for
 from zeus_runtime.config.schema.validate import hiding, read_early
 from zeus_runtime.config.secrets.unloaded_configs import unloaded_secrets
 from zeus_runtime.config.secrets.written_secrets import secrets_of_repository
@@ -31,6 +32,7 @@ from zeus_runtime.trust.decision import recorded_trust
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Diagnostic, Document
+    from zeus_runtime.config.model import Plugins
     from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.config.yaml.tree import Path as ConfigPath
     from zeus_runtime.models.profile_tables import Table
@@ -218,8 +220,7 @@ def examine(document: Document, *, directory: Path, environ: Mapping[str, str], 
 def _examined(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
     near = search_path(directory=directory, environ=environ)
     early = read_early(document)
-    folder = document.path.parent if document.path is not None else directory
-    registry = discover(early.plugins, environ=document.environ, directory=folder, homes=near, trust=trust)
+    registry = discovered(document, early.plugins, homes=near, trust=trust)
     registry.require_plugins(document.position)
     # Again, because plugins may bring further Homes.
     homes = search_path(
@@ -269,6 +270,18 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     found = tuple(lifts(checked))
     allowed = tuple((each.rule, each.reasons) for each in found)
     return replace(checked, lifting=allowed, parts=(*checked.parts, *lifting(source, found)))
+
+
+def discovered(document: Document, plugins: Plugins, *, homes: Sequence[Path], trust: Trust) -> Registry:
+    """The plugins of a config, whose plugin files are in its own folder, or in a Home that it may take them from.
+
+    Args:
+        plugins: its `plugins`.
+        homes: all Homes, nearest first.
+    """
+    folder = document.directory if document.path is None else document.path.parent
+    own = homes_for(folder, document.directory, homes)
+    return discover(plugins, environ=document.environ, directory=folder, homes=own, trust=trust)
 
 
 def _private(homes: Iterable[Path], registry: Registry) -> Sequence[Path]:

@@ -331,9 +331,10 @@ class Layers:
 
 
 def homes_for(folder: Path, directory: Path, homes: Sequence[Path]) -> list[Path]:
-    """The Homes where a file's words for presets are looked up: the project's only for the project's own files.
+    """The Homes where a file's presets and plugin files are looked up: the project's only for the project's own files.
 
-    A config of the user's own that says ``extends: default`` must not get another ``default`` in each repository.
+    A config of the user's own that says ``extends: default`` must not get another ``default`` in each repository, and
+    the permission that was given to its plugin files must not execute the repository's.
 
     Args:
         folder: where the file is.
