@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -16,6 +16,7 @@ from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.config.model import Config, Plugins
+    from zeus_runtime.config.schema.marked import Marked
 
 
 class Early(NamedTuple):
@@ -28,22 +29,6 @@ class Early(NamedTuple):
 
     plugins: Plugins
     homes: tuple[str, ...]
-
-
-class NamedFile(NamedTuple):
-    """A file or folder that a value of the config names.
-
-    Args:
-        path: of the value.
-        file: absolute.
-        holds_secrets: whether the schema says that the file holds secrets.
-        is_written: whether it says that Zeus writes the file.
-    """
-
-    path: Path
-    file: FilePath
-    holds_secrets: bool
-    is_written: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,6 +50,7 @@ class Document:
         schema: the schema that the document was checked against; None before the check.
         replaced: the trees of its files before they were merged. A value that a stronger file replaces is a secret too:
             a tool may read the file.
+        defaults: the trees of its files with the defaults of their variables, where a variable replaces one.
         homes: the Homes that its files name, also where a stronger file, or ``--set``, names others for this run: their
             ``extends`` looks there, and the next run may.
     """
@@ -81,6 +67,7 @@ class Document:
     problems: tuple[Diagnostic, ...] = ()
     schema: Mapping[str, Any] | None = field(default=None)
     replaced: tuple[Node, ...] = ()
+    defaults: tuple[Node, ...] = ()
     homes: tuple[FilePath, ...] = ()
 
     def __repr__(self) -> str:
@@ -165,45 +152,13 @@ class Document:
 
         return explain_value(self, path)
 
-    def named_files(self, *, replaced: bool = False) -> Iterator[NamedFile]:
-        """The files and folders that the values of a checked config name, where the schema says that they are paths.
-
-        Args:
-            replaced: of the values that stronger files replace, too; another run may have no such file.
-        """
-        from zeus_runtime.config.schema.types import FILE_RELATIVE, HOLDS_SECRETS
-        from zeus_runtime.config.schema.walk import walk_with
+    @cached_property
+    def marked(self) -> tuple[Marked, ...]:
+        """The values of a checked config that the schema marks: paths, what is executed, where data is sent."""
+        from zeus_runtime.config.schema.marked import marked_values
 
         assert self.schema is not None, "a document that was checked has its schema"
-        for tree in (self.root, *(self.replaced if replaced else ())):
-            for path, node, places in walk_with(tree, self.schema):
-                if isinstance(node.value, str) and any(place.get(FILE_RELATIVE) for place in places):
-                    holds_secrets = any(place.get(HOLDS_SECRETS) for place in places)
-                    yield NamedFile(path, FilePath(node.value), holds_secrets)
-
-    def protected_files(self, *, replaced: bool = False) -> Iterator[NamedFile]:
-        """The files relative to the working directory that the schema says no tool may change.
-
-        Args:
-            replaced: of the values that stronger files replace, too.
-        """
-        from zeus_runtime.config.schema.types import PROTECTED
-        from zeus_runtime.config.schema.walk import walk_with
-
-        assert self.schema is not None, "a document that was checked has its schema"
-        for tree in (self.root, *(self.replaced if replaced else ())):
-            for path, node, places in walk_with(tree, self.schema):
-                kept_from = {place.get(PROTECTED) for place in places} - {None}
-                if isinstance(node.value, str) and kept_from:
-                    closed, written = not kept_from.isdisjoint({"read", "both"}), kept_from != {"read"}
-                    yield NamedFile(path, self.directory / node.value, closed, written)
-
-    def replaced_values(self, path: Path) -> Iterator[str]:
-        """The texts at a place that stronger files replace."""
-        for tree in self.replaced:
-            node = find(tree, path)
-            if node is not None and isinstance(node.value, str):
-                yield node.value
+        return tuple(marked_values(self.root, self.schema))
 
     def config(self) -> Config:
         """The typed Config; relative paths in it are absolute if the document was checked.

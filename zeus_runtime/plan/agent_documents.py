@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Document
     from zeus_runtime.config.layers.plugin_home import PluginHome
     from zeus_runtime.config.model import SubAgent
+    from zeus_runtime.config.yaml.tree import Node
     from zeus_runtime.plan.validated import Checked
 
 
@@ -70,11 +71,19 @@ def _document(checked: Checked, above: Document, name: str, config: str | None, 
     laid = find(above.root, ("agents", name, "overrides"))
     if laid is None or not laid.is_map or not overrides:
         return document
-    return replace(
-        document,
-        root=merge(document.root, laid, ref_places(Config)),
-        folders={**above.folders, **document.folders},
-    )
+    document = replace(document, folders={**above.folders, **document.folders})
+    return laid_over(document, merge(document.root, laid, ref_places(Config)), shared=config is None)
+
+
+def laid_over(document: Document, root: Node, *, shared: bool) -> Document:
+    """An agent's config with what its entry under ``agents`` lays over it.
+
+    Args:
+        root: the resulting tree.
+        shared: the config is that of the agent above, whose plan protects what its values name.
+    """
+    replaced = document.replaced if shared else (*document.replaced, document.root)
+    return replace(document, root=root, replaced=replaced)
 
 
 def _loaded(checked: Checked, above: Document, config: str) -> Document:

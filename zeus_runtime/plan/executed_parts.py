@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
-from zeus_runtime.config.schema.types import DESTINATION, EXECUTES, PLAIN, REF
-from zeus_runtime.config.schema.walk import Schema, branches, walk_with
-from zeus_runtime.config.secrets.parts import number_text
 from zeus_runtime.config.sqlite_url import database_file, is_sqlite
-from zeus_runtime.config.yaml.tree import show_path, walk
+from zeus_runtime.config.yaml.tree import show_path
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.frozen import dataclass
 
@@ -143,7 +140,7 @@ def _servers(ground: PartSource) -> Iterator[Part]:
     connectors = ground.config.connectors
     if connectors != Connectors() and connectors.browser is not None and connectors.browser.server is None:
         yield from _server(ground, "browser", BROWSER_SERVER, ("connectors", "browser"))
-    for path, file in _marked(ground, "servers"):
+    for path, file in _executed(ground, "servers"):
         from zeus_runtime.config.layers.mcp_files import servers_in_file
 
         try:
@@ -192,7 +189,7 @@ def _server_part(
 
 
 def _options(ground: PartSource) -> Iterator[Part]:
-    for path, value in _marked(ground, "value"):
+    for path, value in _executed(ground, "value"):
         from zeus_runtime.trust.parts import option_part
 
         document = ground.document
@@ -206,40 +203,11 @@ def _options(ground: PartSource) -> Iterator[Part]:
 
 
 def _destinations(ground: PartSource) -> Iterator[Part]:
-    found = {
-        at: text
-        for at, text, signs in _sent_to(ground.document)
+    for each in ground.document.marked:
         # Libraries of providers read addresses, and the names of more files, from a named file.
-        if _sends(text, signs) or _is_file(ground.document.directory / text)
-    }
-    for at, text in found.items():
-        yield from _destination(ground, at, text)
-
-
-def files_of_destinations(document: Document) -> Iterator[Path]:
-    """The files that a provider's library could read if a text of the config is the name of one, there or not.
-
-    It would read addresses from one that a tool has written since the config was checked.
-    """
-    for _, text, _ in _sent_to(document):
-        file = document.directory / text
-        if "://" not in text and not _is_folder(file):
-            yield file
-
-
-def _sent_to(document: Document) -> Iterator[tuple[ConfigPath, str, Sequence[str]]]:
-    """The texts that are marked ``Destination`` and differ from their default, each with its place and its signs."""
-    if document.schema is None:
-        return
-    for path, node, places in walk_with(document.root, document.schema):
-        plain = _plain_options(places, document.schema) if isinstance(node.value, str) else ()
-        for place in (*places, *plain):
-            if DESTINATION in place and place.get("default") != node.value:
-                yield from (
-                    (at, each.value, place[DESTINATION])
-                    for at, each in walk(node, path)
-                    if isinstance(each.value, str)
-                )
+        sends = any(_sends(each.text, signs) for signs in each.signs)
+        if sends or (each.signs and _is_file(ground.document.directory / each.text)):
+            yield from _destination(ground, each.path, each.text)
 
 
 def _is_file(path: Path) -> bool:
@@ -247,22 +215,6 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):  # a text that cannot be a path, such as one that is too long
         return False
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return True
-
-
-def _plain_options(places: Sequence[Schema], schema: Schema) -> Iterator[Schema]:
-    """The options that a plain string sets: ``model: gpt-5.2`` sets the option ``model`` of ``litellm``."""
-    for place in places:
-        if PLAIN in place:
-            component, option = place[PLAIN]
-            options = schema.get("$defs", {}).get(f"{place[REF]}.{component}", {})
-            yield from branches(options.get("properties", {}).get(option, {}), schema)
 
 
 def _sends(value: str, signs: Sequence[str]) -> bool:
@@ -299,11 +251,11 @@ def _layers(ground: PartSource) -> Iterator[Part]:
 
 def _files(ground: PartSource) -> Iterator[Part]:
     """The files elsewhere that a config reads, such as a prompt; plugin files are found by ``_plugin_files``."""
-    for named in ground.document.named_files():
-        is_plugin = named.path[:2] == ("plugins", "files")
-        # A name such as `plugin:NAME` is not a path. A file that is not there yet may be, when it is read.
-        if named.file.is_absolute() and not is_plugin and _is_unread(ground, file := named.file.resolve()):
-            yield _file_part(ground, named.path, file, "reads")
+    for each in ground.document.marked:
+        is_plugin = each.path[:2] == ("plugins", "files")
+        # A file that is not there yet may be, when it is read.
+        if each.is_file and not is_plugin and _is_unread(ground, file := Path(each.text).resolve()):
+            yield _file_part(ground, each.path, file, "reads")
 
 
 def _home_files(ground: PartSource) -> Iterator[Part]:
@@ -335,8 +287,8 @@ def _is_own_home(ground: PartSource, home: Path) -> bool:
 
 def _named_homes(ground: PartSource) -> list[Path]:
     """The Homes that the config names, which are parts themselves."""
-    named = ground.document.named_files()
-    return [each.file.resolve() for each in named if each.path[0] == "homes" and each.file.is_absolute()]
+    marked = ground.document.marked
+    return [Path(each.text).resolve() for each in marked if each.is_file and each.path[0] == "homes"]
 
 
 def _is_unread(ground: PartSource, file: Path) -> bool:
@@ -367,8 +319,9 @@ def _used_files(ground: PartSource) -> Iterator[Part]:
     """
     document = ground.document
     used = [
-        (each.path, each.file, "writes" if each.is_written else "reads")
-        for each in document.protected_files()
+        (each.path, document.directory / each.text, "reads" if each.kept_from == {"read"} else "writes")
+        for each in document.marked
+        if each.kept_from
     ]
     database = database_file(ground.config.storage.url, document.directory)
     if database is not None:
@@ -388,7 +341,7 @@ def _database_files(ground: PartSource) -> Iterator[tuple[ConfigPath, Path]]:
     from zeus_runtime.trust.databases import is_database
 
     document = ground.document
-    places = [(named.path, named.file) for named in document.protected_files()]
+    places = [(each.path, document.directory / each.text) for each in document.marked if each.kept_from]
     places += [(("storage", "url"), each) for each in (document.directory / ".zeus").glob("*/")]
     file = database_file(ground.config.storage.url, document.directory)
     if file is not None:
@@ -468,17 +421,8 @@ def _has_protected_name(parts: Sequence[str]) -> bool:
     return any(map(is_floor_name, parts))
 
 
-def _marked(ground: PartSource, what: str) -> Iterator[tuple[ConfigPath, str]]:
-    """The strings and numbers that are marked ``Executes`` and differ from their default."""
-    document = ground.document
-    if document.schema is None:
-        return
-    for path, node, places in walk_with(document.root, document.schema):
-        text = node.value if isinstance(node.value, str) else number_text(node.value)
-        if text is not None and any(
-            place.get(EXECUTES) == what and place.get("default") != node.value for place in places
-        ):
-            yield path, text
+def _executed(ground: PartSource, what: str) -> Iterator[tuple[ConfigPath, str]]:
+    return ((each.path, each.text) for each in ground.document.marked if what in each.executes)
 
 
 def _with_owner(ground: PartSource, part: Part) -> Part:

@@ -11,17 +11,11 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.config.secrets.unloaded_configs import (
-    HOME_FOLDERS,
-    config_places,
-    databases_of,
-    files_of_unloaded,
-    holds_keys,
-    unloaded_configs,
-)
+from zeus_runtime.config.secrets.unloaded_configs import config_places, holds_keys, unloaded_configs
+from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.disk_paths import expanded, real_path
-from zeus_runtime.plan.executed_parts import files_of_destinations
-from zeus_runtime.registry.home import accounts_folder, bundled_home, user_home
+from zeus_runtime.plan.named_files import NamedFile, named_files
+from zeus_runtime.registry.home import HOME_FOLDERS, accounts_folder, bundled_home, user_home
 from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 from zeus_runtime.tools.access import is_key_name
@@ -31,6 +25,7 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
     from zeus_runtime.config import Document
+    from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.tools.access import Deciding
 
@@ -51,22 +46,20 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     Files that do not exist yet and would be read the next time are protected too.
     """
     _real_folder.cache_clear()  # links change between two plans
-    _add_configs(deciding, checked.document, checked.private_homes)
-    _add_named(deciding, checked)
-    _add_homes(deciding, checked)
+    unloaded = tuple(unloaded_configs(checked.document, checked.private_homes))
+    named = tuple(dict.fromkeys(named_files(checked, unloaded)))
+    _add_configs(deciding, checked.document, unloaded)
+    _add_named(deciding, checked, named)
+    _add_homes(deciding, checked, named)
     _add_linked_keys(deciding, checked)
     _add_runtime(deciding, checked)
 
 
-def _add_configs(deciding: Deciding, document: Document, homes: Iterable[Path]) -> None:
+def _add_configs(deciding: Deciding, document: Document, unloaded: Iterable[UnloadedConfig]) -> None:
     """The config with its layers, and other runs' configs; one with a literal secret is closed to reading."""
     loaded = ((file, document.sources.texts.get(name)) for name, file in document.files.items())
-    for file, text in (*loaded, *unloaded_configs(document, homes)):
+    for file, text in (*loaded, *((each.file, each.text) for each in unloaded)):
         _add(deciding, file, holds_keys=holds_keys(text, document.redactor))
-    for each in files_of_unloaded(document, homes):
-        _add_code(deciding, each.file, holds_keys=each.holds_secrets)
-        if each.begins:
-            _add_beginning(deciding, each.file, _DECIDES, holds_keys=each.holds_secrets)
     for folder, stem, suffix in config_places(document):
         for at in dict.fromkeys((folder.absolute(), folder.resolve())):
             # Also closed to reading: a file that is made later was not searched for secrets.
@@ -74,37 +67,29 @@ def _add_configs(deciding: Deciding, document: Document, homes: Iterable[Path]) 
             deciding.add_names(str(at), f"{escape(stem)}.*{escape(suffix)}", holds_keys=True)
 
 
-def _add_named(deciding: Deciding, checked: Checked) -> None:
-    """The files that the config names: prompts, plugin files, keys, databases, and files of the programs it starts."""
-    document = checked.document
-    urls = (checked.config.storage.url, *document.replaced_values(("storage", "url")))
-    for database in databases_of(urls, checked.directory):
-        # Of other agents too, with texts that this agent's rules may deny.
-        _add(deciding, database.file, _SESSIONS, holds_keys=True)
-        _add_beginning(deciding, database.file, _SESSIONS, holds_keys=True)
-
-    for named in document.named_files(replaced=True):
-        # A path with a NUL, in a value that another one replaces, names no file in any run.
-        if named.path[0] != "homes" and "\0" not in str(named.file):
-            _add_code(deciding, named.file, holds_keys=named.holds_secrets)
-    for part in checked.parts:
-        for file in part.files:
-            _add_code(deciding, file)
-            _add_linked_code(deciding, file, _work(checked))
-        for folder, pattern in part.absent:
-            for at in dict.fromkeys((folder, real_path(folder))):
-                deciding.add_names(at, pattern, "a program of the config would start it")
-    for file in files_of_destinations(document):
-        # A provider's library reads keys from such a file, as `vertex_credentials` names one.
-        _add(deciding, file, holds_keys=True)
-    for named in document.protected_files(replaced=True):
-        if "\0" in str(named.file):
-            continue
-        _add(deciding, named.file, holds_keys=named.holds_secrets)
-        _add_beginning(deciding, named.file, _DECIDES, holds_keys=named.holds_secrets)
+def _add_named(deciding: Deciding, checked: Checked, named: Iterable[NamedFile]) -> None:
+    """The files that configs name: prompts, plugin files, keys, databases, and files of the programs they start."""
+    work = _work(checked)
+    database = database_file(checked.config.storage.url, checked.directory)
+    default = () if database is None else (NamedFile(database, "database", holds_keys=True),)
+    programs = (NamedFile(file, "program") for part in checked.parts for file in part.files)
+    absent = (NamedFile(Path(*each), "absent") for part in checked.parts for each in part.absent)
+    for each in (*default, *named, *programs, *absent):
+        if each.role == "absent":
+            for at in dict.fromkeys((str(each.file.parent), real_path(each.file.parent))):
+                deciding.add_names(at, each.file.name, "a program of the config would start it")
+        elif each.role in ("database", "written"):
+            # A database is of other agents too, with texts that this agent's rules may deny.
+            why = _SESSIONS if each.role == "database" else _DECIDES
+            _add(deciding, each.file, why, holds_keys=each.holds_keys)
+            _add_beginning(deciding, each.file, why, holds_keys=each.holds_keys)
+        elif each.role not in ("home", "root"):
+            _add_code(deciding, each.file, holds_keys=each.holds_keys)
+            if each.role == "program":
+                _add_linked_code(deciding, each.file, work)
 
 
-def _add_homes(deciding: Deciding, checked: Checked) -> None:
+def _add_homes(deciding: Deciding, checked: Checked, named: Iterable[NamedFile]) -> None:
     """The Homes, the accounts in the user's own Home, and the project's skills."""
     # A project's `.env` or a program's mapping may name another Home for this run; the next run reads the user's own.
     own = dict.fromkeys((*user_home(checked.process_environ), *user_home(checked.environ)))
@@ -115,12 +100,14 @@ def _add_homes(deciding: Deciding, checked: Checked) -> None:
     accounts = accounts_folder(checked.process_environ)
     if accounts is not None:
         _add(deciding, accounts, _DECIDES_ALL, holds_keys=True, is_liftable=is_own)
-    work = _work(checked)
+    roots = [each.file for each in named if each.role == "root"]
+    work = (*_work(checked), *roots)
     skills = {base / each for base in work for each in PROJECT_FOLDERS}
-    searched = (checked.directory / ".zeus", *checked.homes, *checked.document.homes, *own)
-    homes = {home / each for home in searched for each in HOME_FOLDERS}
+    homes = [each.file for each in named if each.role == "home"]
+    searched = (checked.directory / ".zeus", *checked.homes, *checked.document.homes, *homes, *own)
+    folders = {home / each for home in searched for each in HOME_FOLDERS}
     bundled = bundled_home()
-    for folder in sorted(skills | homes):
+    for folder in sorted(skills | folders):
         if folder.parent == bundled:  # an installed folder, whose links are the distribution's
             _add(deciding, folder)
         else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from zeus_runtime.config import ConfigError
 from zeus_runtime.config.yaml.tree import find
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.plan.agent_documents import own_document
+from zeus_runtime.plan.agent_documents import laid_over, own_document
 from zeus_runtime.plan.checks.asking_order import asks_user
 from zeus_runtime.plan.checks.conflicts import searches_knowledge
 from zeus_runtime.plan.validated import check_loaded
@@ -252,7 +252,7 @@ def _with_own(checked: Checked, name: str, spec: SubAgent, document: Document) -
                 f"keep agents.{name}.{key}, and remove this key",
             )
         sections = {**document.root.value, key: written}
-        document = replace(document, root=document.root._replace(value=sections))
+        document = laid_over(document, document.root._replace(value=sections), shared=spec.config is None)
     return document
 
 

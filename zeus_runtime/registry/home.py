@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from zeus_runtime.config.layers.plugin_home import plugin_named
 from zeus_runtime.disk_paths import expanded
@@ -12,6 +12,7 @@ from zeus_runtime.errors import MissingError, UsageError
 
 Position: TypeAlias = Callable[[tuple[str | int, ...]], object]
 Folder: TypeAlias = Literal["configs", "prompts", "plugins", "skills"]
+HOME_FOLDERS: Final[tuple[Folder, ...]] = get_args(Folder)
 
 
 def search_path(

@@ -175,7 +175,7 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
     Args:
         mask: masks secrets in the lines; the digest is made from the values themselves.
     """
-    found = _covered(command, project)
+    found = covered_by(command, project)
     mask = mask.within(command.env)
     program, *arguments = command.words
     cwd = project.directory / command.cwd
@@ -220,10 +220,11 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
 
 def program_data(command: Command, project: Project) -> tuple[str, ...]:
     """The entries of ``data`` that name a file that the command starts; the digest still holds its content."""
-    return _covered(command, project).refused
+    return covered_by(command, project).refused
 
 
-def _covered(command: Command, project: Project) -> Covered:
+def covered_by(command: Command, project: Project) -> Covered:
+    """The project files that a process names."""
     project = replace(project, path=command.env.get("PATH", project.path))
     # A value may name files as an argument does: ``--require ./hook.js``, ``a.jar:b.jar``.
     env = [value for _, value in sorted(command.env.items())]

@@ -19,7 +19,7 @@ from zeus_runtime.config.secrets.parts import holds_secret, looks_secret, secret
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources
-from zeus_runtime.config.yaml.tree import Node, header_values, hidden, plain, show_path
+from zeus_runtime.config.yaml.tree import Node, header_values, hidden, plain, show_path, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
 
 STDIN = "<stdin>"
@@ -83,11 +83,8 @@ def load(
     environ = _hidden_environ({**dict(dotenv), **environ})
     root = _with_settings(root, sets, layers)
     secrets = secrets_of_environment(environ, dotenv)
-    replaced = (
-        tuple(_Filled(environ, unset="").tree(each) for each in layers.read)
-        if len(layers.read) > 1 or sets
-        else ()
-    )
+    readings = [filled_in(each, environ) for each in layers.read]
+    replaced = tuple(each[0] for each in readings) if len(readings) > 1 or sets else ()
     root, problems, sources = _filled(root, environ, layers.sources, secrets, replaced)
     return Document(
         source=name,
@@ -101,6 +98,7 @@ def load(
         notices=tuple(layers.notices),
         problems=(*layers.problems, *problems),
         replaced=replaced,
+        defaults=tuple(default for each in readings for default in each[1:]),
         homes=tuple(layers.named_homes),
     )
 
@@ -207,6 +205,18 @@ def _filled(
         for path, node, error in filled.failed
     ]
     return root, problems, sources
+
+
+def filled_in(root: Node, environ: Mapping[str, str]) -> tuple[Node, ...]:
+    """A file's tree with its variables filled in; behind it, the tree with their defaults, if that is another one.
+
+    A value whose variables are not set is an empty text.
+    """
+    texts = [node.value for _, node in walk(root) if isinstance(node.value, str) and "$" in node.value]
+    if not texts:
+        return (root,)
+    found = (_Filled(environ, unset="").tree(root),)
+    return (*found, _Filled({}, unset="").tree(root)) if any(":-" in text for text in texts) else found
 
 
 class _Filled:

@@ -11,15 +11,9 @@ from typing import Any, TypeAlias
 from zeus_runtime.config.document import Document, Early
 from zeus_runtime.config.messages.diagnostics import Diagnostic, in_order
 from zeus_runtime.config.schema.acceptance import fits
+from zeus_runtime.config.schema.marked import is_path
 from zeus_runtime.config.schema.signatures import schema_of
-from zeus_runtime.config.schema.types import (
-    FILE_RELATIVE,
-    HOLDS_SECRETS,
-    NOT_A_PATH,
-    PLAIN,
-    REF,
-    WORK_RELATIVE,
-)
+from zeus_runtime.config.schema.types import HOLDS_SECRETS, PLAIN, REF, WORK_RELATIVE
 from zeus_runtime.config.schema.walk import Schema, at, branches, type_name, types, walk_with
 from zeus_runtime.config.secrets.masking import HiddenStr, told_apart
 from zeus_runtime.config.secrets.written_secrets import secrets_of_file
@@ -68,8 +62,7 @@ def check(
     if any(diagnostic.severity == "error" for diagnostic in diagnostics):
         raise document.error([*diagnostics, *document.notices])
     notices = in_order([*document.notices, *diagnostics], document.sources.texts)
-    replaced = (_resolved(document, each, schema) for each in document.replaced)
-    document = replace(document, root=_resolved(document, document.root, schema), replaced=tuple(replaced))
+    document = replace(document, root=_resolved(document, document.root, schema))
     document = hiding(document, _secrets_of_files(document, schema))
     return replace(document, notices=notices, problems=(), schema=schema)
 
@@ -201,7 +194,7 @@ def _resolved(document: Document, root: Node, schema: Mapping[str, Any]) -> Node
         if isinstance(value, list):
             items = [resolved(child, at(places, index, schema)) for index, child in enumerate(value)]
             return node._replace(value=items)
-        if not isinstance(value, str) or not any(_is_path(value, place) for place in places):
+        if not isinstance(value, str) or not any(is_path(value, place) for place in places):
             return node
         path = str(_absolute(document, node))
         return node._replace(value=HiddenStr(path) if isinstance(value, HiddenStr) else path)
@@ -219,7 +212,7 @@ def _impossible_paths(document: Document, schema: Mapping[str, Any]) -> Iterator
     for path, node, places in walk_with(document.root, schema):
         if not isinstance(node.value, str):
             continue
-        if any(_is_path(node.value, place) for place in places):
+        if any(is_path(node.value, place) for place in places):
             file = _absolute(document, node)
         elif any(place.get(WORK_RELATIVE) for place in places):
             file = document.directory / node.value
@@ -242,12 +235,6 @@ def _impossible(file: FilePath) -> str | None:
     except OSError as error:
         return error.strerror if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else None
     return None
-
-
-def _is_path(value: str, place: Schema) -> bool:
-    return bool(place.get(FILE_RELATIVE)) and not (
-        NOT_A_PATH in place and value.startswith(place[NOT_A_PATH])
-    )
 
 
 def _unknown_models(

@@ -1,35 +1,30 @@
-"""Configs that this run did not load but another run would load: their places, secrets, and the files they name."""
+"""Configs that this run did not load but another run would load: their places, their contents, and their secrets."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from glob import escape
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.config.layers.files import DISCOVERED, names_preset
 from zeus_runtime.config.layers.interpolation import InterpolationError, interpolate
+from zeus_runtime.config.layers.loading import filled_in
 from zeus_runtime.config.messages.diagnostics import ConfigError
-from zeus_runtime.config.schema.types import FILE_RELATIVE, HOLDS_SECRETS, PROTECTED
-from zeus_runtime.config.schema.walk import walk_with
 from zeus_runtime.config.secrets.written_secrets import written_secrets
-from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read_value
-from zeus_runtime.config.yaml.tree import plain
+from zeus_runtime.config.yaml.tree import find, plain
 from zeus_runtime.disk_paths import expanded
-from zeus_runtime.errors import MissingError
 
 if TYPE_CHECKING:
     from zeus_runtime.config.document import Document
-    from zeus_runtime.config.schema.walk import Schema
     from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.config.yaml.tree import Node
-    from zeus_runtime.config.yaml.tree import Path as TreePath
 
-HOME_FOLDERS: Final = ("configs", "prompts", "plugins", "skills")
 _WITHOUT_DEFAULT: Final = r"\$\{\w+(?::\?[^{}]*)?\}"
 
 
@@ -49,10 +44,25 @@ def config_places(document: Document) -> Iterator[ConfigPlace]:
         yield ConfigPlace(document.path.parent, document.path.stem, document.path.suffix)
 
 
-def unloaded_configs(document: Document, homes: Iterable[Path]) -> Iterator[tuple[Path, str | None]]:
-    """The configs that the document was not read from, each with its text; None for one that cannot be read.
+class UnloadedConfig(NamedTuple):
+    """A config that the document was not read from.
 
-    Those in these places with their overlays, the presets of Homes, and all that they extend or have agents run.
+    Args:
+        file: its place.
+        text: None if it cannot be read.
+        trees: its content with variables filled in, and with their defaults; none for a text that is no config.
+    """
+
+    file: Path
+    text: str | None
+    trees: tuple[Node, ...]
+
+
+def unloaded_configs(document: Document, homes: Iterable[Path]) -> Iterator[UnloadedConfig]:
+    """The configs that the document was not read from.
+
+    Those in these places with their overlays, the presets of Homes, and all that they extend or have agents run; also
+    those that a value of the document names which a stronger layer or a variable replaces.
 
     Args:
         homes: the Homes whose presets may have secrets, so not those of installed distributions.
@@ -63,87 +73,82 @@ def unloaded_configs(document: Document, homes: Iterable[Path]) -> Iterator[tupl
         for folder, stem, suffix in config_places(document)
         for file in (folder / f"{stem}{suffix}", *folder.glob(f"{escape(stem)}.*{escape(suffix)}"))
     ]
-    waiting += [file for home in homes for file in (home / "configs").glob("*.yaml")]
+    waiting += [file for home in homes for file in _presets(home)]
+    for tree in (*document.replaced, *document.defaults):
+        waiting += _further(tree, document.folders, document.directory)
     while waiting:
         file = waiting.pop()
-        if file.is_file() and (resolved := file.resolve()) not in seen:
+        if _is_there(file) and (resolved := file.resolve()) not in seen:
             seen.add(resolved)
             text = _text(file)
-            yield file, text
-            named = _named_in(text, document.schema)
-            waiting += [file.parent / expanded(value) for path, value, _ in named if _names_config(path)]
+            root = None if text is None else _root(text)
+            trees = () if root is None or not root.is_map else filled_in(root, document.environ)
+            yield UnloadedConfig(file, text, trees)
+            for tree in trees:
+                waiting += _further(tree, {}, file.parent)
 
 
 def unloaded_secrets(document: Document, homes: Iterable[Path]) -> dict[str, str]:
     """The secrets that are written out in these configs, to their names."""
     return {
-        secret: f"{file.name}/{name}"
-        for file, text in unloaded_configs(document, homes)
-        for secret, name in (_written_in(text) or {} if text is not None else {}).items()
+        secret: f"{each.file.name}/{name}"
+        for each in unloaded_configs(document, homes)
+        for secret, name in (_written_in(each.text) or {} if each.text is not None else {}).items()
     }
 
 
-class FileOfUnloaded(NamedTuple):
-    """A file that such a config names.
+def agents_layers(tree: Node) -> Iterator[Node]:
+    """A config's tree, and each ``overrides`` of its agents, which is laid over a config and so is a tree too."""
+    yield tree
+    for agent in _agents(tree):
+        overrides = find(agent, ("overrides",))
+        if overrides is not None and overrides.is_map:
+            yield from agents_layers(overrides)
+
+
+def named_configs(tree: Node, folders: Mapping[str, Path], folder: Path) -> Iterator[Path]:
+    """The files that a config's tree extends or has its agents run, there or not.
 
     Args:
-        file: where it is or would be.
-        holds_secrets: whether the schema says that it holds secrets.
-        begins: whether all files whose names begin with its name belong to it.
+        folders: the folder of each source, where relative paths start.
+        folder: where they start in a source that is not among these.
     """
-
-    file: Path
-    holds_secrets: bool = False
-    begins: bool = False
-
-
-def files_of_unloaded(document: Document, homes: Iterable[Path]) -> Iterator[FileOfUnloaded]:
-    """The files that these configs name: bases, configs of agents, prompts, Homes, keys, databases."""
-    for at, text in unloaded_configs(document, homes):
-        for path, value, places in _named_in(text, document.schema):
-            if path[:1] == ("homes",):
-                home = at.parent / expanded(value)
-                yield from (FileOfUnloaded(home / each) for each in HOME_FOLDERS)
-            elif path == ("storage", "url"):
-                yield from databases_of([value], document.directory)
-            elif kept_from := {place.get(PROTECTED) for place in places} - {None}:
-                closed = not kept_from.isdisjoint({"read", "both"})
-                yield FileOfUnloaded(document.directory / value, closed, begins=True)
-            else:
-                holds_secrets = any(place.get(HOLDS_SECRETS) for place in places)
-                yield FileOfUnloaded(at.parent / expanded(value), holds_secrets)
+    extends = tree.value.get("extends")
+    bases = [] if extends is None else extends.value if extends.is_list else [extends]
+    named = [each for each in bases if isinstance(each.value, str) and not names_preset(each.value)]
+    named += [node for agent in _agents(tree) if (node := find(agent, ("config",))) is not None]
+    for node in named:
+        if isinstance(node.value, str) and node.value and "\0" not in node.value:
+            file = folders.get(node.origin.value.source, folder) / expanded(node.value)
+            yield file / DISCOVERED if _is_there(file, S_ISDIR) else file
 
 
-def databases_of(urls: Iterable[str], directory: Path) -> Iterator[FileOfUnloaded]:
-    """The SQLite databases that values of ``storage.url`` name."""
-    for url in urls:
-        try:
-            file = database_file(url, directory)
-        except MissingError:  # a run with this value ends with the error
-            continue
-        if file is not None:
-            yield FileOfUnloaded(file, holds_secrets=True, begins=True)
+def _agents(tree: Node) -> Iterator[Node]:
+    agents = tree.value.get("agents")
+    yield from agents.value.values() if agents is not None and agents.is_map else ()
 
 
-def _named_in(
-    text: str | None, schema: Schema | None
-) -> Iterator[tuple[TreePath, str, Sequence[Mapping[str, Any]]]]:
-    """The paths of files in a config's text, each with its place; a variable in one has its value only in that run."""
-    root = None if text is None else _root(text)
-    if root is None or schema is None or not root.is_map:
-        return
-    for path, node, places in walk_with(root, schema):
-        if not isinstance(node.value, str) or "$" in node.value or "\0" in node.value:
-            continue
-        if path[:1] == ("extends",) and names_preset(node.value):
-            continue
-        is_file = any(place.get(FILE_RELATIVE) or place.get(PROTECTED) for place in places)
-        if is_file or _names_config(path) or path == ("storage", "url"):
-            yield path, node.value, places
+def _further(tree: Node, folders: Mapping[str, Path], folder: Path) -> Iterator[Path]:
+    """The configs that a tree names, and the presets of the Homes that it names."""
+    for layer in agents_layers(tree):
+        yield from named_configs(layer, folders, folder)
+        homes = layer.value.get("homes")
+        for node in homes.value if homes is not None and homes.is_list else ():
+            if isinstance(node.value, str) and node.value and "\0" not in node.value:
+                yield from _presets(folders.get(node.origin.value.source, folder) / expanded(node.value))
 
 
-def _names_config(path: TreePath) -> bool:
-    return path[:1] == ("extends",) or (path[:1] == ("agents",) and path[2:] == ("config",))
+def _presets(home: Path) -> Iterator[Path]:
+    folder = home / "configs"
+    return folder.glob("*.yaml") if _is_there(folder, S_ISDIR) else iter(())
+
+
+def _is_there(path: Path, test: Callable[[int], bool] = S_ISREG) -> bool:
+    """Whether there is a file, or what ``test`` says; no error for a text that no file can have as its name."""
+    try:
+        return test(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def holds_keys(text: str | None, redactor: Redactor) -> bool:

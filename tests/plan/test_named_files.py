@@ -1,0 +1,259 @@
+"""No tool changes what another run's config names, or a value that a stronger layer or a variable replaces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.support.agents import write_agent
+from zeus_runtime.plan.plan import make_plan
+from zeus_runtime.plan.validated import check
+from zeus_runtime.registry.schema import schema_file
+from zeus_runtime.tools import WorkspaceFiles
+
+MARKS: Final = {
+    "x-zeus-file-relative",
+    "x-zeus-work-relative",
+    "x-zeus-executes",
+    "x-zeus-destination",
+}
+WORK: Final = "workspace.routes.n"
+"""Folders that tools work in: no run reads skills there."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    return project
+
+
+def put(folder: Path, **texts: str) -> None:
+    for name, text in texts.items():
+        write(folder / name, text)
+
+
+def write(file: Path, text: str = "x\n") -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def files_of(
+    folder: Path,
+    yaml: str = "",
+    *,
+    env: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    tools: str = "[probe, filesystem]",
+) -> WorkspaceFiles:
+    config = write_agent(folder, yaml, tools=tools)
+    return make_plan(check(config, env=env, directory=folder, environ=environ or {})).context.workspace
+
+
+def is_open(files: WorkspaceFiles, *paths: str) -> list[str]:
+    return [path for path in paths if files.write_refusal(path) is None]
+
+
+def is_read(files: WorkspaceFiles, path: str) -> bool:
+    return "no tool may read or change it" not in (files.write_refusal(path) or "")
+
+
+Leaf = tuple[str, Mapping[str, Any], Callable[[Any], Any]]
+
+
+def marked_leaves(node: Mapping[str, Any], root: Mapping[str, Any], name: str, around: Any) -> Iterator[Leaf]:
+    """Each string in the schema that is marked: its dotted path, its schema, and a config with a value there."""
+    if "$ref" in node:
+        definition = node["$ref"].rpartition("/")[2]
+        if definition not in name.split("/"):
+            yield from marked_leaves(root["$defs"][definition], root, f"{name}/{definition}/", around)
+        return
+    types = node.get("type", "string")
+    if node.keys() & MARKS and "string" in ([types] if isinstance(types, str) else types):
+        yield name, node, around
+    for key, each in node.get("properties", {}).items():
+        yield from marked_leaves(each, root, f"{name}.{key}", lambda value, key=key: around({key: value}))
+    if isinstance(node.get("items"), dict):
+        yield from marked_leaves(node["items"], root, name, lambda value: around([value]))
+    if isinstance(node.get("additionalProperties"), dict):
+        key = node.get("propertyNames", {}).get("enum", ["n"])[0]
+        below = node["additionalProperties"]
+        yield from marked_leaves(below, root, f"{name}.{key}", lambda value: around({key: value}))
+    for each in (*node.get("anyOf", ()), *node.get("oneOf", ()), *node.get("allOf", ())):
+        yield from marked_leaves(each, root, name, around)
+
+
+def leaves() -> list[Leaf]:
+    schema = json.loads(schema_file().read_text(encoding="utf-8"))
+    return list(marked_leaves(schema, schema, "", lambda value: value))
+
+
+@pytest.mark.parametrize("place", ["config", "overrides"])
+def test_every_option_of_an_overlay_that_names_a_file_protects_it(folder: Path, place: str) -> None:
+    named: dict[str, tuple[str, bool]] = {}
+    for index, (name, schema, around) in enumerate(leaves()):
+        if name.endswith(WORK):
+            continue
+        value = file = f"probe{index}.txt"
+        if name.endswith("storage.url"):
+            value = f"sqlite:///{file}"
+        elif name.endswith(".homes"):
+            file = f"{value}/prompts/CORE.md"
+        elif name.endswith("workspace.root"):
+            file = f"{value}/.claude/skills/s/SKILL.md"
+        write(folder / file)
+        layer = around(value)
+        if place == "overrides":
+            layer = {"agents": {"h": {"description": "H.", "overrides": layer}}}
+        write(folder / f"zeus.p{index}.yaml", json.dumps({"version": 1, **layer}))
+        closed = "x-zeus-destination" in schema or "x-zeus-holds-secrets" in schema
+        named[name] = file, closed or schema.get("x-zeus-protected") in ("read", "both")
+    files = files_of(folder)
+    assert len(named) > 40
+    assert not [name for name, (file, _) in named.items() if files.write_refusal(file) is None]
+    assert not [name for name, (file, closed) in named.items() if closed and is_read(files, file)]
+
+
+PROD: Final = """\
+version: 1
+instructions: {file: "${PROMPT:-prod.md}"}
+model: {litellm: {model: vertex_ai/gemini-2.5-pro, extra: {vertex_credentials: sa.json}}}
+mcpServers:
+  issues: {command: python, args: [tools/issues.py], env: {HOOK: hook.js}}
+  here: {command: ./start, args: [-m, tools.server], data: [notes.db, free.txt]}
+tools: [{mcp: {files: [servers.json]}}]
+agents:
+  h: {description: H., config: reviewer, overrides: {homes: [team], plugins: {files: [hp.py]}}}
+"""
+SERVERS: Final = (
+    '{"mcpServers": {"a": {"command": "node", "args": ["${UNSET}", "lib/a.js"]}, "b": {"command": 1}}}'
+)
+
+
+def test_what_only_an_overlay_has_started_or_gives_its_agents_is_not_written(folder: Path) -> None:
+    put(folder, **{"zeus.prod.yaml": PROD, "servers.json": SERVERS})
+    put(folder, **{"reviewer/zeus.yaml": "version: 1\ninstructions: {file: own.md}\n"})
+    put(folder, **{"team/configs/live.yaml": "version: 1\ninstructions: {file: live.md}\n"})
+    named = (
+        "prod.md sa.json servers.json tools/issues.py hook.js start tools/server.py lib/a.js hp.py"
+        " reviewer/zeus.yaml reviewer/own.md team/prompts/CORE.md team/configs/live.md"
+    ).split()
+    for name in (*named, "notes.db", "free.txt"):
+        if not (folder / name).exists():
+            write(folder / name)
+    files = files_of(folder)
+    assert is_open(files, *named, "notes.db", "free.txt", "reviewer/x.md", "other.md") == [
+        "notes.db",
+        "free.txt",
+        "reviewer/x.md",
+        "other.md",
+    ]
+    assert not is_read(files, "sa.json")
+    assert not is_read(files, "servers.json")
+
+
+def test_the_values_that_a_stronger_layer_replaces_are_looked_at_in_the_same_way(folder: Path) -> None:
+    dev = (
+        "version: 1\nmodel: {probe: {}}\nmcpServers: {issues: {args: [tools/dev.py], disabled: true}}\n"
+        "workspace: {root: .}\nagents: {h: {description: H., config: dev.yaml}}\n"
+    )
+    put(folder, **{"zeus.dev.yaml": dev, "dev.yaml": "version: 1\nmodel: gpt-4o\n"})
+    put(folder, **{"prod.yaml": "version: 1\ninstructions: {file: helper.md}\n"})
+    named = ("sa.json", "tools/issues.py", "site/.claude/skills/s/SKILL.md", "prod.yaml", "helper.md")
+    for name in ("sa.json", "tools/issues.py", "tools/dev.py", "helper.md"):
+        write(folder / name)
+    write(
+        folder / "zeus.yaml",
+        "version: 1\nmodel: {litellm: {model: vertex_ai/gemini-2.5-pro, extra: {vertex_credentials: sa.json}}}\n"
+        "mcpServers: {issues: {command: python, args: [tools/issues.py]}}\ntools: [filesystem, subagents]\n"
+        "workspace: {root: site}\nagents: {h: {description: H., config: prod.yaml}}\n",
+    )
+    (folder / "zeus.dev.yaml").write_text(dev.replace("{probe: {}}", "gpt-4o"))
+    files = make_plan(check("zeus.yaml", env="dev", directory=folder, environ={})).context.workspace
+    assert is_open(files, *named, "tools/other.py") == ["tools/other.py"]
+    assert not is_read(files, "sa.json")
+
+
+@pytest.mark.parametrize("environ", [{}, {"PROMPT": "set.md", "TOOL": "set.py"}])
+def test_a_variable_stands_for_its_value_and_for_its_default(folder: Path, environ: dict[str, str]) -> None:
+    """The next run may have another environment."""
+    yaml = (
+        'instructions: {file: "${PROMPT:-default.md}"}\n'
+        'mcpServers: {a: {command: python, args: ["${TOOL:-default.py}"]}}\n'
+    )
+    for name in ("default.md", "default.py", "set.md", "set.py"):
+        write(folder / name)
+    used = ["set.md", "set.py"]
+    assert is_open(files_of(folder, yaml, environ=environ), "default.md", "default.py", *used) == (
+        [] if environ else used
+    )
+    write(folder / "zeus.prod.yaml", f"version: 1\n{yaml}")
+    assert is_open(files_of(folder, environ=environ), "default.md", "default.py", *used) == (
+        [] if environ else used
+    )
+
+
+def test_a_replaced_value_whose_variable_is_not_set_names_no_file(folder: Path) -> None:
+    """It was the folder of the config, in which no tool could change anything."""
+    put(folder, **{"zeus.dev.yaml": "version: 1\ninstructions: Work.\ncheckpointer: sqlite\n"})
+    yaml = 'instructions: {file: "${UNSET}"}\ncheckpointer: {sqlite: {path: "${UNSET}"}}\n'
+    assert is_open(files_of(folder, yaml, env="dev"), "a.txt") == ["a.txt"]
+
+
+def test_an_overlay_that_changes_a_part_of_a_server_is_read_with_the_rest_of_it(folder: Path) -> None:
+    put(folder, **{"zeus.prod.yaml": "version: 1\nmcpServers: {a: {cwd: prod, disabled: false}}\n"})
+    for name in ("dev/server.py", "prod/server.py", "other/server.py"):
+        write(folder / name)
+    yaml = "mcpServers: {a: {command: python, args: [server.py], cwd: dev, disabled: true}}\n"
+    files = files_of(folder, yaml)
+    assert is_open(files, "prod/server.py", "other/server.py") == ["other/server.py"]
+
+
+def test_what_an_agent_lays_over_a_config_leaves_that_configs_files_protected(folder: Path) -> None:
+    put(
+        folder,
+        **{
+            "a/mid.yaml": "version: 1\nmodel: gpt-4o\ninstructions: {file: mid.md}\nprompt: {files: {soul: s.md}}\n"
+        },
+    )
+    for name in ("a/mid.md", "a/s.md", "o.md", "s.md"):
+        write(folder / name)
+    overrides = "overrides: {prompt: {files: {soul: s.md}}}"
+    yaml = (
+        f"agents: {{m: {{description: M., config: a/mid.yaml, instructions: {{file: o.md}}, {overrides}}}}}\n"
+    )
+    files = files_of(folder, yaml, tools="[probe, filesystem, subagents]")
+    assert not is_open(files, "a/mid.md", "a/s.md", "o.md", "s.md")
+
+
+def test_the_skills_of_a_workspace_that_only_an_overlay_has_are_protected(folder: Path) -> None:
+    put(folder, **{"zeus.prod.yaml": "version: 1\nworkspace: {root: site}\n"})
+    write(folder / "vendor/tidy/SKILL.md")
+    write(folder / "site/SKILL.md")
+    (folder / "site/.agents/skills").mkdir(parents=True)
+    (folder / "site/.agents/skills/tidy").symlink_to("../../../vendor/tidy")
+    (folder / "site/.agents/skills/all").symlink_to("../..")
+    files = files_of(folder)
+    closed = ("site/.claude/skills/e/SKILL.md", "vendor/tidy/SKILL.md", "site/SKILL.md")
+    assert is_open(files, *closed, "site/page.md") == ["site/page.md"]
+
+
+@pytest.mark.parametrize(
+    "yaml",
+    [
+        "extends: ./LONG.yaml\nhomes: [LONG]\nagents: {h: {config: ./LONG.yaml}}",
+        "model: LONG\nworkspace: {root: LONG}\nmcpServers: {a: {command: LONG, args: [LONG], cwd: LONG}}",
+        'extends: "./\\0"\nhomes: ["\\0"]\nmcpServers: {a: {command: "x\\0y", args: ["\\0"], cwd: "\\0"}}',
+        "extends: {a: b}\nhomes: {a: 1}\nagents: 3\nmcpServers: [1]\nconnectors: 1\nworkspace: 7",
+        "extends: [1]\nagents: {a: 1, b: {config: 3, overrides: [1]}}\nmcpServers: {a: null, b: {command: 7}}",
+        "- 1",
+    ],
+)
+def test_an_overlay_that_no_run_could_load_stops_no_other_run(folder: Path, yaml: str) -> None:
+    write(folder / "zeus.prod.yaml", f"{yaml.replace('LONG', 300 * 'a')}\n")
+    assert is_open(files_of(folder), "a.txt") == ["a.txt"]

@@ -1,0 +1,96 @@
+"""The values of a config that the schema marks: paths, what is executed, and where data is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from zeus_runtime.config.schema.types import (
+    DESTINATION,
+    EXECUTES,
+    FILE_RELATIVE,
+    HOLDS_SECRETS,
+    NOT_A_PATH,
+    PLAIN,
+    PROTECTED,
+    REF,
+)
+from zeus_runtime.config.schema.walk import Schema, branches, walk_with
+from zeus_runtime.config.secrets.parts import number_text
+from zeus_runtime.config.yaml.tree import Node, Path, walk
+
+
+class Marked(NamedTuple):
+    """A string or number that the schema marks in at least one way.
+
+    Args:
+        path: its place.
+        node: the value with its origins.
+        text: the value.
+        is_file: whether it is a path relative to the file it is written in.
+        holds_secrets: whether that file holds secrets.
+        kept_from: what tools may not do with a path relative to the working directory: ``read``, ``write``, ``both``.
+        executes: ``value`` for what is executed, ``servers`` for a file of MCP servers; a default is neither.
+        signs: for each option that says where data is sent, the texts without one of which it does not. Empty for a
+            value that sends nothing anywhere, and for a default.
+    """
+
+    path: Path
+    node: Node
+    text: str
+    is_file: bool
+    holds_secrets: bool
+    kept_from: frozenset[str]
+    executes: frozenset[str]
+    signs: tuple[Sequence[str], ...]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no tool may read the file."""
+        return self.holds_secrets or not self.kept_from.isdisjoint({"read", "both"})
+
+
+def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
+    """Every value in a config's tree that its schema marks; the tree may lack keys, or have values that do not fit."""
+    sent: dict[Path, list[Sequence[str]]] = {}
+    for path, node, written in walk_with(tree, schema):
+        places = [*written, *(_plain_options(written, schema) if isinstance(node.value, str) else ())]
+        for place in places:
+            if DESTINATION in place and place.get("default") != node.value:
+                for at, _ in walk(node, path):
+                    sent.setdefault(at, []).append(place[DESTINATION])
+        text = node.value if isinstance(node.value, str) else number_text(node.value)
+        if text is None:
+            continue
+        is_text = isinstance(node.value, str)
+        marked = Marked(
+            path,
+            node,
+            text,
+            is_file=is_text and any(is_path(text, place) for place in places),
+            holds_secrets=any(place.get(HOLDS_SECRETS) for place in places),
+            kept_from=frozenset(place[PROTECTED] for place in places if is_text and PROTECTED in place),
+            executes=frozenset(
+                place[EXECUTES]
+                for place in places
+                if EXECUTES in place and place.get("default") != node.value
+            ),
+            signs=tuple(sent.get(path, ())) if is_text else (),
+        )
+        if marked.is_file or marked.kept_from or marked.executes or marked.signs:
+            yield marked
+
+
+def is_path(value: str, place: Schema) -> bool:
+    """Whether a text is a path relative to the file it is written in: ``plugin:NAME`` under ``homes`` is none."""
+    named_otherwise = NOT_A_PATH in place and value.startswith(place[NOT_A_PATH])
+    return bool(place.get(FILE_RELATIVE)) and not named_otherwise
+
+
+def _plain_options(places: Sequence[Schema], schema: Schema) -> Iterator[Schema]:
+    """The options that a plain string sets: ``model: gpt-5.2`` sets the option ``model`` of ``litellm``."""
+    for place in places:
+        if PLAIN in place:
+            component, option = place[PLAIN]
+            options = schema.get("$defs", {}).get(f"{place[REF]}.{component}", {})
+            yield from branches(options.get("properties", {}).get(option, {}), schema)

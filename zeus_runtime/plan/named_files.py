@@ -1,0 +1,250 @@
+"""The files that configs name: of the loaded config, of its values that others replace, and of configs not loaded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+from zeus_runtime.config.layers.loading import filled_in
+from zeus_runtime.config.mcp import BROWSER_SERVER
+from zeus_runtime.config.schema.marked import Marked, marked_values
+from zeus_runtime.config.secrets.unloaded_configs import agents_layers, named_configs
+from zeus_runtime.config.sqlite_url import database_file
+from zeus_runtime.config.yaml.tree import Node, find, plain
+from zeus_runtime.disk_paths import expanded
+from zeus_runtime.errors import MissingError
+from zeus_runtime.plan.executed_parts import project_of
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.secrets.unloaded_configs import UnloadedConfig
+    from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.trust.command_files import Covered
+    from zeus_runtime.trust.parts import Command, Project
+
+Role: TypeAlias = Literal["read", "written", "database", "sent", "home", "root", "program", "absent"]
+
+_SERVERS: Final = ("mcpServers", "servers")
+
+
+class NamedFile(NamedTuple):
+    """A file or folder that a config names, there or not.
+
+    Args:
+        file: absolute; its links are not resolved. The name of one with the role ``absent`` is a glob pattern.
+        role: ``read`` by Zeus; ``written`` by Zeus, with files beside it whose names begin with its name; ``database``,
+            the same for sessions; ``sent`` if a provider's library would read keys from it; ``home``; ``root`` of a
+            workspace, which may hold skills; ``program`` of a server or an option, or a folder with its files;
+            ``absent`` if a program would start it as soon as it is there.
+        holds_keys: whether no tool may read it either.
+    """
+
+    file: Path
+    role: Role
+    holds_keys: bool = False
+
+
+class _Tree(NamedTuple):
+    """A config's tree.
+
+    Args:
+        root: with variables filled in.
+        folders: the folder of each source, where relative paths start.
+        folder: where they start in a source that is not among these.
+    """
+
+    root: Node
+    folders: Mapping[str, Path]
+    folder: Path
+
+    def file(self, node: Node) -> Path:
+        return self.folders.get(node.origin.value.source, self.folder) / expanded(node.value)
+
+
+def named_files(checked: Checked, unloaded: Sequence[UnloadedConfig]) -> Iterator[NamedFile]:
+    """The files that a config names, loaded or replaced, and those of configs that this run did not load.
+
+    The files of the loaded commands are not among them: they are in ``checked.parts``, with their digests.
+
+    Args:
+        unloaded: the configs that the document was not read from.
+    """
+    document = checked.document
+    loaded = _Tree(document.root, document.folders, document.directory)
+    others = [loaded._replace(root=each) for each in (*document.replaced, *document.defaults)]
+    others += [_Tree(root, {}, each.file.parent) for each in unloaded for root in each.trees]
+    named = _Named(checked)
+    named.know(loaded, document.marked)
+    for tree in (loaded, *others):
+        for layer in agents_layers(tree.root):
+            yield from named.files(tree._replace(root=layer))
+
+
+class _Named:
+    """Finds the files of each tree; a command that several trees have is looked at once."""
+
+    def __init__(self, checked: Checked) -> None:
+        self._checked = checked
+        self._directory = checked.directory
+        self._schema = checked.document.schema or {}
+        servers = find(checked.document.root, ("mcpServers",))
+        self._servers = dict(_entries(servers))
+        self._known: list[Command | str] = []
+
+    def know(self, tree: _Tree, marked: Sequence[Marked]) -> None:
+        """Leave out the commands of a tree from now on."""
+        self._known += self._commands(tree, marked, defaults=False)
+
+    def files(self, tree: _Tree) -> Iterator[NamedFile]:
+        """The files that one tree names."""
+        for file in named_configs(tree.root, tree.folders, tree.folder):
+            yield NamedFile(file, "read")
+        for path in (("storage", "url"), ("workspace", "root")):
+            node = find(tree.root, path)
+            if node is not None and isinstance(node.value, str) and _is_name(node.value):
+                yield from self._placed(path[0], node.value)
+        marked = [each for each in marked_values(tree.root, self._schema) if _is_name(each.text)]
+        for value in marked:
+            yield from self._marked(tree, value)
+        for command in self._commands(tree, marked):
+            if command not in self._known:
+                self._known.append(command)
+                yield from _of_command(command, self._project(tree))
+
+    def _placed(self, key: str, text: str) -> Iterator[NamedFile]:
+        if key == "workspace":
+            yield NamedFile(self._directory / text, "root")
+            return
+        try:
+            file = database_file(text, self._directory)
+        except MissingError:  # a run with this value ends with the error
+            return
+        if file is not None:
+            yield NamedFile(file, "database", holds_keys=True)
+
+    def _marked(self, tree: _Tree, value: Marked) -> Iterator[NamedFile]:
+        if value.is_file:
+            role: Role = "home" if value.path[:1] == ("homes",) else "read"
+            yield NamedFile(tree.file(value.node), role, value.is_closed)
+        if value.kept_from:
+            yield NamedFile(self._directory / value.text, "written", value.is_closed)
+        # A provider's library reads keys from such a file, as `vertex_credentials` names one, and addresses from one
+        # that a tool has written since the config was checked.
+        if value.signs and "://" not in value.text:
+            file = self._directory / value.text
+            if not _is_folder(file):
+                yield NamedFile(file, "sent", holds_keys=True)
+
+    def _commands(
+        self, tree: _Tree, marked: Sequence[Marked], *, defaults: bool = True
+    ) -> Iterator[Command | str]:
+        """The servers that a tree has started, and the values of its options that are executed.
+
+        Args:
+            defaults: with the defaults of variables in files of servers, too.
+        """
+        yield from (each.text for each in marked if "value" in each.executes)
+        servers = find(tree.root, ("mcpServers",))
+        for name, entry in _entries(servers):
+            # An overlay may change the arguments alone.
+            yield from _command({**self._servers.get(name, {}), "disabled": False, **entry})
+        browser = find(tree.root, ("connectors", "browser"))
+        if browser is not None and browser.is_map and plain(browser).get("server") is None:
+            yield from _command({"command": BROWSER_SERVER.command, "args": BROWSER_SERVER.args})
+        for each in marked:
+            if "servers" in each.executes:
+                readings = self._servers_of(tree.file(each.node))
+                yield from chain.from_iterable(readings if defaults else readings[:1])
+
+    def _servers_of(self, file: Path) -> list[list[Command]]:
+        """The servers in a file; its reader reports an entry that is not sound, which leaves out no other here."""
+        try:
+            # A pipe would wait for its writer.
+            root = _node(json.loads(file.read_text(encoding="utf-8-sig") if file.is_file() else "null"))
+        except (OSError, ValueError, RecursionError):
+            return []
+        return [
+            [
+                each
+                for key in _SERVERS
+                for _, entry in _entries(find(tree, (key,)))
+                for each in _command(entry)
+            ]
+            for tree in filled_in(root, self._checked.document.environ)
+        ]
+
+    def _project(self, tree: _Tree) -> Project:
+        checked = self._checked
+        project = project_of(checked.document, checked.config, checked.trust)
+        workspace = find(tree.root, ("workspace",))
+        found = plain(workspace) if workspace is not None and workspace.is_map else {}
+        routes = found.get("routes")
+        named = (found.get("root"), *(routes.values() if isinstance(routes, Mapping) else ()))
+        folders = (self._directory / each for each in named if isinstance(each, str) and _is_name(each))
+        return replace(project, folders=tuple(dict.fromkeys([*project.folders, tree.folder, *folders])))
+
+
+def _node(value: Any) -> Node:
+    if isinstance(value, dict):
+        return Node({key: _node(each) for key, each in value.items()}, ())
+    return Node([_node(each) for each in value] if isinstance(value, list) else value, ())
+
+
+def _entries(servers: Node | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if servers is not None and servers.is_map:
+        yield from ((name, plain(entry)) for name, entry in servers.value.items() if entry.is_map)
+
+
+def _command(entry: Mapping[str, Any]) -> Iterator[Command]:
+    """The process that an entry starts, as far as its values fit; none for an address."""
+    from zeus_runtime.trust.parts import Command
+
+    program, cwd, given = entry.get("command"), entry.get("cwd"), entry.get("env")
+    words = (program if isinstance(program, str) else "", *_texts(entry.get("args")))
+    env = (
+        {name: value for name, value in given.items() if _is_text(value)}
+        if isinstance(given, Mapping)
+        else {}
+    )
+    if entry.get("disabled") is not True and any(words):
+        place = cwd if _is_text(cwd) else "."
+        yield Command("", words, env, place or ".", tuple(_texts(entry.get("data"))))
+
+
+def _of_command(command: Command | str, project: Project) -> Iterator[NamedFile]:
+    found = _covered(command, project)
+    yield from (NamedFile(file, "program") for file in found.paths)
+    yield from (NamedFile(Path(folder, pattern), "absent") for folder, pattern in found.absent)
+
+
+def _covered(command: Command | str, project: Project) -> Covered:
+    if isinstance(command, str):
+        from zeus_runtime.trust.command_files import covered
+
+        return covered((command,), project)
+    from zeus_runtime.trust.parts import covered_by
+
+    return covered_by(command, project)
+
+
+def _texts(value: object) -> Iterator[str]:
+    return (each for each in (value if isinstance(value, list | tuple) else ()) if _is_text(each))
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text can name a file: it is empty where a variable is not set, and a NUL is in no name."""
+    return bool(text) and "\0" not in text
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # a text that cannot be a path, such as one that is too long
+        return True
