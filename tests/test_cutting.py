@@ -223,7 +223,7 @@ async def test_what_a_program_prints_in_two_pieces_is_masked_while_it_runs(at: i
         hear(f"{SECRET[at:]} ".encode() + b"x" * (MOST_CHARACTERS - at) + b"\n.")
         telling: Any = hear.__self__  # type: ignore[attr-defined]
         telling._say()
-    assert heard[0] == "first "
+    assert heard[0].startswith("fir"), "the end of the word may begin an encoded secret"
     assert "x\n" in heard[1]
     assert not parts_of("".join(heard))
 

@@ -8,7 +8,8 @@ import json
 import re
 import string
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 from urllib.parse import quote
 
@@ -352,6 +353,175 @@ def test_a_stream_hides_what_the_whole_text_hides(data: st.DataObject, cuts: lis
     assert told + known.text(rest + text[at:]) == known.text(text)
 
 
+ENCODINGS: dict[str, Callable[[str], str]] = {
+    "json": json.dumps,
+    "url": lambda text: quote(text, safe=""),
+    "html": html.escape,
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "base64 for URLs": lambda text: base64.urlsafe_b64encode(text.encode()).decode(),
+    "base64 of UTF-16": lambda text: base64.b64encode(text.encode("utf-16-le")).decode(),
+    "base64 in lines": lambda text: base64.encodebytes(text.encode()).decode().rstrip(),
+    "hex": lambda text: text.encode().hex(),
+    "HEX": lambda text: text.encode().hex().upper(),
+}
+# A backslash or a quote at its end belongs to what is around it.
+plain_secrets = (
+    st.text("abcDEF019 '\"\\/+=%&<>-", min_size=8, max_size=24)
+    .map("k{}9".format)
+    .filter(lambda text: is_searched(text) and len(folded(text)) >= 8)
+)
+encodings = st.lists(st.sampled_from(sorted(ENCODINGS)), min_size=1, max_size=3)
+
+
+def encoded(secret: str, ways: Sequence[str], *, inside: bool = False) -> str:
+    for way in ways:
+        secret = ENCODINGS[way](f"ci:{secret}, " if inside else secret)
+    return secret
+
+
+@given(plain_secrets, encodings, st.booleans(), st.sampled_from(["", "word", "a\n", "key: ", "x/"]))
+def test_a_secret_is_found_in_any_encoding_of_an_encoding_of_an_encoding(
+    secret: str, ways: list[str], inside: bool, before: str
+) -> None:
+    assume(folded(secret.replace("\\", "")) == folded(secret))
+    known = Redactor().adding({secret: "S"})
+    text = f"{before}{encoded(secret, ways, inside=inside)}\n"
+    masked = known.text(text)
+    around = ""
+    for way in ways:
+        # A character on each side, and the padding, belong to the secret and to what is around it.
+        around = encoded(around, [way], inside=inside) + "===="
+    assert "<secret:S" in masked
+    assert len(re.sub(r"<secret:S[^>]*>|\s", "", masked)) <= len(before + around), masked
+    assert known.text(masked) == masked
+    assert known.restored(masked, text) == text
+
+
+@given(plain_secrets, encodings, st.booleans(), st.lists(st.integers(1, 40), max_size=30))
+def test_a_stream_hides_what_is_hidden_in_encodings(
+    secret: str, ways: list[str], inside: bool, lengths: list[int]
+) -> None:
+    known = Redactor().adding({secret: "S"})
+    text = f"key: {encoded(secret, ways, inside=inside)};b"
+    cuts = list(accumulate(lengths, initial=0))
+    pieces = [text[start:end] for start, end in pairwise([*cuts, len(text)])]
+    assert streamed(known, pieces) == known.text(text)
+
+
+def test_the_password_in_a_docker_config_in_a_manifest_is_found() -> None:
+    known = Redactor().adding({"registry-pass-42": "REGISTRY"})
+    auth = base64.b64encode(b"user:registry-pass-42").decode()
+    config = json.dumps({"auths": {"r.example": {"auth": auth}}})
+    text = f"data:\n  .dockerconfigjson: {base64.b64encode(config.encode()).decode()}\n"
+    masked = known.text(text)
+    before, after = masked.split(": ")[1].split("<secret:REGISTRY:")
+    shown = base64.b64decode(before[: len(before) // 4 * 4]).decode()
+    assert shown in '{"auths": {"r.example": {"auth": "dXNlcjpy'
+    assert len(after.split(">")[1]) < 16
+    assert known.restored(masked, text) == text
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_a_secret_in_binary_data_is_found(first: int) -> None:
+    known = Redactor().adding({"k-4711/abcd": "S"})
+    data = bytes(range(0xF0, 0xF0 + first)) + b"k-4711\\/abcd" + b"\xff"
+    for text in (base64.b64encode(data).decode(), data.hex()):
+        masked = known.text(f"a: {text}!")
+        assert "<secret:S:escaped" in masked
+        assert known.restored(masked, f"a: {text}!") == f"a: {text}!"
+
+
+def test_each_way_of_encoding_a_secret_has_its_own_placeholder() -> None:
+    known = Redactor().adding({"k>>?4711 ~~~ abcd": "S", "ab12cd": "SHORT"})
+    inner = b"k\\>>?4711 ~~~ abcd"
+    ways = [
+        way(bytes(shift) + inner)
+        for shift in range(3)
+        for way in (base64.b64encode, base64.urlsafe_b64encode)
+    ]
+    text = " ".join([*(way.decode() for way in ways), inner.hex(), inner.hex().upper()])
+    text = f"{text} k>>?4711  ~~~ abcd k>>?4711\t~~~  abcd"
+    masked = known.text(text)
+    assert len(set(re.findall("<secret:[^>]*>", masked))) == 10
+    assert known.restored(masked, text) == text
+    assert masked.split()[2].startswith("AG<secret"), (
+        "the secret alone decides the characters that are masked"
+    )
+    short = b"..ab12cd..".hex()
+    assert known.text(short) == short, "fewer than eight bytes"
+
+
+@pytest.mark.parametrize("shift", range(6))
+def test_a_stream_that_is_cut_anywhere_within_encodings_shows_what_the_text_shows(shift: int) -> None:
+    known = Redactor().adding({"k>>?4711abcd": "S"})
+    inner = base64.b64encode(bytes(shift % 3 * b"x") + b"k>>\\?4711abcd, x").decode()
+    text = f"a {base64.b64encode((shift * 'y' + inner).encode()).decode()} {inner.encode().hex()};"
+    assert known.text(text).count("<secret:S") == 2
+    for place in range(len(text)):
+        assert streamed(known, [text[:place], text[place:]]) == known.text(text), place
+    assert streamed(known, list(text)) == known.text(text)
+
+
+@given(st.text("ABCDEFabcdef0123456789+/-_ \n'\"", max_size=200))
+def test_what_looks_encoded_and_holds_no_secret_stays_as_it_is(text: str) -> None:
+    known = Redactor().adding({"sk-live-0123456789": "A", "correct horse 'battery' staple": "B"})
+    assert known.text(text) == text
+
+
+# A number between a line break and a tab is that of a line.
+words = st.lists(st.text("abcXYZ019", max_size=5).map("k{}".format), min_size=2, max_size=5)
+white = st.sampled_from(
+    [" ", "  ", "\t", "\n", "\n    ", "\r\n", " \n  12\t", "\u00a0", "%20", "&nbsp;", "\\u00a0", "\\n"]
+)
+
+
+@given(st.data(), words, st.lists(st.integers(1, 9), max_size=20))
+def test_a_passphrase_is_found_with_any_white_space_between_its_words(
+    data: st.DataObject, parts: list[str], lengths: list[int]
+) -> None:
+    phrase = " ".join(parts)
+    assume(is_searched(phrase) and is_searched("".join(parts)))
+    known = Redactor().adding({phrase: "P", "other-secret-1": "O"})
+    text = f"a={parts[0]}{''.join(data.draw(white) + part for part in parts[1:])};b"
+    masked = known.text(text)
+    assert re.sub(r"<secret:P[^>]*>|\s|12\t|%20|&nbsp;|\\u00a0|\\n", "", masked) == "a=;b", masked
+    assert known.text(masked) == masked
+    assert known.restored(masked, text) == text
+    cuts = list(accumulate(lengths, initial=0))
+    assert streamed(known, [text[start:end] for start, end in pairwise([*cuts, len(text)])]) == masked
+
+
+def test_words_are_no_passphrase_without_its_blanks_and_a_token_is_none_with_blanks() -> None:
+    known = Redactor().adding({"Hello Big World": "P", "abcd1234efgh": "T"})
+    for text in (
+        "HelloBigWorld",
+        "Hello BigWorld",
+        "HelloBig\nWorld",
+        "abcd 1234 efgh",
+        "abcd\u00a01234efgh",
+    ):
+        assert known.text(text) == text
+    assert known.text("Hello\u00a0Big  World") != "Hello\u00a0Big  World"
+
+
+@pytest.mark.parametrize("between", ["\n    ", " \\\n", " +\r\n  ", "\n\t+ ", "\n    7\t  "])
+@pytest.mark.parametrize("mark", ["'", '"'])
+def test_a_token_in_two_string_literals_is_found(between: str, mark: str) -> None:
+    known = Redactor().adding({"abcd1234efgh": "T"})
+    plain = f"x = {mark}abcd12{mark}{between}{mark}34efgh{mark}\n"
+    for text in (plain, json.dumps(plain)):
+        masked = known.text(text)
+        assert "abcd12" not in masked
+        assert "34efgh" not in masked
+        assert masked.count("\n") == text.count("\n")
+        assert known.restored(masked, text) == text
+        for place in range(len(text)):
+            assert streamed(known, [text[:place], text[place:]]) == masked, place
+        assert streamed(known, list(text)) == masked
+    apart = plain.replace(between, f",{between}")
+    assert known.text(apart) == apart
+
+
 ESCAPED = "wJa/lr&U+x'n\"F<E"
 
 
@@ -470,6 +640,13 @@ def test_a_private_key_is_found_in_json_and_in_a_file_whichever_of_them_is_known
         "\x1b[1;",
         "%2",
         "a\\",
+        "A",
+        "ICAg",
+        "JUElQSVB",
+        "3230",
+        '"\n',
+        '"\n    ',
+        '"\n+ 1',
     ],
 )
 @pytest.mark.timeout(120)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import field
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from itertools import count, cycle
+from itertools import accumulate, count, cycle
 from typing import Any, Final, NamedTuple
 
+from zeus_runtime.config.secrets.encoded import LEAST_BYTES, decoded_pieces, open_pieces
 from zeus_runtime.config.secrets.matching import (
     Folded,
     folded,
@@ -19,6 +20,7 @@ from zeus_runtime.config.secrets.matching import (
     skeleton,
     unfinished,
     unfinished_wrap,
+    without_blanks,
     wraps,
 )
 from zeus_runtime.config.secrets.parts import (
@@ -42,6 +44,8 @@ from zeus_runtime.config.secrets.placeholders import (
 from zeus_runtime.frozen import dataclass
 
 MASK: Final = "**********"
+_DEPTH: Final = 3
+"""How many encodings may be within each other."""
 # A name starts where a word starts: tried at each of its characters, a long word would take quadratic time.
 _KEY = r"""(?P<name>(?<![\w.-])(?=[\w.-]*?[A-Za-z_])[\w.-]+)["']?\s*[:=]\s*"""
 _LINE_VALUE = re.compile(rf"""(?P<head>(?:--set\s)?[\s-]*["']?{_KEY})(?P<value>[^\s\[{{|>#].*|[\[{{][^:]*)""")
@@ -213,7 +217,7 @@ class Redactor:
         """Text without a known secret and the placeholder of one, in turn; the first and the last are text."""
         done = 0
         for group in self._found(text):
-            for start, end, shown in group:
+            for start, end, shown, *_ in group:
                 yield text[done:start]
                 yield shown
                 done = end
@@ -231,15 +235,14 @@ class Redactor:
         if not self._forms:
             return text, ""
         end = self._open_end(text)
+        groups = list(self._found(text))
+        while groups and groups[-1][-1].end > end:
+            end = min(end, *(place.context for place in groups.pop()))
         parts: list[str] = []
         done = 0
-        for group in self._found(text):
-            if group[-1].end > end:
-                end = min(group[0].start, end)
-                break
-            for start, after, shown in group:
-                parts += [text[done:start], shown]
-                done = after
+        for start, after, shown, *_ in (each for group in groups for each in group):
+            parts += [text[done:start], shown]
+            done = after
         return "".join([*parts, text[done:end]]), text[end:]
 
     def restored(self, text: str, held: str) -> str:
@@ -251,7 +254,7 @@ class Redactor:
         if START not in text:
             return text
         meant: dict[str, set[str]] = {}
-        for start, end, shown in (each for group in self._found(held) for each in group):
+        for start, end, shown, *_ in (each for group in self._found(held) for each in group):
             meant.setdefault(shown, set()).add(held[start:end])
 
         def real(match: re.Match[str]) -> str:
@@ -327,37 +330,49 @@ class Redactor:
         """Every text that is searched for."""
         return tuple(self._forms)
 
-    def _open_end(self, text: str) -> int:
+    def _open_end(self, text: str, depth: int = _DEPTH) -> int:
         """The start of the longest end of ``text`` that more text may complete to a secret."""
         escape = unfinished(text)
-        ends = [escape, _open_start(text, self._searches.plain), self._open_folded(text)]
+        ends = [escape, _open_start(text, self._searches.plain), self._open_folded(text, depth)]
         if (whole := min(escape, unfinished_wrap(text))) < len(text):
             # A part that is open before an unfinished escape or wrap may continue after it.
-            before = self._open_folded(text[:whole])
+            before = self._open_folded(text[:whole], depth)
             ends += [before] if before < whole else []
         return min(ends)
 
-    def _open_folded(self, text: str) -> int:
-        search, kept = self._searches.folded, self._searches.kept
-        meant = folded(text, **kept)
+    def _open_folded(self, text: str, depth: int) -> int:
+        searches = self._searches
+        meant = folded(text, quotes=searches.quotes)
         escape = unfinished(meant)
-        at = min(escape, _open_start(meant, search), _open_start(meant[:escape], search))
-        if at == len(meant):
-            return len(text)
-        return at if meant == text else folded_with_places(text, **kept).starts[at]
+        at, bare_at = escape, len(bare := without_blanks(meant))
+        for part in dict.fromkeys((meant, meant[:escape])):
+            if (end := min(_open_start(part, searches.folded), self._open_encoded(part, depth))) < len(part):
+                at = min(at, end)
+            bare_at = min(bare_at, _open_start(without_blanks(part), searches.bare))
+        ends = [len(text)]
+        if at < len(meant):
+            ends.append(folded_with_places(text, quotes=searches.quotes).starts[at])
+        if bare_at < len(bare):
+            ends.append(folded_with_places(text, quotes=searches.quotes, blanks=False).starts[bare_at])
+        return min(ends)
+
+    def _open_encoded(self, text: str, depth: int) -> int:
+        pieces = open_pieces(text) if depth else ()
+        begins = (each.begins(self._open_end(each.text, depth - 1) if each.text else 0) for each in pieces)
+        return min(begins, default=len(text))
 
     def _found(self, text: str) -> Iterator[list[_Place]]:
         """The places of known secrets, and their replacements; secrets that overlap are one group."""
         group: list[_Place] = []
-        for start, end, shown in sorted(self._matches(text), key=lambda each: (each.start, -each.end)):
-            places = self._places(text[start:end], start, shown)
-            if group and start < group[-1].end:
+        for match in sorted(self._matches(text), key=lambda each: (each.start, -each.end)):
+            places = self._places(text[match.start : match.end], match)
+            if group and match.start < group[-1].end:
                 done = group[-1].end
                 for place in places:
                     if place.end > done:
                         skipped = max(0, done - place.start)
                         rest = rest_placeholder(place.shown, skipped) if skipped else place.shown
-                        group.append(_Place(place.start + skipped, place.end, rest))
+                        group.append(_Place(place.start + skipped, place.end, rest, place.context))
             else:
                 if group:
                     yield group
@@ -365,20 +380,42 @@ class Redactor:
         if group:
             yield group
 
-    def _matches(self, text: str) -> Iterator[_Place]:
-        """Every known secret in ``text``: first as written, then with escapes decoded."""
+    def _matches(self, text: str, depth: int = _DEPTH) -> Iterator[_Match]:
+        """Every known secret in ``text``: first as written, then with escapes decoded, then in other encodings.
+
+        Args:
+            depth: how many encodings may be within each other.
+        """
         searches = self._searches
-        if len(text) < searches.least:
+        if not searches.plain.forms or len(text) < searches.least:
             return
         # In a text without escapes, the folded text holds everything that the text holds.
         yield from self._scanned(text, searches.plain if has_escapes(text) else searches.unfolded)
-        meant = folded(text, **searches.kept)
-        found: Folded | None = None
-        for start, end, shown in self._scanned(meant, searches.folded):
-            found = found or folded_with_places(text, **searches.kept)
-            yield _Place(found.starts[start], found.ends[end - 1], shown)
+        meant = folded(text, quotes=searches.quotes)
+        matches = [
+            *self._scanned(meant, searches.folded),
+            *(self._encoded(meant, depth - 1) if depth else ()),
+        ]
+        if matches:
+            yield from _at_places(matches, folded_with_places(text, quotes=searches.quotes))
+        if searches.gaps and (matches := list(self._scanned(bare := without_blanks(meant), searches.bare))):
+            found = folded_with_places(text, quotes=searches.quotes, blanks=False)
+            for match in matches:
+                gaps = (match.start + gap for gap in searches.gaps[bare[match.start : match.end]])
+                if all(found.ends[gap - 1] < found.starts[gap] for gap in gaps):
+                    yield from _at_places([match], found)
 
-    def _scanned(self, text: str, search: _Search) -> Iterator[_Place]:
+    def _encoded(self, text: str, depth: int) -> Iterator[_Match]:
+        """Every known secret in what ``text`` holds in base64 or hexadecimal."""
+        for piece in decoded_pieces(text):
+            for start, end, context, shown, notation in self._matches(piece.text, depth):
+                if end - start >= LEAST_BYTES:
+                    first, after = piece.covered(start, end)
+                    way = f"{notation} {skeleton(piece.text[start:end])}"
+                    way = f"{way} {piece.notation(text[first:after], start)}"
+                    yield _Match(first, after, piece.begins(context), shown, way)
+
+    def _scanned(self, text: str, search: _Search) -> Iterator[_Match]:
         forms = search.held_by(text)
         if not forms:
             return
@@ -387,27 +424,26 @@ class Redactor:
             at = match.start() + 1
             form = match[0]
             if form in search.forms:
-                yield _Place(match.start(), match.end(), search.forms[form])
+                yield _Match(match.start(), match.end(), match.start(), search.forms[form])
             else:
                 # The placeholder is another config's, or forged: the text after its start may be the secret itself.
                 at = match.end() if self._stands(form) else match.start() + len(START)
 
-    def _places(self, written: str, start: int, shown: str) -> list[_Place]:
+    def _places(self, written: str, match: _Match) -> list[_Place]:
         """A found secret, each of its lines by itself, so that masked text has the same lines."""
-        forms = self._forms
+        forms, (start, end, context, shown, notation) = self._forms, match
         breaks = wraps(written) if "\n" in written else []
         if not breaks:
-            return [
-                _Place(start, start + len(written), forms.get(written) or _way(shown, "escaped", written))
-            ]
+            known = None if notation else forms.get(written)
+            return [_Place(start, end, known or _way(shown, "escaped", written, notation), context)]
         starts, ends = [0, *(end for _, end in breaks)], [*(at for at, _ in breaks), len(written)]
         places: list[_Place] = []
         for number, (first, after) in enumerate(zip(starts, ends, strict=True)):
             if piece := written[first:after]:
                 # Two pieces may begin at the same character where an escaped backslash means nothing.
-                place = f"{number}-{len(folded(written[:first]))}"
+                place = f"{notation}{number}-{len(folded(written[:first]))}"
                 named = forms.get(piece) or _way(shown, "part", piece, place)
-                places.append(_Place(start + first, start + after, named))
+                places.append(_Place(start + first, start + after, named, context))
         return places
 
     def _stands(self, shown: str) -> bool:
@@ -445,34 +481,53 @@ class Redactor:
             if is_searched(secret):
                 for text, shown in written_forms(secret, name):
                     plain.setdefault(text, shown)
-        kept = {
-            "quotes": any("'" in folded(text) for text in plain),
-            "blanks": any(" " in text or "\t" in text for text in plain),
-        }
+        quotes = any("'" in folded(text) for text in plain)
+        bare: dict[str, str] = {}
+        gaps: dict[str, list[int]] = {}
         for text, shown in plain.items():
-            if is_searched(key := folded(text, **kept)):
+            if is_searched(key := folded(text, quotes=quotes)):
                 meant.setdefault(key, shown)
+                if len(words := key.split()) > 1 and bare.setdefault("".join(words), shown) == shown:
+                    gaps["".join(words)] = list(accumulate(map(len, words[:-1])))
         unfolded = {
             text: shown
             for text, shown in plain.items()
-            if folded(text, **kept) not in meant or re.match(r"\s|[0-9]+\t", text) or text[-1] in " \t"
+            if folded(text, quotes=quotes) not in meant or re.match(r"\s|[0-9]+\t", text) or text[-1] in " \t"
         }
         return _Searches(
             _Search(plain),
             _Search(unfolded),
             _Search(meant),
+            _Search(bare),
+            gaps,
             frozenset(plain.values()),
-            kept,
-            min(map(len, (*plain, *meant)), default=0),
+            quotes,
+            min(map(len, (*plain, *meant, *bare)), default=0),
         )
 
 
+class _Match(NamedTuple):
+    """A secret that was found in a text.
+
+    Args:
+        context: where the text starts without which the secret is not found: that of an encoding's group.
+        notation: how it is encoded, if no form says so.
+    """
+
+    start: int
+    end: int
+    context: int
+    shown: str
+    notation: str = ""
+
+
 class _Place(NamedTuple):
-    """The position of a secret in a text, and its replacement."""
+    """The position of a secret in a text, and its replacement; ``context`` as of its match."""
 
     start: int
     end: int
     shown: str
+    context: int
 
 
 class _Search:
@@ -504,17 +559,27 @@ class _Searches(NamedTuple):
         plain: in a text as it is.
         unfolded: those of them that a folded text may have lost.
         folded: in a folded text.
+        bare: in a folded text without blanks, those that have some.
+        gaps: where each of the bare ones must have blanks in the text.
         shown: the placeholders of all.
-        kept: whether a secret has quotes or blanks, so that ``folded`` must look at them.
+        quotes: whether a secret has quotes, so that ``folded`` must look at them.
         least: the characters of the shortest; a text is not longer when it is folded.
     """
 
     plain: _Search
     unfolded: _Search
     folded: _Search
+    bare: _Search
+    gaps: Mapping[str, Sequence[int]]
     shown: frozenset[str]
-    kept: Mapping[str, bool]
+    quotes: bool
     least: int
+
+
+def _at_places(matches: Iterable[_Match], found: Folded) -> Iterator[_Match]:
+    """Matches in a folded text, by their places in the text as it is written."""
+    for start, end, context, shown, notation in matches:
+        yield _Match(found.starts[start], found.ends[end - 1], found.starts[context], shown, notation)
 
 
 def _open_start(text: str, search: _Search) -> int:

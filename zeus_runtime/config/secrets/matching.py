@@ -25,8 +25,9 @@ _PASSES: Final = 4
 """How often an escape may be escaped in another way: JSON within a URL within HTML."""
 _TAIL: Final = 160
 """Characters at the end of a text in which an unfinished escape is looked for."""
-_RUN: Final = r"\\{1,16}"
+_RUN: Final = r"\\\\{0,15}"
 """Of backslashes: JSON within JSON doubles them. It is bounded, so that a longer run takes linear time."""
+_JOINT: Final = r"[ \t+]*\r?\n[ \t+]*(?:[0-9]+\t[ \t+]*)?"
 _PER: Final = "%(?:25){0,8}"
 _CODES: Final = (
     _Stage(
@@ -45,9 +46,10 @@ _BACKSLASHES: Final = (
 )
 _FILLERS: Final = (
     _Stage(("\\\n", "\\\r\n"), rf"{_RUN}(?=\r?\n)", ""),
-    _Stage(
-        (" \n", " \r\n"), r"(?<![ \t]) +(?=\r?\n)", ""
-    ),  # the tab after a number belongs to the wrap before it
+    _Stage(('"',), f'"{_JOINT}"', ""),
+    _Stage(("'",), f"'{_JOINT}'", ""),
+    # The tab after a number belongs to the wrap before it.
+    _Stage((" \n", " \r\n"), r" (?<![ \t] ) *(?=\r?\n)", ""),
     _Stage(("\r",), r"\r", ""),
     _Stage(("\n",), r"\n[ \t]*(?:[0-9]+\t)?", ""),
     _Stage(("\x1b",), r"\x1b\[[0-9;]*[A-Za-z]", ""),
@@ -58,10 +60,10 @@ _FILLERS: Final = (
         "",
     ),
 )
-"""Wraps, with a backslash or blanks before them and the number that ``read_file`` shows behind; colours; the zeros of
-UTF-16; invisible characters."""
+"""Wraps, with a backslash or blanks before them and the number that ``read_file`` shows behind, also between the quotes
+of two string literals; colours; the zeros of UTF-16; invisible characters."""
 _QUOTES: Final = _Stage(("'", '"'), "['\"]+", "'")
-_BLANKS: Final = _Stage(("  ", "\t"), "[ \t]{2,}|\t", " ")
+_BLANKS: Final = _Stage((), r"\s+", "")
 _UNFINISHED: Final = (
     rf"(?:{_RUN}(?:u(?:H{{0,3}}|\{{H{{0,6}})|UH{{0,7}}|xH?)?"
     rf"|{_RUN}u[dD][89abAB]HH(?:{_RUN}(?:uH{{0,3}})?)?"
@@ -71,8 +73,12 @@ _UNFINISHED: Final = (
     r"|&[#A-Za-z0-9;]{0,40})\Z"
 )
 """An escape, or half of a character, at the end of a text, which more text may complete."""
+_TAB: Final = rf"(?:\t|{_RUN}t)"
+_BLANK: Final = rf"(?:[ +]|{_TAB})"
+_BREAK: Final = rf"(?:\r|{_RUN}r)?(?:(?:{_RUN})?\n|{_RUN}n)"
 _UNFINISHED_WRAP: Final = (
-    rf"(?:(?<![ \t]) +\r?|(?:(?<![ \t]) +)?(?:\r?\n|{_RUN}n)[ \t]*[0-9]*|\r|\x1b\[?[0-9;]*)\Z"
+    rf"(?:(?<![ \t]) +\r?|(?:(?<![ \t]) +)?(?:\r?\n|{_RUN}n)[ \t]*[0-9]*|\r|\x1b\[?[0-9;]*"
+    rf"|(?:{_RUN})?[\"']{_BLANK}*(?:{_BREAK}{_BLANK}*(?:[0-9]+(?:{_TAB}{_BLANK}*)?)?|\r|{_RUN}r)?(?:{_RUN})?)\Z"
 )
 
 
@@ -84,7 +90,7 @@ class Folded(NamedTuple):
     ends: list[int]
 
 
-def folded(text: str, *, quotes: bool = True, blanks: bool = True) -> str:
+def folded(text: str, *, quotes: bool = True) -> str:
     """``text`` with its escapes decoded and without what only wraps or colours it.
 
     A secret and a text that holds it are folded by the same rules, so the rules may lose what a backslash means.
@@ -92,27 +98,29 @@ def folded(text: str, *, quotes: bool = True, blanks: bool = True) -> str:
     Args:
         quotes: a run of quotes becomes one, as a shell and SQL write one within others; needless without a quote in a
             secret.
-        blanks: a run of them becomes one, as HTML and tables show it; needless without a blank in a secret.
     """
     for stage in _FILLERS:  # first, as an escape may be wrapped too
         text = _in_stage(text, stage)
     if not has_escapes(text):
-        for stage in _loose_stages(quotes=quotes, blanks=blanks):
-            text = _in_stage(text, stage)
-        return text
+        return _in_stage(text, _QUOTES) if quotes else text
     for _ in range(_PASSES):
         before = text
         for stage in _CODES:
             text = _in_stage(text, stage)
         if text == before:
             break
-    for stage in _plain_stages(quotes=quotes, blanks=blanks):
+    for stage in _plain_stages(quotes=quotes):
         text = _in_stage(text, stage)
     return text
 
 
 def folded_with_places(text: str, *, quotes: bool = True, blanks: bool = True) -> Folded:
-    """``folded``, with the place of each character; slower, for a text that holds a secret."""
+    """``folded``, with the place of each character; slower, for a text that holds a secret.
+
+    Args:
+        quotes: as of ``folded``.
+        blanks: whether they stay; if not, the text is that of ``without_blanks``.
+    """
     found = Folded(text, list(range(len(text))), list(range(1, len(text) + 1)))
     for stage in _FILLERS:
         found = _placed(found, stage)
@@ -122,9 +130,14 @@ def folded_with_places(text: str, *, quotes: bool = True, blanks: bool = True) -
             found = _placed(found, stage)
         if found.text == before:
             break
-    for stage in _plain_stages(quotes=quotes, blanks=blanks):
+    for stage in (*_plain_stages(quotes=quotes), *([] if blanks else [_BLANKS])):
         found = _placed(found, stage)
     return found
+
+
+def without_blanks(text: str) -> str:
+    """A folded text without white space: where a secret has some, a text may have another, or a line break."""
+    return "".join(text.split())
 
 
 def has_escapes(text: str) -> bool:
@@ -149,7 +162,7 @@ def unfinished_wrap(text: str) -> int:
 
 def skeleton(text: str) -> str:
     """How ``text`` is written, without the characters that it means."""
-    token = "|".join(stage.pattern for stage in (*_CODES, *_plain_stages(quotes=True, blanks=True)))
+    token = "|".join(stage.pattern for stage in (*_CODES, *_plain_stages(quotes=True), _BLANKS))
     parts: list[str] = []
     done = 0
     for match in _compiled(token).finditer(text):
@@ -160,12 +173,8 @@ def skeleton(text: str) -> str:
     return "".join([*parts, "." * (len(text) - done)])
 
 
-def _plain_stages(*, quotes: bool, blanks: bool) -> tuple[_Stage, ...]:
-    return (*_BACKSLASHES, *_FILLERS, *_loose_stages(quotes=quotes, blanks=blanks))
-
-
-def _loose_stages(*, quotes: bool, blanks: bool) -> tuple[_Stage, ...]:
-    return (*([_QUOTES] if quotes else []), *([_BLANKS] if blanks else []))
+def _plain_stages(*, quotes: bool) -> tuple[_Stage, ...]:
+    return (*_BACKSLASHES, *_FILLERS, *([_QUOTES] if quotes else []))
 
 
 def _in_stage(text: str, stage: _Stage) -> str:

@@ -1,0 +1,135 @@
+"""Find text in base64 or hexadecimal within a text, and where each of its bytes is written."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+LEAST_BYTES: Final = 8
+"""Of an encoded secret; fewer are text by chance too often."""
+_TEXT_BYTES: Final = bytes((0x00, 0x09, 0x0A, 0x0D, *range(0x20, 0x7F)))
+"""ASCII, and the zeros of UTF-16."""
+
+
+class _Encoding(NamedTuple):
+    """An encoding in which each character stands for a few bits.
+
+    Args:
+        alphabet: its characters, as in a regular expression.
+        bits: of a character.
+        group: the characters after which a character starts a byte again.
+        zero: the character whose bits are all zero.
+        last: the character whose bits are all one; bytes of it are no text.
+    """
+
+    alphabet: str
+    bits: int
+    group: int
+    zero: str
+    last: str
+
+
+_BASE64: Final = _Encoding("A-Za-z0-9+/_-", 6, 4, "A", "/")
+_HEX: Final = _Encoding("0-9A-Fa-f", 4, 2, "0", "f")
+
+
+class DecodedText(NamedTuple):
+    """A piece of decoded text.
+
+    Args:
+        text: one ASCII character for each byte.
+        encoding: the one it was written in.
+        first: how many bytes precede it, counted from ``origin``.
+        origin: the place in the encoded text where a byte starts with a character.
+    """
+
+    text: str
+    encoding: _Encoding
+    first: int
+    origin: int
+
+    def begins(self, at: int) -> int:
+        """The place of the character with the first bit of the byte ``at``."""
+        return self.origin + 8 * (self.first + at) // self.encoding.bits
+
+    def covered(self, start: int, end: int) -> tuple[int, int]:
+        """The places of the characters of which these bytes decide every bit."""
+        return self.origin - (-8 * (self.first + start) // self.encoding.bits), self.begins(end)
+
+    def notation(self, written: str, start: int) -> str:
+        """How ``written``, which starts at this byte, is encoded, without what the secret decides."""
+        group_bytes = self.encoding.group * self.encoding.bits // 8
+        marks = re.sub("[^-_]", "", written) if self.encoding is _BASE64 else re.sub("[^A-F]", "", written)
+        return f"{self.encoding.bits}/{(self.first + start) % group_bytes}/{bool(marks)}"
+
+
+def decoded_pieces(text: str) -> Iterator[DecodedText]:
+    """The pieces of text that ``text`` holds in base64, also for URLs, or in hexadecimal, wherever a byte starts."""
+    runs = [each.span() for each in _long_runs(_BASE64).finditer(text)]
+    yield from _pieces(text, runs, _BASE64)
+    in_hex = (each.span() for run in runs for each in _long_runs(_HEX).finditer(text, *run))
+    yield from _pieces(text, list(in_hex), _HEX)
+
+
+def _pieces(text: str, runs: Sequence[tuple[int, int]], encoding: _Encoding) -> Iterator[DecodedText]:
+    """The texts in ``runs``, which are decoded all at once: most of them are words, and a call for each is slow."""
+    between = 3 * encoding.last  # one byte of it at least, wherever bytes start
+    joined = between.join(["", *(text[start:end] for start, end in runs), ""])
+    starts = list(accumulate((end - start + len(between) for start, end in runs), initial=len(between)))
+    for shift in range(encoding.group if runs else 0):
+        data = _decoded(joined[shift:], encoding)
+        for found in _texts().finditer(data):
+            # A byte of text starts with a zero bit, so never between two runs; it may end there.
+            at = bisect_right(starts, shift + 8 * found.start() // encoding.bits) - 1
+            run = runs[at][1] - runs[at][0]
+            end = min(found.end(), (starts[at] + run - shift) * encoding.bits // 8)
+            if end - found.start() >= LEAST_BYTES:
+                piece = data[found.start() : end].decode("ascii")
+                yield DecodedText(piece, encoding, found.start(), runs[at][0] - starts[at] + shift)
+
+
+def open_pieces(text: str) -> Iterator[DecodedText]:
+    """The pieces at the end of ``text`` that more text may continue; some have no whole byte yet."""
+    for encoding in (_BASE64, _HEX):
+        run = _last_run(encoding).search(text)
+        if not run:
+            continue
+        chars = 3 * encoding.last + run[0]  # a byte may start within the first character
+        for shift in range(encoding.group):
+            data = _decoded(chars[shift:] + encoding.group * encoding.zero, encoding)
+            whole, begun = divmod((len(chars) - shift) * encoding.bits, 8)
+            if begun and data[whole] > 0x7F:
+                continue
+            first = len(data[:whole].rstrip(_TEXT_BYTES))
+            yield DecodedText(
+                data[first:whole].decode("ascii"), encoding, first, len(text) - len(chars) + shift
+            )
+
+
+def _decoded(chars: str, encoding: _Encoding) -> bytes:
+    """The bytes of all whole groups."""
+    from binascii import a2b_base64
+
+    whole = chars[: len(chars) // encoding.group * encoding.group]
+    if encoding is _HEX:
+        return bytes.fromhex(whole)
+    return a2b_base64(whole.replace("-", "+").replace("_", "/"))
+
+
+@cache
+def _long_runs(encoding: _Encoding) -> re.Pattern[str]:
+    return re.compile(f"[{encoding.alphabet}]{{{-(-8 * LEAST_BYTES // encoding.bits)},}}")
+
+
+@cache
+def _last_run(encoding: _Encoding) -> re.Pattern[str]:
+    return re.compile(rf"(?<![{encoding.alphabet}])[{encoding.alphabet}]+\Z")
+
+
+@cache
+def _texts() -> re.Pattern[bytes]:
+    return re.compile(b"[%s]{%d,}" % (re.escape(_TEXT_BYTES), LEAST_BYTES))
