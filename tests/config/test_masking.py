@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from zeus_runtime.config import ConfigError, Redactor, load
 from zeus_runtime.config.layers.set_option import parse_setting
 from zeus_runtime.config.messages.diagnostics import render
-from zeus_runtime.config.secrets.masking import secrets_of_environment
+from zeus_runtime.config.secrets.masking import Learned, secrets_of_environment
 from zeus_runtime.config.secrets.matching import folded
 from zeus_runtime.config.secrets.placeholders import is_searched, looks_random
 from zeus_runtime.config.yaml.reader import read_value
@@ -520,6 +520,15 @@ def test_a_token_in_two_string_literals_is_found(between: str, mark: str) -> Non
         assert streamed(known, list(text)) == masked
     apart = plain.replace(between, f",{between}")
     assert known.text(apart) == apart
+
+
+def test_a_stream_hides_an_encoded_secret_that_was_learned_meanwhile() -> None:
+    known = Redactor({"another-secret-1": "A"}, (Learned(),))
+    text = base64.b64encode(base64.b64encode(b"learned-secret-2")).decode()
+    assert streamed(known, list(text)) == text
+    known.learn("learned-secret-2", "L")
+    assert "<secret:L" in streamed(known, list(text))
+    assert text[:8] not in streamed(known, list(text))
 
 
 ESCAPED = "wJa/lr&U+x'n\"F<E"

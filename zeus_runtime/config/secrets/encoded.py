@@ -92,6 +92,12 @@ def _pieces(text: str, runs: Sequence[tuple[int, int]], encoding: _Encoding) -> 
                 yield DecodedText(piece, encoding, found.start(), runs[at][0] - starts[at] + shift)
 
 
+def last_run(text: str) -> str:
+    """The end of ``text`` that is written in an encoding's characters; those of base64 include the other's."""
+    found = _last_run(_BASE64).search(text)
+    return found[0] if found else ""
+
+
 def open_pieces(text: str) -> Iterator[DecodedText]:
     """The pieces at the end of ``text`` that more text may continue; some have no whole byte yet."""
     for encoding in (_BASE64, _HEX):

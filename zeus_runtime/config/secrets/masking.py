@@ -11,7 +11,7 @@ from hashlib import sha256
 from itertools import accumulate, count, cycle
 from typing import Any, Final, NamedTuple
 
-from zeus_runtime.config.secrets.encoded import LEAST_BYTES, decoded_pieces, open_pieces
+from zeus_runtime.config.secrets.encoded import LEAST_BYTES, decoded_pieces, last_run, open_pieces
 from zeus_runtime.config.secrets.matching import (
     Folded,
     folded,
@@ -44,6 +44,7 @@ from zeus_runtime.config.secrets.placeholders import (
 from zeus_runtime.frozen import dataclass
 
 MASK: Final = "**********"
+_LONGEST_WORD: Final = 32
 _DEPTH: Final = 3
 """How many encodings may be within each other."""
 # A name starts where a word starts: tried at each of its characters, a long word would take quadratic time.
@@ -351,15 +352,25 @@ class Redactor:
             bare_at = min(bare_at, _open_start(without_blanks(part), searches.bare))
         ends = [len(text)]
         if at < len(meant):
-            ends.append(folded_with_places(text, quotes=searches.quotes).starts[at])
+            ends.append(at if meant == text else folded_with_places(text, quotes=searches.quotes).starts[at])
         if bare_at < len(bare):
             ends.append(folded_with_places(text, quotes=searches.quotes, blanks=False).starts[bare_at])
         return min(ends)
 
     def _open_encoded(self, text: str, depth: int) -> int:
-        pieces = open_pieces(text) if depth else ()
+        run, known = last_run(text) if depth else "", self._now
+        return len(text) - (known._open_runs if len(run) <= _LONGEST_WORD else known._open_in_run)(run, depth)
+
+    def _open_in_run(self, run: str, depth: int) -> int:
+        """How many characters at the end of ``run`` may begin an encoded secret."""
+        pieces = open_pieces(run)
         begins = (each.begins(self._open_end(each.text, depth - 1) if each.text else 0) for each in pieces)
-        return min(begins, default=len(text))
+        return len(run) - min(begins, default=len(run))
+
+    @cached_property
+    def _open_runs(self) -> Callable[[str, int], int]:
+        """``_open_in_run``, with its results kept: the words of a stream repeat."""
+        return lru_cache(4_096)(self._open_in_run)
 
     def _found(self, text: str) -> Iterator[list[_Place]]:
         """The places of known secrets, and their replacements; secrets that overlap are one group."""
