@@ -29,7 +29,7 @@ from zeus_runtime.models.profiles import lookup
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plugin import PlanContext, Secret
-from zeus_runtime.plugin.model import CachePoints, ModelRequest, ToolSchema, from_chat
+from zeus_runtime.plugin.model import CachePoints, ModelError, ModelRequest, ToolSchema, from_chat
 
 # One worker imports litellm, and once: it takes seconds.
 pytestmark = pytest.mark.xdist_group("litellm")
@@ -166,7 +166,8 @@ def test_every_server_is_compared() -> None:
 @pytest.mark.parametrize("server", AT_SERVERS)
 async def test_the_request_to_another_server_is_litellms(server: str, options: Mapping[str, Any]) -> None:
     name, compared = AT_SERVERS[server], 0
-    for title, request in REQUESTS.items():
+    formless = {title: request for title, request in REQUESTS.items() if title != "a form of the answer"}
+    for title, request in formless.items():
         theirs, ours = [
             (await asked(wire, request, model=name, **options))[0] for wire in ("litellm", "auto")
         ]
@@ -181,7 +182,19 @@ async def test_the_request_to_another_server_is_litellms(server: str, options: M
             ours.body["messages"] = kept
         assert (ours.body, ours.path) == (theirs.body, theirs.path)
         assert ours.headers["authorization"] == theirs.headers["authorization"] == "Bearer sk-test"
-    assert compared >= len(REQUESTS) - 3
+    assert compared >= len(formless) - 3
+
+
+@pytest.mark.parametrize("server", AT_SERVERS)
+async def test_a_form_of_the_answer_is_left_to_litellm_at_another_server(server: str) -> None:
+    """It changes the form for some, and refuses it beside tools for others."""
+    request = REQUESTS["a form of the answer"]
+    if server == "groq":
+        with pytest.raises(ModelError, match="does not support native structured outputs"):
+            await asked("auto", request, model=AT_SERVERS[server])
+        return
+    sent, *_ = await asked("auto", request, model=AT_SERVERS[server])
+    assert sent.headers["user-agent"] != "zeus-runtime"
 
 
 @pytest.mark.parametrize("stream", [True, False])
