@@ -1,4 +1,4 @@
-"""A knowledge base of 10,000 chunks: what an ingest takes beside the embedding model, and a search beside it.
+"""A knowledge base of 10,000 chunks: the cost of an ingest, compared with the embedding model alone, and of a search.
 
     python -m benchmarks.knowledge [--chunks 10000] [--rounds 5] [--embedding static|api] [--workers 2]
         [--folder DOCUMENTS]

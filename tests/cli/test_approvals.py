@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from typing import Any
 
@@ -476,6 +477,30 @@ async def test_the_end_of_input_between_two_fields_decides_later(
     await approvals.answer("a1")
     assert await asked == decided
     assert lines == []
+
+
+@pytest.mark.parametrize(
+    ("offered", "keys"),
+    [({}, "y, n, v"), ({"schema": {}}, "y, c, n, v"), ({"may_remember": True}, "y, a, n, v")],
+)
+async def test_only_keys_that_can_be_used_are_offered(
+    offered: dict[str, Any], keys: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pending = PendingApproval("a1", "s", "r", "1", "d", "ask", {}, **{"may_remember": False, **offered})
+    prompts: list[str] = []
+
+    async def read(prompt: str) -> str | None:
+        prompts.append(prompt)
+        return "?" if len(prompts) == 1 else None
+
+    approvals = TerminalApprovals(read)
+    asked = asyncio.create_task(approvals.ask(pending))
+    await asyncio.sleep(0)
+    await approvals.answer("a1")
+    await asked
+    assert prompts == [f"approve ask? [{keys}, l or ?] "] * 2
+    helped = re.findall(r"^  (\w) ", capsys.readouterr().err, re.MULTILINE)
+    assert helped == [*keys.split(", "), "l"]
 
 
 async def test_the_prompt_of_a_field_fits_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

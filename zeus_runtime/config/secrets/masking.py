@@ -45,6 +45,7 @@ from zeus_runtime.frozen import dataclass
 
 MASK: Final = "**********"
 _LONGEST_WORD: Final = 32
+"""Characters; what longer ones may begin is not kept."""
 _DEPTH: Final = 3
 """How many encodings may be within each other."""
 # A name starts where a word starts: tried at each of its characters, a long word would take quadratic time.
@@ -358,8 +359,12 @@ class Redactor:
         return min(ends)
 
     def _open_encoded(self, text: str, depth: int) -> int:
-        run, known = last_run(text) if depth else "", self._now
-        return len(text) - (known._open_runs if len(run) <= _LONGEST_WORD else known._open_in_run)(run, depth)
+        if not depth or not (run := last_run(text)):
+            return len(text)
+        # Of all that is known now: what was kept before a secret was learned must not count.
+        known = self._now
+        is_word = len(run) <= _LONGEST_WORD
+        return len(text) - (known._open_runs(run, depth) if is_word else known._open_in_run(run, depth))
 
     def _open_in_run(self, run: str, depth: int) -> int:
         """How many characters at the end of ``run`` may begin an encoded secret."""
