@@ -332,6 +332,8 @@ def test_a_secret_is_found_however_its_characters_are_written(data: st.DataObjec
     assume(is_searched(folded(secret)))
     # A wrap within `%0\9` would leave `%09`, which is an escape.
     assume(folded(secret.replace("\\", "")) == folded(secret))
+    # A wrap within `""` would leave the end of a string literal and the start of the next.
+    assume(not wrapped or not re.search("\"\"|''", secret.replace("\\", "")))
     known = Redactor().adding({secret: "S"})
     text = f"a={data.draw(written(secret, wrapped=wrapped))}|b"  # a semicolon would end an entity
     masked = known.text(text)
