@@ -17,6 +17,7 @@ import pytest
 from tests.support.golden import assert_golden
 from zeus_runtime.events import Event
 from zeus_runtime.middleware import protocol
+from zeus_runtime.notice import EventOrigin
 from zeus_runtime.registry import hookspecs
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
@@ -35,8 +36,8 @@ Do not edit it.
 
 `agent.stream(…)` yields these frozen objects ([Python](../how-to/python.md)), `on_event` observes them
 ([hooks](hooks.md)), and `zeus run --output ndjson` prints each as a JSON object on one line. The object has the
-wire name as `type`, then the fields of the tables. Exactly one event is terminal, and it is the last: `complete` or
-`error`.
+wire name as `type`, then the fields of its origin (`event.origin` in Python), then those of the event's table. Exactly
+one event is terminal, and it is the last: `complete` or `error`.
 """
 _CHAPTER = re.compile(r"^# Chapter \d+: (.+)$", re.MULTILINE)
 _LABEL = re.compile(r"(?:^|(?<=[.;]) )(When|How often|Given|Returns|An exception[^:.]*): ")
@@ -117,7 +118,8 @@ def hooks() -> str:
 
 
 def events() -> str:
-    parts = [EVENTS]
+    origin = [f"| `{name}` | {meaning} |" for name, meaning in fields_of(EventOrigin).items()]
+    parts = [EVENTS, "## The origin", "\n".join(["| field | meaning |", "|---|---|", *origin])]
     for event in get_args(Event):
         parts += [f"## `{event.type}`", f"`{event.__name__}`. {documented(event)}", "\n".join(_rows(event))]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"

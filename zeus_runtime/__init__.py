@@ -31,8 +31,11 @@ if TYPE_CHECKING:
     from zeus_runtime.events import ApprovalDecided as ApprovalDecided
     from zeus_runtime.events import ApprovalRequested as ApprovalRequested
     from zeus_runtime.events import Event as Event
+    from zeus_runtime.events import ModelCallEnded as ModelCallEnded
+    from zeus_runtime.events import ModelCallStarted as ModelCallStarted
     from zeus_runtime.events import ModelRetry as ModelRetry
     from zeus_runtime.events import Notice as Notice
+    from zeus_runtime.events import OutputPartial as OutputPartial
     from zeus_runtime.events import Reasoning as Reasoning
     from zeus_runtime.events import RunCompleted as RunCompleted
     from zeus_runtime.events import RunFailed as RunFailed
@@ -65,9 +68,12 @@ _ROOMS = {
     "FailedRunError": "agent.result",
     "LimitError": "errors",
     "MissingError": "errors",
+    "ModelCallEnded": "events",
+    "ModelCallStarted": "events",
     "ModelRetry": "events",
     "Notice": "events",
     "OptionsError": "errors",
+    "OutputPartial": "events",
     "PendingApproval": "tools.approval",
     "Reasoning": "events",
     "RunCompleted": "events",

@@ -1,8 +1,9 @@
 """The events of a run: one stream of frozen events, exactly one of them terminal.
 
 The wire names are those of SPEC section 12: ``text``, ``tool_call_chunk``, ``tool_call``, ``tool_call_result``,
-``token_usage``, ``complete``, ``error``. Zeus adds ``run_started``, ``reasoning``, ``tool_progress``, ``model_retry``,
-``notice``, ``output_partial``, ``approval_requested``, ``approval_decided``, ``subagent``.
+``token_usage``, ``complete``, ``error``. Zeus adds ``run_started``, ``reasoning``, ``tool_progress``, ``model_call``,
+``model_call_ended``, ``model_retry``, ``notice``, ``output_partial``, ``approval_requested``, ``approval_decided``,
+``subagent``.
 """
 
 from __future__ import annotations
@@ -149,10 +150,49 @@ class OutputPartial(EventData):
 
 
 @dataclass(frozen=True)
+class ModelCallStarted(EventData):
+    """A model call begins, of the agent or of a context policy. Its attempts after a failure are one call.
+
+    Args:
+        call: the call's id, unique within the session.
+        purpose: ``turn`` for a step of the agent; a policy's calls have another, such as ``summary``.
+        model: the model's name.
+    """
+
+    type: ClassVar[str] = "model_call"
+    call: str
+    purpose: str
+    model: str
+
+
+@dataclass(frozen=True)
+class ModelCallEnded(EventData):
+    """The model call ended, after its ``token_usage``.
+
+    Args:
+        call: the call's id.
+        purpose: as of ``model_call``.
+        model: the model's name.
+        seconds: the duration, waits before further attempts included.
+        finish_reason: the answer's; empty for a failed call.
+        error: the code of the error, such as ``model_rate_limit`` or ``cancelled``; empty if the model answered.
+    """
+
+    type: ClassVar[str] = "model_call_ended"
+    call: str
+    purpose: str
+    model: str
+    seconds: float
+    finish_reason: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
 class TokenUsage(EventData):
     """The usage of one model call, sent when the call ends, also for calls of context policies and sub-agents.
 
     Args:
+        call: the id of the model call; of a sub-agent's call, that of the sub-agent's ``model_call``.
         prompt_tokens: tokens of the request, cached ones included.
         completion_tokens: tokens of the answer.
         cached_tokens: tokens of the request that the provider read from its cache.
@@ -162,6 +202,7 @@ class TokenUsage(EventData):
     """
 
     type: ClassVar[str] = "token_usage"
+    call: str
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int = 0
@@ -315,6 +356,8 @@ Event: TypeAlias = (
     | ToolProgress
     | ToolCallResult
     | OutputPartial
+    | ModelCallStarted
+    | ModelCallEnded
     | TokenUsage
     | ModelRetry
     | Notice

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -214,11 +215,14 @@ def test_calls_in_flight_hold_what_they_may_cost_in_every_run_above() -> None:
     counter = counter_for(PROFILE)
     parent = UsageMeter(PROFILE, counter, limit_usd=1.0)
     first, second = (UsageMeter(PROFILE, counter, above=parent) for _ in range(2))
-    call = projection(PROFILE, 600, 0)
+
+    def called(meter: UsageMeter) -> AbstractContextManager[object]:
+        return meter.call(projection(PROFILE, 600, 0), purpose="turn", model="m")
+
     refused = pytest.raises(LimitError, match="the run that this agent works for")
-    with first.admitted(call), refused, second.admitted(call):
+    with called(first), refused, called(second):
         raise AssertionError("the call was made")
-    with second.admitted(call):
+    with called(second):
         pass
 
 

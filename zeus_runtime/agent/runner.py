@@ -13,11 +13,12 @@ from zeus_runtime.delegation.dispatcher import Dispatcher
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, Notice
 from zeus_runtime.plan.parts_with_subagents import all_parts
-from zeus_runtime.plan.redaction import masked_for, redacted
+from zeus_runtime.plan.redaction import masked_for
 from zeus_runtime.registry import Observers
 from zeus_runtime.run.approvals import ApprovalBroker
 from zeus_runtime.run.attachments import brought_along, pictures_left_out
 from zeus_runtime.run.connections import ConnectionPool, Connections, sandboxes_of
+from zeus_runtime.run.emitter import Emitter
 from zeus_runtime.run.stored_thread import mode_note
 from zeus_runtime.run.turn import Compaction, Session, new_session_id
 from zeus_runtime.sessions.lifecycle import SessionLifecycle
@@ -90,7 +91,7 @@ class Runner:
         connections = await self.connections()
         name = session or new_session_id()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        emit = self._emitter(events.put_nowait)
+        emit = self._emitter(events.put_nowait, name)
         resources = await self._resources(connections, name, emit, approvals)
         if session is None:
             thread = await connections.log.open(
@@ -133,7 +134,7 @@ class Runner:
         connections = await self.connections()
         thread = await connections.log.find(session)
         self.running.refuse(session)
-        emit = self._emitter(lambda _event: None)
+        emit = self._emitter(lambda _event: None, session)
         resources = await self._resources(connections, session, emit, None)
         give_back = await connections.database.claim(session)
         try:
@@ -209,18 +210,8 @@ class Runner:
 
         return Recorder(model, self.cassette, self.redactor)
 
-    def _emitter(self, put: Callable[[Event], None]) -> Callable[[Event], None]:
-        observers = Observers(self._checked.registry.observers)
-        redactor = self.redactor
-
-        def emit(event: Event) -> None:
-            # Masked once, before any reader: neither the stream nor an observer sees a secret.
-            shown = redacted(event, redactor)
-            put(shown)
-            for notice in observers.notify(shown):
-                put(redacted(notice, redactor))
-
-        return emit
+    def _emitter(self, put: Callable[[Event], None], session: str) -> Emitter:
+        return Emitter(put, self.redactor, session, observers=Observers(self._checked.registry.observers))
 
 
 @contextmanager

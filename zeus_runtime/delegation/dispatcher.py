@@ -19,10 +19,11 @@ from zeus_runtime.events import (
     RunFailed,
     SubAgentEvent,
 )
-from zeus_runtime.plan.redaction import masked_for, redacted
+from zeus_runtime.plan.redaction import masked_for
 from zeus_runtime.run.approvals import ApprovalBroker
 from zeus_runtime.run.assembly import run_resources
 from zeus_runtime.run.delegated_task import DelegatedTask
+from zeus_runtime.run.emitter import Emitter
 from zeus_runtime.run.transcript import GIVEN
 from zeus_runtime.run.turn import Session
 from zeus_runtime.tools import ToolResult
@@ -146,15 +147,16 @@ class Dispatcher:
         connections, plan = self.connections, planned.plan
         endings: list[RunCompleted | RunFailed] = []
 
-        def emit(event: Event) -> None:
-            shown = redacted(event, connections.redactor)
-            if isinstance(shown, RunCompleted | RunFailed):
-                endings.append(shown)
-            if isinstance(shown, ApprovalRequested | ApprovalDecided | SubAgentEvent):
-                task.emit(shown)
+        def put(event: Event) -> None:
+            if isinstance(event, RunCompleted | RunFailed):
+                endings.append(event)
+            if isinstance(event, ApprovalRequested | ApprovalDecided | SubAgentEvent):
+                task.emit(event)
             else:
-                task.emit(SubAgentEvent(thread.session, planned.name, task.call_id, shown.to_wire()))
+                wrapped = SubAgentEvent(thread.session, planned.name, task.call_id, event.to_wire())
+                task.emit(wrapped if event.origin is None else wrapped.coming_from(event.origin))
 
+        emit = Emitter(put, connections.redactor, thread.session, parent=task.run_id)
         secrets = masked_for(plan, connections.redactor)
         broker = ApprovalBroker(
             connections.log,

@@ -64,10 +64,9 @@ def redacted(event: Event, redactor: Redactor) -> Event:
     from zeus_runtime.events import ApprovalDecided, ApprovalRequested, RunFailed  # a plan needs none of them
 
     mask = redactor.masked if isinstance(event, ApprovalRequested | ApprovalDecided) else redactor.json
+    fields = ((name, getattr(event, name)) for name in event.__match_args__)
     changes = {
-        name: mask(value)
-        for name, value in vars(event).items()
-        if value and not isinstance(value, bool | int | float)
+        name: mask(value) for name, value in fields if value and not isinstance(value, bool | int | float)
     }
     if isinstance(event, RunFailed) and "pending" in event.details:
         changes["details"]["pending"] = redactor.masked(event.details["pending"])

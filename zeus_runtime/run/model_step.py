@@ -324,13 +324,14 @@ class ModelStep:
         return former[1]
 
     async def _stream(self, request: ModelRequest) -> ModelResponse:
-        shown = request.purpose == "turn"
+        resources, shown = self._resources, request.purpose == "turn"
         response: ModelResponse | None = None
         held = HeldPieces(self._held_back)
         self._growing = None if self._form is None else GrowingOutput()
         # Counted here and not per step: a middleware may call the model twice, or for a summary; each costs.
-        with self._resources.meter.admitted(self._projected):
-            async for piece in self._resources.model.stream(request):
+        model = resources.model
+        with resources.meter.call(self._projected, purpose=request.purpose, model=model.name) as call:
+            async for piece in model.stream(request):
                 if isinstance(piece, ModelResponse):
                     response = piece
                 elif not shown:
@@ -344,13 +345,13 @@ class ModelStep:
             self._emit_pieces(held.rest())
             if response is None:
                 raise ModelError("the model's stream ended without an answer", kind="network")
-            counted = self._resources.meter.count(response, lambda: self._projected.input_tokens)
+            counted = resources.meter.count(call, response, lambda: self._projected.input_tokens)
         response = replace(response, usage=counted.reported)
         self._is_estimated = self._is_estimated or counted.reported is None
         if counted.cost_usd is not None:
             self._cost_usd = (self._cost_usd or 0.0) + counted.cost_usd
         if shown:
-            self._resources.meter.asked = request
+            resources.meter.asked = request
         return response
 
     def _emit_pieces(self, pieces: Iterable[StreamedText]) -> None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode
     from zeus_runtime.context.archive import Archive
     from zeus_runtime.run.connections import Connections
+    from zeus_runtime.run.emitter import Emitter
     from zeus_runtime.run.graph import StateSnapshot
     from zeus_runtime.store.snapshots import Reason
     from zeus_runtime.store.threads import Thread
@@ -53,6 +54,11 @@ SESSION_PREFIX = "session_"
 def new_session_id() -> str:
     """``session_`` and 12 hexadecimal digits (SPEC section 5)."""
     return SESSION_PREFIX + secrets.token_hex(6)
+
+
+def new_run_id() -> str:
+    """8 hexadecimal digits."""
+    return secrets.token_hex(4)
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ class Session:
         prompt: str | None,
         mode: Mode,
         resources: RunResources,
-        emit: Callable[[Event], None],
+        emit: Emitter,
         *,
         references: Sequence[Reference] = (),
         noted: Mapping[str, Any] | None = None,
@@ -121,15 +127,15 @@ class Session:
                 emit(Notice("edit_unreadable", f"{problem}; what it took out is sent again."))
             for problem in resources.project.notices:
                 emit(Notice("project_instructions", f"Project instructions: {problem}."))
-            start, run_id = await (
-                self._take_up(transcript, mode)
+            start = await (
+                self._take_up(transcript, mode, emit)
                 if prompt is None
                 else self._begin(transcript, prompt, emit, references, noted)
             )
             if prompt is None and resources.meter.limit_usd is not None:
-                resources.meter.before_usd = await spent_before(self._log, self._thread, run_id)
-            resources.approvals.begin(self._thread, run_id)
-            turn = await self._turn(transcript, run_id, mode, prompt or "")
+                resources.meter.before_usd = await spent_before(self._log, self._thread, emit.run)
+            resources.approvals.begin(self._thread, emit.run)
+            turn = await self._turn(transcript, emit.run, mode, prompt or "")
             run = Run(turn, resources, transcript, emit, cleanup.during)
             emit(RunStarted(self._thread.session, resources.model.name, mode, resumed=prompt is None))
             await self._drive(run, start)
@@ -172,7 +178,7 @@ class Session:
                     await finished(self._tidy(cleanup, resources.archive, run.turn.run_id, reason))
         emit(ending)
 
-    async def compact(self, mode: Mode, resources: RunResources, emit: Callable[[Event], None]) -> Compaction:
+    async def compact(self, mode: Mode, resources: RunResources, emit: Emitter) -> Compaction:
         """Remove from the view what the policies can remove now, with the same planner as before a model call.
 
         Raises:
@@ -182,7 +188,8 @@ class Session:
         cursor = transcript.last_whole
         if cursor == 0:
             raise UsageError(f"the session {self._thread.session} has no messages to compact")
-        turn = await self._turn(transcript, secrets.token_hex(4), mode)
+        emit.begin(new_run_id())
+        turn = await self._turn(transcript, emit.run, mode)
         run = Run(turn, resources, transcript, emit, self._cleanup(emit).during)
         before = transcript.view(cursor)
         planned = await run.compact(cursor)
@@ -228,14 +235,16 @@ class Session:
         self,
         transcript: Transcript,
         prompt: str,
-        emit: Callable[[Event], None],
+        emit: Emitter,
         references: Sequence[Reference],
         noted: Mapping[str, Any] | None,
-    ) -> tuple[dict[str, Any], str]:
+    ) -> dict[str, Any]:
         from langchain_core.messages import HumanMessage
 
         from zeus_runtime.store.approvals import withdraw
 
+        run_id = new_run_id()
+        emit.begin(run_id)
         if transcript.last_whole < transcript.last:
             # Withdrawn before the calls are closed: after a crash in between they are open, and this runs again.
             await withdraw(self._log, self._thread)
@@ -246,7 +255,6 @@ class Session:
                     "calls_closed", f"{closed} tool call(s) of the interrupted run were closed unanswered."
                 )
             )
-        run_id = secrets.token_hex(4)
         seq = transcript.last + 1
         brought = {KEY: [each.as_json() for each in references]} if references else {}
         pictures = kept_with(pictures_shown(references))
@@ -255,9 +263,9 @@ class Session:
         if self._branch:
             # Removes checkpoints from before the rollback, so that LangGraph does not merge them with the start.
             await self._state(run_id)
-        return self._start(seq, run_id), run_id
+        return self._start(seq, run_id)
 
-    async def _take_up(self, transcript: Transcript, mode: Mode) -> tuple[dict[str, Any] | None, str]:
+    async def _take_up(self, transcript: Transcript, mode: Mode, emit: Emitter) -> dict[str, Any] | None:
         begun = mode_of(transcript.said)
         if begun not in (None, mode):
             # A mode's restrictions must also hold after an interruption.
@@ -269,17 +277,18 @@ class Session:
         run_id = transcript.run_of_last if last else ""
         if transcript.is_rolled_back:
             # Messages set aside are another run's: its approvals and its sub-agents' answers do not apply here.
-            run_id = secrets.token_hex(4)
+            run_id = new_run_id()
+        emit.begin(run_id)
         state = await self._state(run_id)
         # A prompt that is not in any checkpoint yet is newer than the work that an earlier run left.
         if last > state.values.get("cursor", 0) and transcript[last].type == "human":
-            return self._start(last, run_id), run_id
+            return self._start(last, run_id)
         # `state.next` omits tasks with saved writes: all of them after a kill before the checkpoint.
         if state.tasks:
-            return None, run_id
+            return None
         # Without checkpoints (the session was archived meanwhile) the log alone shows the remaining work.
         if not state.values and (unanswered := transcript.unanswered) is not None:
-            return self._start(unanswered, run_id), run_id
+            return self._start(unanswered, run_id)
         raise UsageError(
             f"the last run of {self._thread.session} ended; there is nothing to resume",
             remedy="Give a prompt to continue the conversation.",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
+import time
+from asyncio import CancelledError
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from zeus_runtime.context.tokens import request_tokens
-from zeus_runtime.errors import LimitError
-from zeus_runtime.events import Event, Notice, TokenUsage
+from zeus_runtime.errors import LimitError, ZeusError
+from zeus_runtime.events import Event, ModelCallEnded, ModelCallStarted, Notice, TokenUsage
 from zeus_runtime.models.answers import believed
 from zeus_runtime.models.interface import Model, ModelPiece, ModelRequest, ModelResponse, Usage
 from zeus_runtime.models.profiles import ModelProfile, cost_usd
@@ -51,6 +54,19 @@ class Counted:
     tokens: Usage
 
 
+@dataclass
+class ModelCall:
+    """A model call that is running.
+
+    Args:
+        id: 8 hex digits.
+        finish_reason: the answer's; empty until it is there.
+    """
+
+    id: str
+    finish_reason: str = ""
+
+
 _UNKNOWN = "The provider reports no usage that can be read: tokens and cost of this run are estimates."
 
 
@@ -90,22 +106,32 @@ class UsageMeter:
         return self.limit_usd is not None or (self.above is not None and self.above.is_limited)
 
     @contextmanager
-    def admitted(self, call: Projection) -> Iterator[None]:
-        """Allow a call within the cost limits; its possible cost is reserved meanwhile, so that parallel calls count.
+    def call(self, projected: Projection, *, purpose: str, model: str) -> Iterator[ModelCall]:
+        """Admit a call within the cost limits, and tell its start and its end.
+
+        Its possible cost is reserved meanwhile, so that parallel calls count.
 
         Raises:
             LimitError: a limit is reached, the call may exceed it, or a price is unknown.
         """
-        self._refuse(call, "this turn")
+        self._refuse(projected, "this turn")
         meters = self._line()
-        held = call.cost_usd or 0.0
+        held = projected.cost_usd or 0.0
         for meter in meters:
             meter._held_usd += held
+        call, started, error = ModelCall(secrets.token_hex(4)), time.monotonic(), ""
+        self._notify(ModelCallStarted(call.id, purpose, model))
         try:
-            yield
+            yield call
+        except BaseException as failure:
+            error = _code(failure)
+            raise
         finally:
             for meter in meters:
                 meter._held_usd -= held
+            seconds = round(time.monotonic() - started, 4)
+            reason = "" if error else call.finish_reason
+            self._notify(ModelCallEnded(call.id, purpose, model, seconds, reason, error))
 
     def _refuse(self, call: Projection, whose: str) -> None:
         if self.limit_usd is not None:
@@ -124,14 +150,19 @@ class UsageMeter:
         return [self, *([] if self.above is None else self.above._line())]
 
     def count(
-        self, response: ModelResponse, input_tokens: Callable[[], int], profile: ModelProfile | None = None
+        self,
+        call: ModelCall,
+        response: ModelResponse,
+        input_tokens: Callable[[], int],
+        profile: ModelProfile | None = None,
     ) -> Counted:
-        """Add a finished call; usage that the provider does not report credibly is estimated.
+        """Add a call that is answered; usage that the provider does not report credibly is estimated.
 
         Args:
             input_tokens: counts the request's tokens; called only for an estimate.
             profile: the prices of the model that answered, if it is not the running one.
         """
+        call.finish_reason = response.finish_reason
         usage, cost = believed(response.usage), response.cost_usd
         estimated = usage is None
         if usage is None:
@@ -142,20 +173,21 @@ class UsageMeter:
         if estimated and cost and not self._told:
             self._told = True
             self._notify(Notice("usage_unknown", _UNKNOWN))
-        self._add(usage, cost, estimated=estimated)
+        self._add(call, usage, cost, estimated=estimated)
         return Counted(None if estimated else usage, cost, usage)
 
     def _notify(self, event: Event) -> None:
         if self.emit is not None:
             self.emit(event)
 
-    def _add(self, usage: Usage, cost: float | None, *, estimated: bool) -> None:
+    def _add(self, call: ModelCall, usage: Usage, cost: float | None, *, estimated: bool) -> None:
         self.unpriced = self.unpriced or cost is None
         self.totals.add(usage, cost)
         if self.above is not None:
-            self.above._add(usage, cost, estimated=estimated)
+            self.above._add(call, usage, cost, estimated=estimated)
         self._notify(
             TokenUsage(
+                call=call.id,
                 prompt_tokens=usage.input_tokens,
                 completion_tokens=usage.output_tokens,
                 cached_tokens=usage.cache_read_tokens,
@@ -190,10 +222,11 @@ class Metered:
         return self._model.name
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
-        with self._meter.admitted(self._projection(request)):
+        projected = self._projection(request)
+        with self._meter.call(projected, purpose=request.purpose, model=self.name) as call:
             async for piece in self._model.stream(request):
                 if isinstance(piece, ModelResponse):
-                    counted = self._meter.count(piece, lambda: self._tokens(request), self._profile)
+                    counted = self._meter.count(call, piece, lambda: self._tokens(request), self._profile)
                     self._meter.policies.add(counted.tokens, counted.cost_usd)
                 yield piece
 
@@ -205,3 +238,10 @@ class Metered:
 
     def _tokens(self, request: ModelRequest) -> int:
         return request_tokens(self._meter.counter, request)
+
+
+def _code(failure: BaseException) -> str:
+    """The code of the error that ended a call."""
+    if isinstance(failure, ZeusError):
+        return failure.code
+    return "cancelled" if isinstance(failure, CancelledError | GeneratorExit) else "internal"
