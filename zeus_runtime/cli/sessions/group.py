@@ -12,6 +12,7 @@ from zeus_runtime.cli.sessions.lifecycle import (
     roll_back_session,
 )
 from zeus_runtime.cli.sessions.reading import export_session, list_sessions, show_session
+from zeus_runtime.cli.sessions.trace import trace_session
 
 
 @click.group("sessions")
@@ -22,6 +23,7 @@ def command() -> None:
 for each in (
     list_sessions,
     show_session,
+    trace_session,
     export_session,
     roll_back_session,
     archive_sessions,

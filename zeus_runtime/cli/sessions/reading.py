@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.store.listing import SessionInfo
     from zeus_runtime.store.thread_log import ThreadLog
+
+T = TypeVar("T")
 
 
 @click.command("list")
@@ -179,15 +181,30 @@ def _read(
     whole: bool = False,
 ) -> StoredSession:
     from zeus_runtime.cli.sessions.stored import read
+
+    return from_session(process, session, which, lambda log, name: read(log, name, whole=whole))
+
+
+def from_session(
+    process: Process,
+    session: str | None,
+    which: ConfigArgs,
+    read: Callable[[ThreadLog, str], Awaitable[T]],
+) -> T:
+    """What ``read`` makes of the session, by default the last used one.
+
+    Raises:
+        UsageError: there is no such session.
+    """
     from zeus_runtime.errors import UsageError
 
     checked, own = read_owner(process, which)
     agent = checked.config.name if own else None
 
-    async def work(log: ThreadLog) -> StoredSession | None:
+    async def work(log: ThreadLog) -> T | None:
         latest = await log.sessions(agent=agent, limit=1) if session is None else ()
         name = session or (latest[0].session if latest else None)
-        return None if name is None else await read(log, name, whole=whole)
+        return None if name is None else await read(log, name)
 
     found = with_log(process, checked, work)
     if found is None:
