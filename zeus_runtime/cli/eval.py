@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from zeus_runtime.cli.completion import complete_session
 from zeus_runtime.cli.options import (
     ConfigArgs,
     env_option,
@@ -18,13 +19,16 @@ from zeus_runtime.cli.options import (
     with_model,
 )
 from zeus_runtime.cli.output import TextTable, as_json
+from zeus_runtime.cli.sessions.options import config_option
 from zeus_runtime.cli.streams import answer, complain
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.output import Shown
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.cli.sessions.stored import StoredSession
     from zeus_runtime.columns import Style
     from zeus_runtime.testing.cases.answers import Source
+    from zeus_runtime.testing.cases.expectations import MadeCall
     from zeus_runtime.testing.cases.reading import ReadEvaluation
     from zeus_runtime.testing.cases.report import CaseReport, Report
     from zeus_runtime.testing.cases.running import PlannedRun, RunOutcome, Subject
@@ -61,11 +65,9 @@ def command() -> None:
     help="A model's name instead of the file's `models`; may be repeated.",
 )
 @click.option("--repeats", metavar="N", type=click.IntRange(min=1), help="How often each case is run.")
-@click.option("--record", "source", flag_value="record", help="Ask the models, and record their answers.")
-@click.option("--replay", "source", flag_value="replay", help="Replay the recorded answers; ask no model.")
-@click.option(
-    "--live", "source", flag_value="live", help="Ask the models, even if the file names `cassette`."
-)
+@click.option("--record", is_flag=True, help="Ask the models, and record their answers.")
+@click.option("--replay", is_flag=True, help="Replay the recorded answers; ask no model.")
+@click.option("--live", is_flag=True, help="Ask the models, even if the file names `cassette`.")
 @click.option(
     "--junit",
     metavar="FILE",
@@ -85,7 +87,9 @@ def run_cases(
     names: tuple[str, ...],
     models: tuple[str, ...],
     repeats: int | None,
-    source: Source | None,
+    record: bool,
+    replay: bool,
+    live: bool,
     junit: Path | None,
     env: str | None,
     sets: tuple[str, ...],
@@ -107,6 +111,10 @@ def run_cases(
     from zeus_runtime.testing.cases.reading import read_evaluation
     from zeus_runtime.testing.cases.running import planned_runs
 
+    given: dict[Source, bool] = {"record": record, "replay": replay, "live": live}
+    sources = [source for source, is_given in given.items() if is_given]
+    if len(sources) > 1:
+        raise click.UsageError(f"--{sources[0]} and --{sources[1]} exclude each other", ctx)
     if junit is not None and not junit.parent.is_dir():
         raise click.UsageError(f"there is no folder {junit.parent} for --junit", ctx)
     process.learn(secrets_of_environment(process.environ))
@@ -116,10 +124,10 @@ def run_cases(
     with prepared(process):
         which = ConfigArgs(None, env, sets)
         runs = [*planned_runs(read, [*_subjects(process, read, which, may_ask=not as_object)], names)]
-        done, interrupted = _done(read, runs, source or _source_of(read), quiet=quiet or as_object)
+        done, interrupted = _done(
+            read, runs, sources[0] if sources else _source_of(read), quiet=quiet or as_object
+        )
     report = _reported(read, runs, done, interrupted=interrupted)
-    if junit is not None:
-        _write_junit(process, junit, report)
     if as_object:
         from zeus_runtime.testing.cases.report import as_object as to_object
 
@@ -128,6 +136,8 @@ def run_cases(
         from zeus_runtime.cli.output import rendered
 
         answer(rendered(_shown(report), mask=process.secrets.json))
+    if junit is not None:
+        _write_junit(process, junit, report)
     ctx.exit(130 if interrupted else 0 if report.passed else FAILED)
 
 
@@ -281,7 +291,7 @@ def _shown(report: Report) -> Shown:
 
 def _result(case: CaseReport) -> str:
     word = "passed" if case.passed else "FAILED"
-    if all(run.status == "error" for run in case.runs) and not case.passed:
+    if case.is_error:
         word = "ERROR"
     count = len(case.runs)
     passed = sum(run.status == "passed" for run in case.runs)
@@ -300,3 +310,115 @@ def _below(case: CaseReport) -> list[tuple[str, str]]:
 
 def _money(cost_usd: float | None) -> str:
     return "no price" if cost_usd is None else f"${cost_usd:.4f}"
+
+
+_MOST_FILE_BYTES: Final = 100_000
+"""A larger file is not copied into a case."""
+
+
+@command.command("add")
+@click.argument("session", shell_complete=complete_session)
+@click.option(
+    "--to",
+    "target",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("cases.yaml"),
+    show_default=True,
+    help="The evaluation file; it is made if it is missing.",
+)
+@config_option
+@click.pass_obj
+def add_case(process: Process, session: str, target: Path, which: ConfigArgs) -> None:
+    """Make a case of SESSION: its prompts, the files that it read, its tool calls and the beginning of its answer.
+
+    The other lines of FILE stay as they are, comments too. Known secrets are masked. Edit what the new case expects.
+
+    \b
+    Exit codes: 0 ok, 2 there is no such session, or FILE cannot be extended, 3 FILE or the config
+    is not valid.
+    """
+    from zeus_runtime.cli.sessions.reading import stored_session
+    from zeus_runtime.errors import UsageError
+    from zeus_runtime.testing.cases.adding import new_file, with_case
+    from zeus_runtime.testing.cases.from_session import case_of
+
+    stored = stored_session(process, session, which)
+    text, newline, taken = _existing(process, target)
+    case = case_of(
+        [each.payload for each in stored.messages if not each.set_aside],
+        taken=taken,
+        files=lambda calls: _files_read(process, which, calls),
+        approvals=_approvals_of(stored),
+    )
+    if case is None:
+        raise UsageError(f"{session} has no prompt", remedy="Name a session that a prompt began.")
+    masked = process.secrets.json(case)
+    if text is None:
+        made = new_file(_agent_for(process, which, target), masked)
+    else:
+        made = with_case(text, masked, str(target))
+    try:
+        target.write_text(made.replace("\n", newline), encoding="utf-8", newline="")
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror}") from None
+    complain(f"added the case {masked['name']!r} to {target}; edit what it expects")
+
+
+def _existing(process: Process, target: Path) -> tuple[str | None, str, Sequence[str]]:
+    """The text of the evaluation file, its line ends and the names of its cases; None if there is no file.
+
+    Raises:
+        ConfigError: it is not valid.
+    """
+    from zeus_runtime.config.yaml.reader import decode
+    from zeus_runtime.testing.cases.reading import read_evaluation
+
+    if not target.exists():
+        return None, "\n", ()
+    found = read_evaluation(target, directory=process.directory, environ=process.environ)
+    data = target.read_bytes()
+    newline = "\r\n" if b"\r\n" in data else "\n"
+    return decode(data, str(target)), newline, [case.name for case in found.evaluation.cases]
+
+
+def _approvals_of(stored: StoredSession) -> str | None:
+    answers = {each.decision.answer for each in stored.approvals if each.decision is not None}
+    return {"approve": "allow", "reject": "deny"}[answers.pop()] if len(answers) == 1 else None
+
+
+def _agent_for(process: Process, which: ConfigArgs, target: Path) -> str:
+    """The config as an evaluation file at ``target`` names it."""
+    import os
+
+    from zeus_runtime.testing.cases.reading import is_file_name
+
+    named = which.config or ("zeus.yaml" if (process.directory / "zeus.yaml").exists() else "default")
+    if not is_file_name(named):
+        return named
+    return Path(os.path.relpath(process.directory / named, (process.directory / target).parent)).as_posix()
+
+
+def _files_read(process: Process, which: ConfigArgs, calls: Sequence[MadeCall]) -> dict[str, str]:
+    """The text files of the workspace that calls of reading tools name, as they are now.
+
+    The access rules of the config hold: a file that its tools may not read is left out.
+    """
+    from zeus_runtime.cli.options import read_owner
+    from zeus_runtime.errors import ZeusError
+    from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.testing.cases.from_session import path_arguments
+
+    plan = make_plan(read_owner(process, which)[0])
+    reading = {each.tool.name for each in plan.tools if each.tool.access == "read"}
+    found: dict[str, str] = {}
+    for tool, path in path_arguments(calls):
+        if tool not in reading:
+            continue
+        try:
+            name = plan.context.workspace.normalize(path)
+            text = plan.context.workspace.read(name, max_bytes=_MOST_FILE_BYTES).decode()
+        except (ZeusError, OSError, ValueError):
+            continue
+        found[name.lstrip("/")] = text
+    return found

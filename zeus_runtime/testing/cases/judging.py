@@ -44,12 +44,10 @@ class Judgement:
     Args:
         findings: the criteria that do not hold, with the reasons.
         cost_usd: of all questions, in US dollars; None if no price is known.
-        error: why a question has no answer.
     """
 
     findings: Sequence[Finding] = ()
     cost_usd: float | None = None
-    error: str = ""
 
 
 async def judgements(
@@ -71,11 +69,13 @@ async def judgements(
         folder: for the files of the judging agent.
         replayed: the recording that answers instead of a model.
         taped: where to record the answers.
+
+    Raises:
+        FailedRunError: a judging model gave no judgement.
     """
-    from contextlib import ExitStack
+    from contextlib import nullcontext
 
     from zeus_runtime.agent.agent import Agent
-    from zeus_runtime.agent.result import FailedRunError
     from zeus_runtime.plan.plan import make_plan
 
     found: list[Finding] = []
@@ -87,15 +87,8 @@ async def judgements(
         name = plan.model.options.get("model")
         model = None if replayed is None else RecordedModel(replayed, name if isinstance(name, str) else None)
         async with Agent(judge, plan, model=model) as agent:
-            with ExitStack() as stack:
-                if taped is not None:
-                    stack.enter_context(agent.record(taped))
-                try:
-                    result = await agent.run(_question(criterion, conversation))
-                except FailedRunError as error:
-                    if taped is not None:
-                        taped.unlink(missing_ok=True)
-                    return Judgement(found, total, f"the judging model gave no judgement: {error.message}")
+            with nullcontext() if taped is None else agent.record(taped):
+                result = await agent.run(_question(criterion, conversation))
         if result.cost_usd is not None:
             total = (total or 0.0) + result.cost_usd
         if not result.output["passed"]:

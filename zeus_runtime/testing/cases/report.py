@@ -36,6 +36,11 @@ class CaseReport:
     runs: Sequence[RunOutcome]
 
     @property
+    def is_error(self) -> bool:
+        """Whether it did not pass, and no repeat of it completed."""
+        return not self.passed and all(run.status == "error" for run in self.runs)
+
+    @property
     def cost_usd(self) -> float | None:
         """What they cost, judging included, in US dollars; None if no price is known."""
         return sum_of(cost for run in self.runs for cost in (run.cost_usd, run.judge_cost_usd))
@@ -114,7 +119,7 @@ def as_object(report: Report) -> dict[str, Any]:
 
 
 def junit(report: Report, mask: Callable[[str], str]) -> str:
-    """The report as JUnit XML: a suite for each agent and model, a test case for each run.
+    """The report as JUnit XML: a suite for each agent and model, and in it each case.
 
     Args:
         mask: masks secrets.
@@ -124,38 +129,42 @@ def junit(report: Report, mask: Callable[[str], str]) -> str:
     def text(value: str) -> str:
         return _NOT_XML.sub(lambda found: escape(found[0]), mask(value))
 
-    runs = [run for case in report.cases for run in case.runs]
-    root = Element("testsuites", _counts(runs))
-    for agent, model in dict.fromkeys((run.agent, run.model) for run in runs):
-        own = [run for run in runs if (run.agent, run.model) == (agent, model)]
+    root = Element("testsuites", _counts(report.cases))
+    for agent, model in dict.fromkeys((case.agent, case.model) for case in report.cases):
+        own = [case for case in report.cases if (case.agent, case.model) == (agent, model)]
         name = text(agent if model is None else f"{agent} with {model}")
         suite = SubElement(root, "testsuite", {"name": name, **_counts(own)})
-        for run in own:
-            repeats = sum(each.case == run.case for each in own)
-            title = text(run.case if repeats == 1 else f"{run.case} [{run.number}]")
-            seconds = f"{run.seconds:.3f}"
-            case = SubElement(suite, "testcase", {"name": title, "classname": name, "time": seconds})
-            lines = [text(line) for line in _problems(run)]
-            if lines:
-                tag = "error" if run.status == "error" else "failure"
-                problem = SubElement(case, tag, {"message": lines[0], "type": run.status})
-                problem.text = "\n".join(lines)
-            if run.answer:
-                SubElement(case, "system-out").text = text(run.answer)
+        for case in own:
+            place = {"name": text(case.case), "classname": name, "time": _seconds(case.runs)}
+            element = SubElement(suite, "testcase", place)
+            lines = [text(line) for line in _problems(case)]
+            if not case.passed:
+                tag = "error" if case.is_error else "failure"
+                SubElement(element, tag, {"message": lines[0], "type": tag}).text = "\n".join(lines)
+            answers = [text(run.answer) for run in case.runs if run.answer]
+            told = [*(lines if case.passed else ()), *answers]
+            if told:
+                SubElement(element, "system-out").text = "\n\n".join(told)
     indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
 
-def _counts(runs: Sequence[RunOutcome]) -> dict[str, str]:
+def _counts(cases: Sequence[CaseReport]) -> dict[str, str]:
     return {
-        "tests": str(len(runs)),
-        "failures": str(sum(run.status == "failed" for run in runs)),
-        "errors": str(sum(run.status == "error" for run in runs)),
-        "time": f"{sum(run.seconds for run in runs):.3f}",
+        "tests": str(len(cases)),
+        "failures": str(sum(not case.passed and not case.is_error for case in cases)),
+        "errors": str(sum(case.is_error for case in cases)),
+        "time": _seconds([run for case in cases for run in case.runs]),
     }
 
 
-def _problems(run: RunOutcome) -> Iterator[str]:
-    if run.error:
-        yield run.error
-    yield from map(str, run.findings)
+def _seconds(runs: Sequence[RunOutcome]) -> str:
+    return f"{sum(run.seconds for run in runs):.3f}"
+
+
+def _problems(case: CaseReport) -> Iterator[str]:
+    """What went wrong, line by line; with several repeats, in which of them."""
+    for run in case.runs:
+        which = f"run {run.number}: " if len(case.runs) > 1 else ""
+        for problem in (*([run.error] if run.error else ()), *run.findings):
+            yield f"{which}{problem}"

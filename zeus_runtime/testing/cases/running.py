@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import field, replace
 from pathlib import Path
@@ -131,7 +131,7 @@ def planned_runs(
 
 async def outcomes(
     read: ReadEvaluation, runs: Sequence[PlannedRun], source: Source
-) -> AsyncIterator[RunOutcome]:
+) -> AsyncGenerator[RunOutcome, None]:
     """Do the runs one after the other, and yield what became of each."""
     for run in runs:
         yield await _outcome(read, run, source)
@@ -141,12 +141,23 @@ async def _outcome(read: ReadEvaluation, run: PlannedRun, source: Source) -> Run
     loop = asyncio.get_running_loop()
     began = loop.time()
     begun = RunOutcome(run.case.name, run.subject.agent, run.subject.model, run.number, "error")
-    with TemporaryDirectory(prefix="zeus-eval-", ignore_cleanup_errors=True) as folder:
+    with _folder() as folder:
         try:
-            done = await _Bench(read, run, source, Path(folder).resolve()).outcome(begun)
+            done = await _Bench(read, run, source, folder).outcome(begun)
         except (ZeusError, OSError) as error:
             done = replace(begun, error=run.subject.checked.secrets(str(error)))
+        except Exception as error:  # noqa: BLE001 - a plugin's fault must not cost the outcomes of the other runs
+            from traceback import format_exc
+
+            told = f"{type(error).__name__}: {error}\n{format_exc()}"
+            done = replace(begun, error=run.subject.checked.secrets(told))
     return replace(done, seconds=loop.time() - began)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with TemporaryDirectory(prefix="zeus-eval-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder).resolve()
 
 
 @dataclass(frozen=True)
@@ -178,22 +189,25 @@ class _Bench:
                 await talk.hold(self.run.case.prompts or (self.run.case.prompt or "",))
                 done = replace(begun, **talk.totals)
                 if talk.error:
-                    if taped is not None:
-                        taped.unlink(missing_ok=True)
+                    _discard(taped)
                     return replace(done, error=talk.error)
             files = plan.context.workspace.runtime
             conversation = talk.conversation(lambda path: _content(files, path))
-            judged = await self._judged(checked, conversation)
-            found = [*self._findings(conversation), *judged.findings]
-            masked = [Finding(*map(checked.secrets, vars(each).values())) for each in found]
-            status = "error" if judged.error else "failed" if masked else "passed"
-            return replace(
-                done, status=status, findings=masked, error=judged.error, judge_cost_usd=judged.cost_usd
-            )
+            found = [*self._findings(conversation)]
+            try:
+                judged = await self._judged(checked, conversation)
+            except ZeusError as error:
+                told = f"the judging model gave no judgement: {checked.secrets(str(error))}"
+                return replace(done, findings=found, error=told)
+            found += judged.findings
+            status = "failed" if found else "passed"
+            return replace(done, status=status, findings=found, judge_cost_usd=judged.cost_usd)
 
     def _findings(self, conversation: Conversation) -> Iterator[Finding]:
+        mask = self.run.subject.checked.secrets
         for expectation in self.run.case.expect:
-            yield from findings(expectation, conversation)
+            for each in findings(expectation, conversation):
+                yield Finding(mask(each.expected), mask(each.found))
 
     async def _judged(self, checked: Checked, conversation: Conversation) -> Judgement:
         asked = [each.judge for each in self.run.case.expect if each.judge is not None]
@@ -270,6 +284,11 @@ def _taping(path: Path, source: Source) -> Iterator[Path | None]:
         part.unlink(missing_ok=True)
 
 
+def _discard(taped: Path | None) -> None:
+    if taped is not None:
+        taped.unlink(missing_ok=True)
+
+
 class _Answering:
     """Answers every question for approval in the same way."""
 
@@ -330,17 +349,18 @@ class _Talk:
             self._calls[event.call_id] = replace(call, result=event.content)
 
     def _end_turn(self, prompt: str, ending: RunCompleted | RunFailed) -> None:
-        is_done = isinstance(ending, RunCompleted)
-        totals = vars(ending) if is_done else ending.details
+        totals: Mapping[str, Any]
+        if isinstance(ending, RunCompleted):
+            totals, answer, self._output = vars(ending), ending.answer, ending.output
+        else:
+            totals, self._output = ending.details, None
+            answer = str(totals.get("partial_answer") or totals.get("refused_answer") or "")
+            self.error = self._told(ending)
         self._steps += totals.get("steps") or 0
         cost = totals.get("cost_usd")
         if cost is not None:
             self._cost_usd = (self._cost_usd or 0.0) + cost
-        answer = ending.answer if is_done else str(totals.get("partial_answer") or "")
         self._turns.append(Turn(prompt, [*self._calls.values()], answer))
-        self._output = ending.output if is_done else None
-        if not is_done:
-            self.error = self._told(ending)
 
     def _told(self, ending: RunFailed) -> str:
         if ending.code == "cancelled":
