@@ -469,3 +469,23 @@ def test_a_session_becomes_a_case_that_passes_and_the_file_keeps_its_comments(
     assert result.exit_code == 0, result.out
     assert result.json["cases"][0]["runs"][0]["tool_calls"] == ["read_file"]
     assert "order,state\n" in (project.folder / "cases.yaml").read_text()
+
+
+def test_the_knowledge_bases_of_the_project_are_searched_and_memory_is_its_own(
+    project: Project, zeus: Zeus
+) -> None:
+    agent_with_files(
+        project,
+        {"call": "search_knowledge_base", "args": {"query": "opening hours"}},
+        "Done.",
+        more="knowledge: [shop]\nmemory: {embeddings: static}\n",
+    )
+    text = (project.folder / "zeus.yaml").read_text().replace("filesystem]", "filesystem, knowledge]")
+    project.write("zeus.yaml", text)
+    project.write("hours.md", "# Opening hours\n\nThe shop opens at nine.\n")
+    assert zeus("kb", "add", "shop", "hours.md").exit_code == 0
+    evaluation(project, {"expect": [{"tool_calls": ["search_knowledge_base"]}]})
+    assert zeus("eval", "cases.yaml", "--record").exit_code == 0
+    tape = (project.folder / "cases.cassettes" / "case_1.jsonl").read_text()
+    assert "The shop opens at nine." in tape
+    assert zeus("sessions", "list", "--json").json == []

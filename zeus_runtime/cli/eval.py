@@ -54,7 +54,7 @@ def command() -> None:
     """
 
 
-@command.command("run")
+@command.command("run", short_help="Run the cases of FILE.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--case", "names", metavar="NAME", multiple=True, help="Only this case; may be repeated.")
 @click.option(
@@ -316,7 +316,7 @@ _MOST_FILE_BYTES: Final = 100_000
 """A larger file is not copied into a case."""
 
 
-@command.command("add")
+@command.command("add", short_help="Make a case of SESSION.")
 @click.argument("session", shell_complete=complete_session)
 @click.option(
     "--to",

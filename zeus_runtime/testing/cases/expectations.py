@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cutting import cut_text
-from zeus_runtime.frozen import dataclass
 from zeus_runtime.testing.cases.reading import PATTERN_SECONDS, schema_value
 
 if TYPE_CHECKING:

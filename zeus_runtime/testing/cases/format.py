@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias
 
 from zeus_runtime.config.model import SchemaFile
@@ -15,7 +15,6 @@ from zeus_runtime.config.schema.markers import (
     Minimum,
     MinLength,
 )
-from zeus_runtime.frozen import dataclass
 
 Approvals: TypeAlias = Literal["allow", "deny"]
 Text: TypeAlias = Annotated[str, MinLength(1)]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.frozen import dataclass
 from zeus_runtime.testing.cases.answers import RecordedModel
 from zeus_runtime.testing.cases.expectations import Finding
 

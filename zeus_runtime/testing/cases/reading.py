@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,6 @@ from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Path as ConfigPath
-from zeus_runtime.frozen import dataclass
 from zeus_runtime.testing.cases.format import Evaluation, FileState
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.escaping import escape
-from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.testing.cases.running import PlannedRun, RunOutcome

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,6 @@ from zeus_runtime.events import (
     ToolCallResult,
     ToolCallStarted,
 )
-from zeus_runtime.frozen import dataclass
 from zeus_runtime.testing.cases.answers import RecordedModel, Source, replaying
 from zeus_runtime.testing.cases.expectations import Conversation, Finding, MadeCall, Turn, findings
 from zeus_runtime.testing.cases.judging import Judgement, judgements
