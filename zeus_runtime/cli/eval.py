@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from zeus_runtime.testing.cases.answers import Source
     from zeus_runtime.testing.cases.expectations import MadeCall
     from zeus_runtime.testing.cases.reading import ReadEvaluation
-    from zeus_runtime.testing.cases.report import CaseReport, Report
-    from zeus_runtime.testing.cases.running import PlannedRun, RunOutcome, Subject
+    from zeus_runtime.testing.cases.report import CaseReport, EvaluationReport
+    from zeus_runtime.testing.cases.running import EvaluatedAgent, PlannedRun, RunOutcome
 
 FAILED: Final = 5
 """The exit code if a case did not pass."""
@@ -123,7 +123,7 @@ def run_cases(
     _check_names(ctx, read, names)
     with prepared(process):
         which = ConfigArgs(None, env, sets)
-        runs = [*planned_runs(read, [*_subjects(process, read, which, may_ask=not as_object)], names)]
+        runs = [*planned_runs(read, [*_agents(process, read, which, may_ask=not as_object)], names)]
         done, interrupted = _done(
             read, runs, sources[0] if sources else _source_of(read), quiet=quiet or as_object
         )
@@ -169,9 +169,9 @@ def _source_of(read: ReadEvaluation) -> Source:
     return "live" if read.evaluation.cassette is None else "replay"
 
 
-def _subjects(
+def _agents(
     process: Process, read: ReadEvaluation, which: ConfigArgs, *, may_ask: bool
-) -> Iterator[Subject]:
+) -> Iterator[EvaluatedAgent]:
     """The agents with each model; their user has allowed all that they execute.
 
     Raises:
@@ -181,15 +181,15 @@ def _subjects(
 
     from zeus_runtime.cli.trusting import read_trusted
     from zeus_runtime.plan.plan import make_plan
-    from zeus_runtime.testing.cases.running import Subject
+    from zeus_runtime.testing.cases.running import EvaluatedAgent
 
     models: Sequence[str | None] = read.evaluation.models or (None,)
     for agent in read.agents:
         for model in models:
             args = with_model(replace(which, config=read.config_of(agent)), model)
             checked = read_trusted(process, args, may_ask=may_ask)
-            make_plan(checked)  # what does not fit is found before a run is paid for
-            yield Subject(agent, model, checked)
+            make_plan(checked)  # so that problems are found before any run costs money
+            yield EvaluatedAgent(agent, model, checked)
 
 
 def _done(
@@ -244,14 +244,14 @@ def _tell(outcome: RunOutcome, number: int, count: int) -> None:
 
 def _reported(
     read: ReadEvaluation, runs: Sequence[PlannedRun], done: Sequence[RunOutcome], *, interrupted: bool
-) -> Report:
+) -> EvaluationReport:
     from zeus_runtime.testing.cases.report import reported
 
     rate = read.evaluation.min_pass_rate
     return reported(runs, done, default_rate=rate, interrupted=interrupted)
 
 
-def _write_junit(process: Process, file: Path, report: Report) -> None:
+def _write_junit(process: Process, file: Path, report: EvaluationReport) -> None:
     from zeus_runtime.errors import UsageError
     from zeus_runtime.testing.cases.report import junit
 
@@ -261,7 +261,7 @@ def _write_junit(process: Process, file: Path, report: Report) -> None:
         raise UsageError(f"{file} cannot be written: {error.strerror}") from None
 
 
-def _shown(report: Report) -> Shown:
+def _shown(report: EvaluationReport) -> Shown:
     """The report for people: a row for each case, what does not hold below it, and the totals."""
     has_models = any(case.model is not None for case in report.cases)
     has_agents = len({case.agent for case in report.cases}) > 1

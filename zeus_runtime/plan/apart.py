@@ -21,7 +21,7 @@ WORKSPACE: Final = "workspace"
 def set_apart(checked: Checked, folder: Path) -> Checked:
     """The same config with its workspace, routes, archive, database and memory in ``folder``.
 
-    All else stays: the working directory, where MCP servers start, the knowledge bases, and what its user has allowed.
+    The rest stays: working directory (MCP servers start there), knowledge bases, permissions.
 
     Args:
         folder: an absolute path; the folders of the workspace and its routes are made in it.

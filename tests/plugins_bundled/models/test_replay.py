@@ -383,3 +383,11 @@ def test_models_that_take_turns_on_one_tape_are_both_played(path: Path) -> None:
     response = ask(replay(path), longer)[-1]
     assert isinstance(response, ModelResponse)
     assert response.message.content == "p two"
+
+
+def test_the_id_of_a_session_in_a_text_may_be_another() -> None:
+    one, other = "[helper · session_0123456789ab · 2 steps]", "[helper · session_ba9876543210 · 2 steps]"
+    assert same(one, other)
+    assert same([{"content": f"{MASK} {one}"}], [{"content": f"key {other}"}])
+    assert not same(one, other.replace("2 steps", "3 steps"))
+    assert not same(one, other.replace("session_ba9876543210", "session_none"))

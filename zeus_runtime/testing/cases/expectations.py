@@ -45,7 +45,7 @@ class MadeCall:
 
 
 @dataclass(frozen=True)
-class Turn:
+class FinishedTurn:
     """A prompt, the calls that followed, and the answer."""
 
     prompt: str
@@ -65,7 +65,7 @@ class Conversation:
         file: returns the content of a file of the workspace; None if there is none.
     """
 
-    turns: Sequence[Turn]
+    turns: Sequence[FinishedTurn]
     steps: int
     cost_usd: float | None
     output: Any

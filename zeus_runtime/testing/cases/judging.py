@@ -37,7 +37,7 @@ _LONGEST_RESULT: Final = 4_000
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Verdicts:
     """What the judging model said of all criteria.
 
     Args:
@@ -58,7 +58,7 @@ async def judgements(
     folder: Path,
     replayed: Path | None,
     taped: Path | None,
-) -> Judgement:
+) -> Verdicts:
     """Ask about each criterion.
 
     Args:
@@ -92,11 +92,11 @@ async def judgements(
             total = (total or 0.0) + result.cost_usd
         if not result.output["passed"]:
             found.append(Finding(f"the judge to find true: {criterion}", f"false: {result.output['reason']}"))
-    return Judgement(found, total)
+    return Verdicts(found, total)
 
 
 def _judging(checked: Checked, model: str | None, folder: Path) -> Checked:
-    """The config of the judging agent: the model and its options, no tools, and a prompt of its own."""
+    """The config of the judging agent: the model and its options, no tools, and its own prompt."""
     from zeus_runtime.config import Ref
     from zeus_runtime.config.model import Config, Output, Prompt
 

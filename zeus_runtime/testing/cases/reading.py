@@ -128,7 +128,7 @@ def _problems(evaluation: Evaluation) -> Iterator[_Problem]:
         if case.name in names:
             first = names[case.name] + 1
             message = f"case {first} has the name {case.name!r} too"
-            yield (*path, "name"), "duplicate-name", message, "give each case a name of its own", "value"
+            yield (*path, "name"), "duplicate-name", message, "give each case another name", "value"
         names.setdefault(case.name, number)
         yield from _case_problems(path, case)
 

@@ -47,7 +47,7 @@ class CaseReport:
 
 
 @dataclass(frozen=True)
-class Report:
+class EvaluationReport:
     """An evaluation.
 
     Args:
@@ -67,7 +67,7 @@ class Report:
 
 def reported(
     runs: Sequence[PlannedRun], done: Sequence[RunOutcome], *, default_rate: float, interrupted: bool = False
-) -> Report:
+) -> EvaluationReport:
     """The report of an evaluation.
 
     Args:
@@ -84,7 +84,7 @@ def reported(
         rates[key] = default_rate if own is None else own
     cases = [_case(*key, outcomes, rates[key]) for key, outcomes in grouped.items()]
     is_whole = len(done) == len(runs) and not interrupted
-    return Report(
+    return EvaluationReport(
         passed=is_whole and all(case.passed for case in cases),
         interrupted=interrupted,
         planned=len(runs),
@@ -106,7 +106,7 @@ def sum_of(costs: Any) -> float | None:
     return sum(known) if known else None
 
 
-def as_object(report: Report) -> dict[str, Any]:
+def as_object(report: EvaluationReport) -> dict[str, Any]:
     """The report for programs."""
     return {
         "passed": report.passed,
@@ -118,7 +118,7 @@ def as_object(report: Report) -> dict[str, Any]:
     }
 
 
-def junit(report: Report, mask: Callable[[str], str]) -> str:
+def junit(report: EvaluationReport, mask: Callable[[str], str]) -> str:
     """The report as JUnit XML: a suite for each agent and model, and in it each case.
 
     Args:

@@ -1,4 +1,4 @@
-"""Runs cases: each run has an agent, a workspace and a database of its own."""
+"""Runs cases: each run has its own agent, workspace and database."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from zeus_runtime.events import (
     ToolCallStarted,
 )
 from zeus_runtime.testing.cases.answers import RecordedModel, Source, replaying
-from zeus_runtime.testing.cases.expectations import Conversation, Finding, MadeCall, Turn, findings
-from zeus_runtime.testing.cases.judging import Judgement, judgements
+from zeus_runtime.testing.cases.expectations import Conversation, Finding, FinishedTurn, MadeCall, findings
+from zeus_runtime.testing.cases.judging import Verdicts, judgements
 from zeus_runtime.testing.cases.names import recording_name
 from zeus_runtime.testing.cases.reading import parts_of
 
@@ -40,16 +40,16 @@ _MAX_FILE_BYTES = 50_000_000
 
 
 @dataclass(frozen=True)
-class Subject:
+class EvaluatedAgent:
     """An agent that is evaluated.
 
     Args:
-        agent: its config as the evaluation names it.
+        name: its config as the evaluation names it.
         model: the model that replaces the config's own; None for that.
         checked: its config, which its user trusts.
     """
 
-    agent: str
+    name: str
     model: str | None
     checked: Checked = field(repr=False)
 
@@ -60,14 +60,14 @@ class PlannedRun:
 
     Args:
         case: the case.
-        subject: the agent.
+        agent: the agent.
         number: which of the case's repeats, from 1.
         repeats: how many there are.
         cassette: the name of its recording, without the ending.
     """
 
     case: Case
-    subject: Subject
+    agent: EvaluatedAgent
     number: int
     repeats: int
     cassette: str
@@ -79,7 +79,7 @@ class RunOutcome:
 
     Args:
         case: the case's name.
-        agent, model: as in ``Subject``.
+        agent, model: the name and the model of the ``EvaluatedAgent``.
         number: which of the repeats, from 1.
         status: ``passed``; ``failed``, if an expectation does not hold; ``error``, if the run did not complete.
         findings: the expectations that do not hold.
@@ -108,7 +108,7 @@ class RunOutcome:
 
 
 def planned_runs(
-    read: ReadEvaluation, subjects: Sequence[Subject], names: Sequence[str] = ()
+    read: ReadEvaluation, agents: Sequence[EvaluatedAgent], names: Sequence[str] = ()
 ) -> Iterator[PlannedRun]:
     """Every run of an evaluation: by agent, then by case, then by number.
 
@@ -116,16 +116,16 @@ def planned_runs(
         names: the cases to run; all if empty.
     """
     evaluation = read.evaluation
-    for subject in subjects:
-        of_matrix = [subject.agent] if len(read.agents) > 1 else []
-        of_matrix += [subject.model] if len(evaluation.models) > 1 and subject.model else []
+    for agent in agents:
+        of_matrix = [agent.name] if len(read.agents) > 1 else []
+        of_matrix += [agent.model] if len(evaluation.models) > 1 and agent.model else []
         for case in evaluation.cases:
             if names and case.name not in names:
                 continue
             repeats = case.repeats or evaluation.repeats
             for number in range(1, repeats + 1):
                 name = recording_name([case.name, *of_matrix], number)
-                yield PlannedRun(case, subject, number, repeats, name)
+                yield PlannedRun(case, agent, number, repeats, name)
 
 
 async def outcomes(
@@ -139,17 +139,17 @@ async def outcomes(
 async def _outcome(read: ReadEvaluation, run: PlannedRun, source: Source) -> RunOutcome:
     loop = asyncio.get_running_loop()
     began = loop.time()
-    begun = RunOutcome(run.case.name, run.subject.agent, run.subject.model, run.number, "error")
+    begun = RunOutcome(run.case.name, run.agent.name, run.agent.model, run.number, "error")
     with _folder() as folder:
         try:
             done = await _Bench(read, run, source, folder).outcome(begun)
         except (ZeusError, OSError) as error:
-            done = replace(begun, error=run.subject.checked.secrets(str(error)))
+            done = replace(begun, error=run.agent.checked.secrets(str(error)))
         except Exception as error:  # noqa: BLE001 - a plugin's fault must not cost the outcomes of the other runs
             from traceback import format_exc
 
             told = f"{type(error).__name__}: {error}\n{format_exc()}"
-            done = replace(begun, error=run.subject.checked.secrets(told))
+            done = replace(begun, error=run.agent.checked.secrets(told))
     return replace(done, seconds=loop.time() - began)
 
 
@@ -173,7 +173,7 @@ class _Bench:
         from zeus_runtime.plan.apart import set_apart
         from zeus_runtime.plan.plan import make_plan
 
-        checked = set_apart(self.run.subject.checked, self.folder)
+        checked = set_apart(self.run.agent.checked, self.folder)
         self._write_files(checked)
         plan, model = make_plan(checked), None
         if self.source == "replay":
@@ -203,15 +203,15 @@ class _Bench:
             return replace(done, status=status, findings=found, judge_cost_usd=judged.cost_usd)
 
     def _findings(self, conversation: Conversation) -> Iterator[Finding]:
-        mask = self.run.subject.checked.secrets
+        mask = self.run.agent.checked.secrets
         for expectation in self.run.case.expect:
             for each in findings(expectation, conversation):
                 yield Finding(mask(each.expected), mask(each.found))
 
-    async def _judged(self, checked: Checked, conversation: Conversation) -> Judgement:
+    async def _judged(self, checked: Checked, conversation: Conversation) -> Verdicts:
         asked = [each.judge for each in self.run.case.expect if each.judge is not None]
         if not asked:
-            return Judgement()
+            return Verdicts()
         path = self._cassette("+judge")
         with _taping(path, self.source) as taped:
             return await judgements(
@@ -313,7 +313,7 @@ class _Talk:
     def __init__(self, agent: Agent, approvals: Approvals | None) -> None:
         self._agent = agent
         self._approvals = approvals
-        self._turns: list[Turn] = []
+        self._turns: list[FinishedTurn] = []
         self._calls: dict[str, MadeCall] = {}
         self._steps = 0
         self._cost_usd: float | None = None
@@ -359,7 +359,7 @@ class _Talk:
         cost = totals.get("cost_usd")
         if cost is not None:
             self._cost_usd = (self._cost_usd or 0.0) + cost
-        self._turns.append(Turn(prompt, [*self._calls.values()], answer))
+        self._turns.append(FinishedTurn(prompt, [*self._calls.values()], answer))
 
     def _told(self, ending: RunFailed) -> str:
         if ending.code == "cancelled":
