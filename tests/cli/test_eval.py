@@ -233,7 +233,7 @@ def test_the_failure_of_one_run_is_its_error_and_the_others_are_done(project: Pr
 
 def test_repeats_have_a_pass_rate_and_a_case_may_ask_for_less_than_all(project: Project, zeus: Zeus) -> None:
     project.agent("Good.")
-    cases = [
+    cases: list[dict[str, Any]] = [
         {"expect": [{"contains": "Good"}]},
         {"expect": [{"contains": "Bad"}], "repeats": 2, "min_pass_rate": 0},
     ]
@@ -300,7 +300,7 @@ def test_a_failed_recording_leaves_the_former_one(project: Project, zeus: Zeus) 
 
 def test_junit_agrees_with_the_exit_code_and_holds_no_control_character(project: Project, zeus: Zeus) -> None:
     project.agent("Bell \x07, escape \x1b[31m, \ufffe & <ok>.")
-    cases = [{"expect": [{"contains": "ok"}]}, {"name": "a\u2028b<&", "expect": [{"contains": "\x01"}]}]
+    cases: list[dict[str, Any]] = [{"expect": [{"contains": "ok"}]}, {"name": "a\u2028b<&", "expect": [{"contains": "\x01"}]}]
     evaluation(project, *cases)
     assert zeus("eval", "cases.yaml", "--junit", "out.xml").exit_code == 5
     root = ElementTree.parse(project.folder / "out.xml").getroot()

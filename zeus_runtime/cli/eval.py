@@ -41,9 +41,14 @@ class _Eval(click.Group):
     """``zeus eval FILE`` is ``zeus eval run FILE``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.commands, *ctx.help_option_names):
+        if args and args[0].startswith("-") and args[0] not in ctx.help_option_names:
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        return super().resolve_command(ctx, args if args[0] in self.commands else ["run", *args])
 
 
 @click.group("eval", cls=_Eval)
