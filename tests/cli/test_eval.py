@@ -300,7 +300,10 @@ def test_a_failed_recording_leaves_the_former_one(project: Project, zeus: Zeus) 
 
 def test_junit_agrees_with_the_exit_code_and_holds_no_control_character(project: Project, zeus: Zeus) -> None:
     project.agent("Bell \x07, escape \x1b[31m, \ufffe & <ok>.")
-    cases: list[dict[str, Any]] = [{"expect": [{"contains": "ok"}]}, {"name": "a\u2028b<&", "expect": [{"contains": "\x01"}]}]
+    cases: list[dict[str, Any]] = [
+        {"expect": [{"contains": "ok"}]},
+        {"name": "a\u2028b<&", "expect": [{"contains": "\x01"}]},
+    ]
     evaluation(project, *cases)
     assert zeus("eval", "cases.yaml", "--junit", "out.xml").exit_code == 5
     root = ElementTree.parse(project.folder / "out.xml").getroot()
@@ -389,6 +392,7 @@ BAD: list[tuple[str, str]] = [
     ("agent: a\ncases: [&a {name: a, prompt: p, expect: [{contains: x}]}, *a]\n", "has the name 'a' too"),
     ("agent: a\nrepeats: 0\ncases: [{name: a, prompt: p, expect: [{contains: x}]}]\n", "0 is less than 1"),
     ("agent: a\ncases: [{name: a, prompt: ' ', expect: [{contains: x}]}]\n", "the prompt is blank"),
+    ("agent: none.yaml\ncases: [{name: a, prompt: p, expect: [{contains: x}]}]\n", "2:8: file-not-found"),
     ("agent: [\n", "yaml-syntax"),
 ]
 
@@ -489,3 +493,17 @@ def test_the_knowledge_bases_of_the_project_are_searched_and_memory_is_its_own(
     tape = (project.folder / "cases.cassettes" / "case_1.jsonl").read_text()
     assert "The shop opens at nine." in tape
     assert zeus("sessions", "list", "--json").json == []
+
+
+def test_the_schema_of_evaluation_files_is_the_one_that_they_are_checked_against(
+    project: Project, zeus: Zeus
+) -> None:
+    from jsonschema import Draft202012Validator
+
+    schema = zeus("schema", "--eval").json
+    Draft202012Validator.check_schema(schema)
+    project.agent("Good.")
+    evaluation(project, {"expect": [{"contains": "Good"}]}, **{"x-shared": {"any": 1}})
+    assert Draft202012Validator(schema).is_valid(json.loads((project.folder / "cases.yaml").read_text()))
+    assert zeus("eval", "cases.yaml").exit_code == 0
+    assert zeus("schema", "--eval", "--check").exit_code == 2

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config.document import Document
 from zeus_runtime.config.messages.diagnostics import ConfigError
+from zeus_runtime.config.schema.composed import DIALECT
 from zeus_runtime.config.schema.construct import BuildError, build
 from zeus_runtime.config.schema.signatures import schema_of
 from zeus_runtime.config.schema.types import DOCUMENT
@@ -64,8 +65,9 @@ def is_file_name(agent: str) -> bool:
 
 
 def evaluation_schema() -> dict[str, Any]:
-    """The JSON Schema of an evaluation file."""
-    return {**schema_of(Evaluation), DOCUMENT: "an evaluation"}
+    """The JSON Schema of an evaluation file. As in a config, ``x-*`` keys at the top are free."""
+    head = {"$schema": DIALECT, "title": "Zeus runtime evaluation", DOCUMENT: "an evaluation"}
+    return {**head, **schema_of(Evaluation), "patternProperties": {"^x-": True}}
 
 
 def read_evaluation(path: Path, *, directory: Path, environ: Mapping[str, str]) -> ReadEvaluation:
@@ -101,10 +103,14 @@ def read_evaluation(path: Path, *, directory: Path, environ: Mapping[str, str]) 
     )
     document = check(document, evaluation_schema())
     try:
-        evaluation: Evaluation = build(Evaluation, document.value)
+        own = {key: value for key, value in document.value.items() if not key.startswith("x-")}
+        evaluation: Evaluation = build(Evaluation, own)
     except BuildError as error:
         raise document.error([document.diagnostic(error.path, "wrong-type", error.message)]) from None
-    problems = [document.diagnostic(*each[:3], at=each[4], hint=each[3]) for each in _problems(evaluation)]
+    problems = [
+        document.diagnostic(*each[:3], at=each[4], hint=each[3])
+        for each in _problems(evaluation, file.parent)
+    ]
     if problems:
         raise document.error(problems)
     return ReadEvaluation(evaluation, document, file)
@@ -114,12 +120,24 @@ _Problem = tuple[ConfigPath, str, str, str, Any]
 """Path, code, message, hint, and whether the key or the value is wrong."""
 
 
-def _problems(evaluation: Evaluation) -> Iterator[_Problem]:
+def _problems(evaluation: Evaluation, folder: Path) -> Iterator[_Problem]:
     if (evaluation.agent is None) == (not evaluation.agents):
         both = evaluation.agent is not None
         message = "`agent` and `agents` are both there" if both else "no agent is named"
         path: ConfigPath = ("agents",) if both else ()
         yield path, "conflict", message, "write `agent: zeus.yaml`, or a list `agents: [...]`", "key"
+    named: dict[ConfigPath, str] = {("agents", number): each for number, each in enumerate(evaluation.agents)}
+    named |= {} if evaluation.agent is None else {("agent",): evaluation.agent}
+    for path, agent in named.items():
+        if is_file_name(agent) and not (folder / agent).exists():
+            message = f"there is no file {folder / agent}"
+            yield (
+                path,
+                "file-not-found",
+                message,
+                "name a config, relative to this file, or a preset",
+                "value",
+            )
     for key in ("agents", "models"):
         yield from _twice((key,), getattr(evaluation, key))
     names: dict[str, int] = {}
