@@ -85,3 +85,17 @@ def test_an_evaluation_is_recorded_and_then_passes_without_a_provider(
     assert recorded.json["cost_usd"] == 5 * (11 + 7 * 10)
     assert_no_key_anywhere(project, recorded.out, recorded.err)
     assert MODELS[kind] in (project.folder / "cases.cassettes" / "reports_late_orders.jsonl").read_text()
+
+
+def test_the_judge_is_the_model_that_the_evaluation_names(project: Project, zeus: Zeus) -> None:
+    case = {"name": "a", "prompt": "Go.", "expect": [{"judge": "It is true."}]}
+    more = {"version": 1, "agent": "zeus.yaml", "judge_model": "openai/acme-judge", "cases": [case]}
+    project.write("cases.yaml", json.dumps(more))
+    verdict = json.dumps({"reason": "It is false.", "passed": False})
+    with Provider(Reply("Done."), Reply(calls=[Call("final_answer", verdict)])) as provider:
+        configured(project, provider)
+        result = zeus("eval", "cases.yaml")
+        assert [request.body["model"] for request in provider.requests] == ["acme-chat", "acme-judge"]
+    assert result.exit_code == 5
+    assert "expected the judge to find true: It is true." in result.out
+    assert "found false: It is false." in result.out

@@ -507,3 +507,18 @@ def test_the_schema_of_evaluation_files_is_the_one_that_they_are_checked_against
     assert Draft202012Validator(schema).is_valid(json.loads((project.folder / "cases.yaml").read_text()))
     assert zeus("eval", "cases.yaml").exit_code == 0
     assert zeus("schema", "--eval", "--check").exit_code == 2
+
+
+def test_a_case_of_a_session_has_no_secret_of_the_files_that_were_read(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "sk-live-0123456789abcdef"
+    monkeypatch.setenv("SHOP_API_KEY", secret)
+    agent_with_files(project, {"call": "read_file", "args": {"path": "notes.md"}}, "Read.")
+    (project.folder / "work" / "notes.md").write_text(f"The key: {secret}\n")
+    assert zeus("run", "zeus.yaml", "Read the notes.").exit_code == 0
+    session = zeus("sessions", "list", "--json").json[0]["session"]
+    assert zeus("eval", "add", session).exit_code == 0
+    text = (project.folder / "cases.yaml").read_text()
+    assert secret not in text
+    assert "<secret:SHOP_API_KEY>" in text
