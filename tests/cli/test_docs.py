@@ -118,9 +118,9 @@ def test_each_command_in_the_docs_is_one_that_the_command_line_takes(page: Path)
         context = click.Context(group, info_name="zeus")
         rest = list(words)
         while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
-            found = command.get_command(context, rest[0])
+            name, found, rest = command.resolve_command(context, rest)
             assert found is not None, f"zeus {' '.join(words)}"
-            command, context = found, click.Context(found, info_name=rest.pop(0), parent=context)
+            command, context = found, click.Context(found, info_name=name, parent=context)
         try:
             command.make_context(context.info_name, rest, parent=context.parent)
         except click.exceptions.Exit:

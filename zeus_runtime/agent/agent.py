@@ -219,11 +219,14 @@ class Agent:
 
         Replay it with ``model: {replay: {cassette: PATH}}``.
         """
-        former, self._runner.cassette = self._runner.cassette, self._plan.context.directory / path
+        from zeus_runtime.models.recorder import Tape
+
+        tape = Tape(self._plan.context.directory / path, self._runner.redactor)
+        former, self._runner.tape = self._runner.tape, tape
         try:
             yield
         finally:
-            self._runner.cassette = former
+            self._runner.tape = former
 
     @_masking
     async def sessions(self, *, limit: int | None = None, every_agent: bool = True) -> Sequence[SessionInfo]:

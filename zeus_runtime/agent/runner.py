@@ -28,6 +28,7 @@ from zeus_runtime.tools.attachments import Reference
 if TYPE_CHECKING:
     from zeus_runtime.config import Redactor
     from zeus_runtime.models.interface import Model
+    from zeus_runtime.models.recorder import Tape
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.run.resources import RunResources
@@ -47,7 +48,7 @@ class Runner:
     Attributes:
         running: the current runs.
         redactor: the secrets of the agent and its sub-agents.
-        cassette: the file that finished model calls are appended to; None records nothing.
+        tape: the cassette that finished model calls are appended to; None records nothing.
     """
 
     def __init__(self, checked: Checked, plan: Plan, model: Model | None) -> None:
@@ -57,7 +58,7 @@ class Runner:
         self._pool = ConnectionPool(plan, model, self.redactor, self._recorded)
         self.running = Running()
         self._is_trusted = False
-        self.cassette: Path | None = None
+        self.tape: Tape | None = None
 
     @property
     def secrets(self) -> Redactor:
@@ -204,11 +205,11 @@ class Runner:
         )
 
     def _recorded(self, model: Model) -> Model:
-        if self.cassette is None:
+        if self.tape is None:
             return model
         from zeus_runtime.models.recorder import Recorder
 
-        return Recorder(model, self.cassette, self.redactor)
+        return Recorder(model, self.tape)
 
     def _emitter(self, put: Callable[[Event], None], session: str) -> Emitter:
         return Emitter(put, self.redactor, session, observers=Observers(self._checked.registry.observers))

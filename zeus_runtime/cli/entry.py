@@ -23,7 +23,7 @@ EXIT_CODES: Final = {
     2: "the command line does not fit",
     3: "the config is invalid",
     4: "a credential, dependency or plugin is missing, or a part of the config is not trusted",
-    5: "the answer does not fit the schema of `output`",
+    5: "the answer does not fit the schema of `output`, or a case of `zeus eval` did not pass",
     6: "a limit was reached: steps, seconds, money or repeated calls",
     7: "an approval is needed and nobody is there to ask: `zeus resume` decides",
     130: "interrupted",

@@ -36,6 +36,7 @@ VERBS: Final[Mapping[str, str]] = {
     "memory": "List, search, add, delete, move or index memories; profiles and members.",
     "kb": "Fill, list, search or remove knowledge bases.",
     "db": "Show or upgrade the schema of a database.",
+    "eval": "Run the cases of an evaluation file, or make a case of a session.",
     "context": "Show what the model saw, explain it, and test other policies on it.",
 }
 """Verb to its line in ``zeus --help``; the module ``zeus_runtime.cli.VERB`` has its ``command``."""

@@ -22,11 +22,16 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write it to FILE instead of standard output.",
 )
+@click.option(
+    "--eval", "evaluation", is_flag=True, help="The schema of evaluation files (`zeus eval`) instead."
+)
 @click.option("--write", is_flag=True, help="In a checkout of Zeus: write schemas/zeus.schema.json anew.")
 @click.option("--check", is_flag=True, help="In a checkout of Zeus: exit 1 if that file is not up to date.")
 @click.pass_obj
 @click.pass_context
-def command(ctx: click.Context, process: Process, target: Path | None, write: bool, check: bool) -> None:
+def command(
+    ctx: click.Context, process: Process, target: Path | None, evaluation: bool, write: bool, check: bool
+) -> None:
     """Print the JSON Schema of configs, installed plugins included.
 
     An editor completes a config whose first line names the schema's file: write it with -o .zeus/zeus.schema.json, and
@@ -36,13 +41,22 @@ def command(ctx: click.Context, process: Process, target: Path | None, write: bo
     """
     if sum([target is not None, write, check]) > 1:
         raise click.UsageError("--output, --write and --check exclude each other", ctx)
+    if evaluation and (write or check):
+        raise click.UsageError("--eval goes with --output alone", ctx)
     if write or check:
         ctx.exit(_own_file(process, check=check))
-    text = _installed(process)
+    text = _of_evaluations() if evaluation else _installed(process)
     if target is None:
         answer(text, end="")
         return
     _write(target, text)
+
+
+def _of_evaluations() -> str:
+    from zeus_runtime.config.schema.composed import render
+    from zeus_runtime.testing.cases.reading import evaluation_schema
+
+    return render(evaluation_schema())
 
 
 def _installed(process: Process) -> str:

@@ -67,6 +67,7 @@ class Dispatcher:
             self,
             await connections.toolsets_of(plan).opened(),
             connections.redactor,
+            connections.recorded,
         )
 
     async def __call__(self, task: DelegatedTask) -> ToolResult:

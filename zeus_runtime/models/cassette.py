@@ -35,6 +35,8 @@ VERSION: Final = 1
 Match: TypeAlias = Literal["messages", "strict", "order"]
 JSON: TypeAlias = Any
 
+_SESSION_ID: Final = re.compile(r"session_[0-9a-f]{12}(?![0-9a-f])")
+
 _COMPARED: Final = ("role", "content", "name", "tool_calls", "tool_call_id", "is_error")
 
 
@@ -282,13 +284,16 @@ def _answers(messages: Sequence[Mapping[str, JSON]]) -> int:
 
 
 def same(recorded: JSON, live: JSON) -> bool:
-    """Whether two JSON values are equal, a masked part of the recording fitting any text."""
+    """Whether two JSON values are equal. A masked part of the recording fits any text, a session's id any other id."""
     if isinstance(recorded, str) and isinstance(live, str):
-        parts = re.split(f"{re.escape(MASK)}|{PLACEHOLDER.pattern}", recorded)
+        if recorded == live:
+            return True
+        left, right = (_SESSION_ID.sub("session_", each) for each in (recorded, live))
+        parts = re.split(f"{re.escape(MASK)}|{PLACEHOLDER.pattern}", left)
         if len(parts) == 1:
-            return recorded == live
+            return left == right
         pattern = ".*".join(map(re.escape, parts))
-        return re.fullmatch(pattern, live, re.DOTALL) is not None
+        return re.fullmatch(pattern, right, re.DOTALL) is not None
     if isinstance(recorded, Mapping) and isinstance(live, Mapping):
         if recorded.keys() != live.keys():
             # A key may be masked too; a recording keeps the order of keys.

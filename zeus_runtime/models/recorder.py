@@ -25,42 +25,48 @@ if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
 
 
-class Recorder:
-    """``model``, each of its finished calls appended to the cassette ``path`` before its response is handed on.
+class Tape:
+    """A cassette that is recorded, for all models that write to it.
 
-    An existing cassette is continued, so a resumed run completes its recording. Failed and cancelled calls are not
-    recorded; of a retried call, the pieces before the failure are not recorded either.
+    An existing cassette is continued, so a resumed run completes its recording.
 
     Args:
-        model: any model.
         path: the cassette; its folder is made.
         secrets: the secrets that are masked.
-
-    Raises:
-        CassetteError: the file cannot be written, or exists and is not a cassette: it is not overwritten.
     """
 
-    def __init__(self, model: Model, path: Path, secrets: Redactor) -> None:
-        self._model = model
+    def __init__(self, path: Path, secrets: Redactor) -> None:
         self._path = path
         self._secrets = secrets
+        # Of the last line, whichever model wrote it: a line counts the messages that it shares with the one before.
         self._previous: Sequence[Any] = ()
+        self._has_begun = False
+
+    def begin(self, model: str) -> None:
+        """Write the header with the name of the recorded model, if this was not done before.
+
+        Raises:
+            CassetteError: the file cannot be written, or exists and is not a cassette: it is not overwritten.
+        """
+        if self._has_begun:
+            return
         try:
-            self._begin()
+            self._begin(model)
         except OSError as error:
             raise CassetteError(
-                f"the cassette {path} cannot be written: {error.strerror}",
+                f"the cassette {self._path} cannot be written: {error.strerror}",
                 remedy="Name another file to record to.",
             ) from error
+        self._has_begun = True
 
-    def _begin(self) -> None:
+    def _begin(self, model: str) -> None:
         if self._path.exists() and self._path.stat().st_size:
             cassette_model(self._path)
             self._end_last_line()
             read_cassette(self._path)
         else:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(header(self._model.name), "utf-8")
+            self._path.write_text(header(model), "utf-8")
 
     def _end_last_line(self) -> None:
         """Cut off a line that a killed recording left unfinished."""
@@ -68,24 +74,12 @@ class Recorder:
             data = file.read()
             file.truncate(data.rfind(b"\n") + 1)
 
-    @property
-    def name(self) -> str:
-        return self._model.name
+    def append(self, request: ModelRequest, pieces: Sequence[ModelPiece], response: ModelResponse) -> None:
+        """Write one finished call.
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
-        pieces: list[ModelPiece] = []
-        stream: AsyncGenerator[ModelPiece, None] = self._model.stream(request)  # type: ignore[assignment]
-        async with aclosing(stream) as source:
-            async for piece in source:
-                if isinstance(piece, ModelResponse):
-                    self._append(request, pieces, piece)
-                elif isinstance(piece, Retrying):
-                    pieces.clear()
-                else:
-                    pieces.append(piece)
-                yield piece
-
-    def _append(self, request: ModelRequest, pieces: Sequence[ModelPiece], response: ModelResponse) -> None:
+        Raises:
+            RunError: the file cannot be written.
+        """
         asked = normalised(request)
         pieces = masked_pieces(pieces, self._secrets)
         line = call_line(asked, self._previous, pieces, response, self._secrets.json)
@@ -98,3 +92,40 @@ class Recorder:
                 remedy="Make room, or resume with --continue and without --record.",
             ) from error
         self._previous = asked["messages"]
+
+
+class Recorder:
+    """``model``, each of its finished calls appended to a tape before its response is handed on.
+
+    Failed and cancelled calls are not recorded; of a retried call, the pieces before the failure are not recorded
+    either.
+
+    Args:
+        model: any model.
+        tape: the recording.
+
+    Raises:
+        CassetteError: as ``Tape.begin``.
+    """
+
+    def __init__(self, model: Model, tape: Tape) -> None:
+        self._model = model
+        self._tape = tape
+        tape.begin(model.name)
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        pieces: list[ModelPiece] = []
+        stream: AsyncGenerator[ModelPiece, None] = self._model.stream(request)  # type: ignore[assignment]
+        async with aclosing(stream) as source:
+            async for piece in source:
+                if isinstance(piece, ModelResponse):
+                    self._tape.append(request, pieces, piece)
+                elif isinstance(piece, Retrying):
+                    pieces.clear()
+                else:
+                    pieces.append(piece)
+                yield piece

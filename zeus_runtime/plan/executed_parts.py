@@ -117,7 +117,9 @@ def permit(checked: Checked, server: Command | Remote) -> None:
     Raises:
         UntrustedError: the user did not allow it, or it has changed since.
     """
-    part = _server_part(server, checked.document, checked.config, checked.trust)
+    # The user allowed what the config itself says, not the folders of an agent that works apart.
+    config = checked.config if checked.apart is None else checked.document.config()
+    part = _server_part(server, checked.document, config, checked.trust)
     # The user's own parts need no permission, as long as they are as they were checked.
     if part is None or any(each.own and each.digest == part.digest for each in checked.parts):
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config import ConfigError
@@ -68,7 +69,7 @@ def plan_context(
         profile=profile,
         workspace=workspace,
         memory=None if memory is None else _memory_service(checked, memory, context),
-        knowledge=knowledge_service(checked, context) if config.knowledge else None,
+        knowledge=knowledge_service(*_of_project(checked, context)) if config.knowledge else None,
         sandboxes=Sandboxes(lambda ref: _sandbox_backend(checked, made, ref)),
         profile_of=lambda name: lookup(
             name, overrides=config.profiles, homes=checked.homes, table=checked.model_table()
@@ -78,6 +79,16 @@ def plan_context(
         learn=checked.secrets.learn,
     )
     return made
+
+
+def _of_project(
+    checked: Checked, context: Callable[[], PlanContext]
+) -> tuple[Checked, Callable[[], PlanContext]]:
+    """A config and its context as the knowledge bases see them: they stay in the project's own database."""
+    if checked.apart is None:
+        return checked, context
+    config = checked.document.config()
+    return replace(checked, config=config, apart=None), lambda: replace(context(), config=config)
 
 
 def planned_memory(checked: Checked) -> PlannedMemory | None:

@@ -12,6 +12,7 @@ from zeus_runtime.config import ConfigError
 from zeus_runtime.config.yaml.tree import find
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.plan.agent_documents import laid_over, own_document
+from zeus_runtime.plan.apart import set_apart
 from zeus_runtime.plan.checks.asking_order import asks_user
 from zeus_runtime.plan.checks.conflicts import searches_knowledge
 from zeus_runtime.plan.validated import check_loaded
@@ -117,6 +118,8 @@ def _planned(
     checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Above, make_plan: MakePlan
 ) -> PlannedAgent:
     own = _own(checked, name, spec, above).working_for(checked)
+    if checked.apart is not None:
+        own = set_apart(own, checked.apart)
     # A read-only parent never gets an agent that writes; one that shares its config and sets no mode follows its mode.
     has_mode = spec.config is not None or "mode" in (spec.overrides or {})
     planned_mode = own.config.mode if mode == "agent" and has_mode else mode

@@ -61,6 +61,7 @@ class Checked:
         notices: what the user should know before a run.
         family: the secrets of the outermost agent, if this is a sub-agent's config.
         model_table: the known models; 3 MB that are read once.
+        apart: the folder that replaces the project for the agent's own files (``plan/apart.py``).
     """
 
     document: Document
@@ -76,6 +77,7 @@ class Checked:
     notices: tuple[Notice, ...] = ()
     family: Redactor | None = field(default=None, repr=False, compare=False)
     model_table: Callable[[], Table] = field(default=litellm_table, repr=False, compare=False)
+    apart: Path | None = None
 
     @property
     def process_environ(self) -> Mapping[str, str]:

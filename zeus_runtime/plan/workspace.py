@@ -112,7 +112,8 @@ def _routes(checked: Checked) -> Mapping[str, Path]:
                 remedy="name a folder; to keep files elsewhere, mount that place as a folder first",
                 key=("routes", prefix),
             )
-    return {prefix: checked.directory / target for prefix, target in {**routes, **missing}.items()}
+    own = {prefix: (checked.apart or checked.directory) / target for prefix, target in missing.items()}
+    return {**{prefix: checked.directory / target for prefix, target in routes.items()}, **own}
 
 
 def _layers(components: Iterable[PlannedComponent], mode: Mode) -> Iterator[AccessLayer]:

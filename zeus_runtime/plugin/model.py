@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.profiles import ModelProfile as ModelProfile
     from zeus_runtime.models.profiles import cost_usd as cost_usd
     from zeus_runtime.models.recorder import Recorder as Recorder
+    from zeus_runtime.models.recorder import Tape as Tape
     from zeus_runtime.models.vision import PictureSight as PictureSight
     from zeus_runtime.strict_json import well_formed as well_formed
 
@@ -64,6 +65,7 @@ _ROOMS = {
     "ReasoningDelta": "models.interface",
     "Recorder": "models.recorder",
     "Retrying": "models.interface",
+    "Tape": "models.recorder",
     "TextDelta": "models.interface",
     "ToolCallDelta": "models.interface",
     "ToolSchema": "models.interface",

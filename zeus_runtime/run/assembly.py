@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,7 @@ def run_resources(
     delegate: Delegate | None = None,
     opened: Mapping[str, Toolset] | None = None,
     known: Redactor | None = None,
+    recorded: Callable[[Model], Model] = lambda model: model,
 ) -> RunResources:
     """The resources of one run on ``session``: the agent's shared parts, and new middlewares.
 
@@ -57,6 +58,7 @@ def run_resources(
         delegate: gives tasks to the plan's agents; None for a simulation.
         opened: the open toolsets by component name; without them the run has only the plan's own tools.
         known: the known secrets; None for a simulation.
+        recorded: wraps the further models that middlewares open in a recorder if calls are recorded.
     """
     known = known or Redactor()
     secrets = masked_for(plan, known)
@@ -77,7 +79,7 @@ def run_resources(
         **(vars(plan.context) | {"memory": memory}),
         session=session,
         model=Metered(model, meter, plan.profile),
-        open_model=lambda ref: _open_metered(plan, ref, meter, secrets),
+        open_model=lambda ref: _open_metered(plan, ref, meter, secrets, recorded),
         last_request=lambda: meter.asked,
         counter=counter,
         archive=archive,
@@ -150,6 +152,12 @@ def output_reserve_tokens(plan: Plan) -> int:
     return min(asked, profile.max_input_tokens // 2) if isinstance(asked, int) else 0
 
 
-def _open_metered(plan: Plan, ref: str | Ref, meter: UsageMeter, secrets: Redactor) -> Model:
-    model = behind_mask(plan.open_model(ref), secrets)
+def _open_metered(
+    plan: Plan,
+    ref: str | Ref,
+    meter: UsageMeter,
+    secrets: Redactor,
+    recorded: Callable[[Model], Model],
+) -> Model:
+    model = behind_mask(recorded(plan.open_model(ref)), secrets)
     return Metered(model, meter, plan.context.profile_of(model.name))

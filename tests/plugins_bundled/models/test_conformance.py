@@ -19,7 +19,7 @@ from zeus_plugins.models.replay.options import Options as ReplayOptions
 from tests.support.provider import Call, Provider, Reply
 from zeus_runtime.models.profiles import lookup
 from zeus_runtime.plugin import PlanContext, Redactor, Secret
-from zeus_runtime.plugin.model import Model, ModelProfile, Recorder
+from zeus_runtime.plugin.model import Model, ModelProfile, Recorder, Tape
 from zeus_runtime.testing import ModelConformance, ScriptedModel
 
 
@@ -86,7 +86,7 @@ class TestReplay(ModelConformance):
     def answering(self, answer: AIMessage | Exception | None) -> Iterator[Model]:
         assert isinstance(answer, AIMessage)
         self.path.unlink(missing_ok=True)
-        recorder = Recorder(ScriptedModel([answer]), self.path, Redactor())
+        recorder = Recorder(ScriptedModel([answer]), Tape(self.path, Redactor()))
         self._drain(recorder)
         yield replay_model.create(ReplayOptions("run.jsonl"), context(directory=self.path.parent))
 

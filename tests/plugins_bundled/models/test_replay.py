@@ -27,6 +27,7 @@ from zeus_runtime.plugin.model import (
     ModelResponse,
     Recorder,
     Retrying,
+    Tape,
     TextDelta,
     ToolSchema,
     Usage,
@@ -80,7 +81,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def record(path: Path, turns: int = 4) -> list[ModelPiece]:
-    return converse(Recorder(ScriptedModel(steps(turns), name="openai/gpt-5.2"), path, KEEP), turns)
+    return converse(Recorder(ScriptedModel(steps(turns), name="openai/gpt-5.2"), Tape(path, KEEP)), turns)
 
 
 def replay(path: Path, match: Match = "messages", pause_seconds: float = 0.0) -> ReplayModel:
@@ -115,7 +116,7 @@ def test_a_call_may_be_made_again(path: Path) -> None:
 
 
 def test_ids_of_our_own_and_reasoning_do_not_matter(path: Path) -> None:
-    model = Recorder(ScriptedModel(["x"]), path, KEEP)
+    model = Recorder(ScriptedModel(["x"]), Tape(path, KEEP))
     ask(
         model,
         asking(HumanMessage("go", id="one"), AIMessage("hm", additional_kwargs={"reasoning_content": "a"})),
@@ -133,7 +134,7 @@ def test_a_cassette_grows_with_the_conversation_and_not_with_its_square(tmp_path
 
 
 def test_each_call_is_in_the_file_when_its_response_arrives(path: Path) -> None:
-    recorder = Recorder(ScriptedModel(["x"]), path, KEEP)
+    recorder = Recorder(ScriptedModel(["x"]), Tape(path, KEEP))
 
     async def first_response() -> int:
         async for piece in recorder.stream(asking("go")):
@@ -146,7 +147,7 @@ def test_each_call_is_in_the_file_when_its_response_arrives(path: Path) -> None:
 
 def test_usage_and_cost_are_kept(path: Path) -> None:
     response = ModelResponse(AIMessage("x"), Usage(1, 2, 3, 4, 5), "length", "served", 0.5)
-    ask(Recorder(ScriptedModel([response]), path, KEEP), asking("go"))
+    ask(Recorder(ScriptedModel([response]), Tape(path, KEEP)), asking("go"))
     assert ask(replay(path), asking("go"))[-1] == response
 
 
@@ -159,12 +160,12 @@ def test_what_a_repeated_call_streamed_before_is_not_recorded(path: Path) -> Non
                 yield piece
             yield ModelResponse(AIMessage("kept"))
 
-    ask(Recorder(Repeating(), path, KEEP), asking("go"))
+    ask(Recorder(Repeating(), Tape(path, KEEP)), asking("go"))
     assert ask(replay(path), asking("go"))[:-1] == [TextDelta("kept")]
 
 
 def test_a_failed_call_is_not_recorded(path: Path) -> None:
-    recorder = Recorder(ScriptedModel([ModelError("down", kind="server"), "up"]), path, KEEP)
+    recorder = Recorder(ScriptedModel([ModelError("down", kind="server"), "up"]), Tape(path, KEEP))
     with pytest.raises(ModelError):
         ask(recorder, asking("go"))
     ask(recorder, asking("go"))
@@ -176,7 +177,7 @@ def test_a_recording_is_continued_and_a_torn_last_line_dropped(path: Path) -> No
     with path.open("a") as file:
         file.write('{"request": {"torn')
     assert len(read_cassette(path).calls) == 2
-    ask(Recorder(ScriptedModel(["more"]), path, KEEP), asking("another"))
+    ask(Recorder(ScriptedModel(["more"]), Tape(path, KEEP)), asking("another"))
     assert len(read_cassette(path).calls) == 3
     assert isinstance(ask(replay(path), asking("another"))[-1], ModelResponse)
 
@@ -185,8 +186,7 @@ def test_secrets_are_removed_and_fit_when_played(path: Path) -> None:
     secret = "sk-live-12345678"
     model = Recorder(
         ScriptedModel([calling(("ls", {"path": secret}), text=f"see {secret}")]),
-        path,
-        Redactor().adding({secret: "KEY"}),
+        Tape(path, Redactor().adding({secret: "KEY"})),
     )
     ask(model, asking(f"the key is {secret}."))
     assert secret not in path.read_text()
@@ -198,7 +198,7 @@ def test_secrets_are_removed_and_fit_when_played(path: Path) -> None:
 def test_a_secret_that_streams_in_pieces_is_not_recorded(path: Path) -> None:
     secret = "sk-live-12345678"
     known = Redactor().adding({secret: "KEY"})
-    ask(Recorder(ScriptedModel([f"the key is {secret}, yes"]), path, known), asking("go"))
+    ask(Recorder(ScriptedModel([f"the key is {secret}, yes"]), Tape(path, known)), asking("go"))
     pieces = json.loads(path.read_text().splitlines()[-1])["pieces"]
     assert "".join(each[1] for each in pieces if each[0] == "text") == "the key is <secret:KEY>, yes"
 
@@ -207,7 +207,7 @@ def test_a_secret_that_is_a_key_is_not_recorded_and_both_keys_stay(path: Path) -
     secret = "sk-live-12345678"
     known = Redactor().adding({secret: "KEY"})
     answer = calling(("ls", {secret: "v", "<secret:KEY>": "w"}))
-    ask(Recorder(ScriptedModel([answer]), path, known), asking("go"))
+    ask(Recorder(ScriptedModel([answer]), Tape(path, known)), asking("go"))
     assert secret not in path.read_text()
     (played,) = [each for each in ask(replay(path), asking("go")) if isinstance(each, ModelResponse)]
     assert played.message.tool_calls[0]["args"] == {"<secret:KEY> (2)": "v", "<secret:KEY>": "w"}
@@ -284,7 +284,7 @@ def test_order_looks_only_at_how_many_answers_came(path: Path) -> None:
 
 
 def test_a_call_for_another_purpose_is_another_call(path: Path) -> None:
-    model = Recorder(ScriptedModel(["turn", "summary"]), path, KEEP)
+    model = Recorder(ScriptedModel(["turn", "summary"]), Tape(path, KEEP))
     ask(model, asking("go"))
     ask(model, asking("go", purpose="summary"))
     last = ask(replay(path), asking("go", purpose="summary"))[-1]
@@ -337,7 +337,7 @@ def test_a_file_that_is_no_cassette_is_not_overwritten(path: Path) -> None:
     path.parent.mkdir()
     path.write_text("precious\n")
     with pytest.raises(CassetteError):
-        Recorder(ScriptedModel(["x"]), path, KEEP)
+        Recorder(ScriptedModel(["x"]), Tape(path, KEEP))
     assert path.read_text() == "precious\n"
 
 
@@ -368,3 +368,26 @@ def test_the_documented_example_is_a_cassette(path: Path) -> None:
     last = ask(replay(path), asked)[-1]
     assert isinstance(last, ModelResponse)
     assert last.message.tool_calls[0]["name"] == "ls"
+
+
+def test_models_that_take_turns_on_one_tape_are_both_played(path: Path) -> None:
+    tape = Tape(path, KEEP)
+    parent, child = (Recorder(ScriptedModel([f"{name} one", f"{name} two"]), tape) for name in ("p", "c"))
+    first, second = asking("the parent's task"), asking("the child's task")
+    longer = asking("the parent's task", "p one", "and then?")
+    ask(parent, first)
+    ask(child, second)
+    ask(parent, longer)
+    cassette = read_cassette(path)
+    assert [len(call.request["messages"]) for call in cassette.calls] == [1, 1, 3]
+    response = ask(replay(path), longer)[-1]
+    assert isinstance(response, ModelResponse)
+    assert response.message.content == "p two"
+
+
+def test_the_id_of_a_session_in_a_text_may_be_another() -> None:
+    one, other = "[helper · session_0123456789ab · 2 steps]", "[helper · session_ba9876543210 · 2 steps]"
+    assert same(one, other)
+    assert same([{"content": f"{MASK} {one}"}], [{"content": f"key {other}"}])
+    assert not same(one, other.replace("2 steps", "3 steps"))
+    assert not same(one, other.replace("session_ba9876543210", "session_none"))

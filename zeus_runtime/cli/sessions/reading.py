@@ -79,7 +79,7 @@ def show_session(
     """Print a session's conversation, whole, as it was before any context policy; the last used one by default."""
     from zeus_runtime.cli.sessions.stored import conversation
 
-    stored = _read(process, session, which)
+    stored = stored_session(process, session, which)
     shown = [each for each in stored.messages if whole or not each.set_aside]
     tell(process, _object(stored, shown), lambda: conversation(shown, stored.approvals), as_object=as_object)
     if not as_object:
@@ -155,7 +155,7 @@ def export_session(
     from zeus_runtime.cli.private_file import write_private
     from zeus_runtime.cli.sessions.stored import as_document, as_markdown
 
-    stored, masked = _read(process, session, which, whole=True), process.secrets.json
+    stored, masked = stored_session(process, session, which, whole=True), process.secrets.json
     text = as_json(as_document(stored), mask=masked) if form == "json" else masked(as_markdown(stored))
     if output is None:
         answer(text)
@@ -173,13 +173,21 @@ _UNFINISHED = {
 }
 
 
-def _read(
+def stored_session(
     process: Process,
     session: str | None,
     which: ConfigArgs,
     *,
     whole: bool = False,
 ) -> StoredSession:
+    """A stored session; the last used one if ``session`` is None.
+
+    Args:
+        whole: its sub-agents' sessions too.
+
+    Raises:
+        UsageError: there is none.
+    """
     from zeus_runtime.cli.sessions.stored import read
 
     return from_session(process, session, which, lambda log, name: read(log, name, whole=whole))

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from zeus_runtime.config.messages.diagnostics import listing, suggestion
 from zeus_runtime.config.messages.other_words import belongs, called_here, component_with
-from zeus_runtime.config.schema.types import PLAIN, REF
+from zeus_runtime.config.schema.types import DOCUMENT, PLAIN, REF
 from zeus_runtime.config.schema.walk import resolve, type_name
 from zeus_runtime.config.secrets.masking import HiddenStr
 from zeus_runtime.config.yaml.tree import Path, show_path
@@ -332,7 +332,7 @@ def _unknown_keys(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[P
 
 
 def _unknown_key(path: Path, key: str, near: str, known: Iterable[str], root: Mapping[str, Any]) -> Problem:
-    where = f"of {show_path(path)}" if path else "of a config"
+    where = f"of {show_path(path)}" if path else f"of {root.get(DOCUMENT, 'a config')}"
     hint = None if near else f"the keys are {listing(known)}"
     if not near and not path and (elsewhere := [*belongs(key, root), *_components(key, root)]):
         hint = f"did you mean {' or '.join(elsewhere[:3])}?"
@@ -380,6 +380,8 @@ def _slip(value: Any, names: Sequence[str]) -> str | None:
             return f"write {digits}"
         if digits.lstrip("-").replace(".", "", 1).isdecimal():
             return "remove the quotes"
+    if "string" in names and isinstance(value, bool | int | float):
+        return "put it in quotes"
     if "array" in names and isinstance(value, Mapping) and value:
         entries = (str(key) if each in (None, {}) else f"{key}: …" for key, each in value.items())
         return f"write a list: {', '.join(f'`- {entry}`' for entry in entries)}, each on a line of its own"
@@ -389,8 +391,6 @@ def _slip(value: Any, names: Sequence[str]) -> str | None:
         return "write `{}` for the defaults"
     if "object" in names and value is False and "null" in names:
         return "write null for none"
-    if "string" in names and isinstance(value, bool | int | float):
-        return "put it in quotes"
     return None
 
 

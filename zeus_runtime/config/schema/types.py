@@ -56,6 +56,8 @@ EXECUTES: Final = "x-zeus-executes"
 """Schema keyword of a string that names what is executed: ``value``, or ``servers`` for a file of MCP servers."""
 DESTINATION: Final = "x-zeus-destination"
 """Schema keyword of what says where data is sent: the texts without one of which it does not; none for always."""
+DOCUMENT: Final = "x-zeus-document"
+"""Schema keyword at the top: how errors name a file that is not a config."""
 HOLDS_SECRETS: Final = "x-zeus-holds-secrets"
 """Schema keyword: the path is a JSON file with secrets in it."""
 

@@ -1,0 +1,524 @@
+"""`zeus eval`: cases of an agent with a scripted model, their expectations, recordings, reports and bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.cli.conftest import Project, Result, Zeus, spawn
+
+
+def evaluation(project: Project, *cases: Mapping[str, Any], **more: Any) -> None:
+    """Write cases.yaml; JSON is YAML."""
+    listed = [{"name": f"case {number}", "prompt": "Go.", **case} for number, case in enumerate(cases, 1)]
+    project.write("cases.yaml", json.dumps({"version": 1, "agent": "zeus.yaml", "cases": listed, **more}))
+
+
+def findings(result: Result, case: int = 0) -> list[str]:
+    runs = result.json["cases"][case]["runs"]
+    return [f"{each['expected']} | {each['found']}" for run in runs for each in run["findings"]]
+
+
+def expecting(zeus: Zeus, project: Project, *expect: Mapping[str, Any], **case: Any) -> Result:
+    evaluation(project, {"expect": [*expect], **case})
+    result = zeus("eval", "cases.yaml", "--json")
+    assert result.exit_code in (0, 5), result.err
+    assert (result.exit_code == 0) == result.json["passed"]
+    return result
+
+
+CALLS = (
+    {"call": "echo", "args": {"text": "one"}},
+    {"call": "shout", "args": {"text": "two"}},
+    "All is done: 42.",
+)
+
+HOLD: list[dict[str, Any]] = [
+    {"contains": "42"},
+    {"contains": ["All", "42"]},
+    {"not_contains": ["43", "nothing"]},
+    {"regex": r"\d+\.$"},
+    {"tool_calls": ["echo"]},
+    {"tool_calls": ["shout"]},
+    {"tool_calls": ["echo", "shout"], "exact": True},
+    {"tool_calls": [{"echo": {"text": "one"}}, {"shout": {}}]},
+    {"not_called": "read_file"},
+    {"max_steps": 3},
+    {"max_cost_usd": 0.75},
+    {"file": {"path": "notes.md", "contains": "wise", "regex": "^Be", "not_contains": "silly"}},
+    {"file": {"path": "/notes.md", "equals": "Be wise.\n"}},
+    {"file": {"path": "other.md", "absent": True}},
+]
+FAIL: list[tuple[dict[str, Any], str]] = [
+    ({"contains": ["All", "43"]}, 'the answer to contain "43" | "All is done: 42."'),
+    ({"not_contains": "done"}, 'the answer not to contain "done" | "All is done: 42."'),
+    ({"regex": "^42"}, 'the answer to match "^42" | "All is done: 42."'),
+    ({"regex": "(a+)+$" + "b" * 3}, 'the answer to match "(a+)+$bbb" | "All is done: 42."'),
+    ({"tool_calls": ["shout", "echo"]}, "the calls shout, echo | the calls echo, shout"),
+    ({"tool_calls": ["echo", "echo"]}, "the calls echo, echo | the calls echo, shout"),
+    ({"tool_calls": ["echo"], "exact": True}, "exactly the calls echo | the calls echo, shout"),
+    ({"tool_calls": [], "exact": True}, "exactly the calls none | the calls echo, shout"),
+    (
+        {"tool_calls": [{"echo": {"text": "two"}}]},
+        'the calls echo(text="two") | the calls echo(text="one"), shout(text="two")',
+    ),
+    ({"not_called": ["ls", "shout"]}, "no call of shout | the calls echo, shout"),
+    ({"max_steps": 2}, "at most 2 steps | 3 steps"),
+    ({"max_cost_usd": 0.5}, "at most $0.5 | $0.75"),
+    ({"schema": {"type": "object"}}, "an answer that fits the schema | the text is not one JSON value"),
+    ({"file": {"path": "notes.md", "equals": "Be wise."}}, '/notes.md to be "Be wise." | "Be wise.\\n"'),
+    ({"file": {"path": "other.md"}}, "the file other.md | no such file"),
+    ({"file": {"path": "notes.md", "absent": True}}, "no file notes.md | a file of 9 bytes"),
+]
+
+
+def test_expectations_that_hold_pass_and_the_others_say_what_was_expected_and_found(
+    project: Project, zeus: Zeus
+) -> None:
+    project.agent(*CALLS)
+    files = {"notes.md": "Be wise.\n"}
+    cases = [{"name": str(each), "expect": [each], "files": files} for each in HOLD]
+    cases += [{"name": str(each), "expect": [each], "files": files} for each, _ in FAIL]
+    evaluation(project, *cases)
+    result = zeus("eval", "cases.yaml", "--json")
+    assert result.exit_code == 5, result.err
+    assert [findings(result, number) for number in range(len(HOLD))] == [[] for _ in HOLD]
+    for number, (_, told) in enumerate(FAIL, len(HOLD)):
+        (found,) = findings(result, number)
+        assert told.lstrip("/") in found
+
+
+ORDERS = {"orders": [1]}
+
+
+@pytest.mark.parametrize("answer", [json.dumps(ORDERS), f"```json\n{json.dumps(ORDERS)}\n```"])
+def test_a_schema_judges_the_json_of_an_answer(project: Project, zeus: Zeus, answer: str) -> None:
+    project.agent(answer.replace('{"orders"', ' {"orders"') if answer[0] == "{" else answer)
+    project.write("late.json", json.dumps({"properties": {"orders": {"minItems": 2}}}))
+    fits = {"required": ["orders"], "properties": {"orders": {"items": {"type": "integer"}}}}
+    result = expecting(zeus, project, {"schema": fits}, {"schema": {"file": "late.json"}})
+    (found,) = findings(result)
+    assert "$.orders" in found
+
+
+def test_several_prompts_are_turns_of_one_session_and_their_cost_and_calls_are_summed(
+    project: Project, zeus: Zeus
+) -> None:
+    project.agent({"call": "echo", "args": {"text": "one"}}, "First.", "Second.")
+    result = expecting(
+        zeus,
+        project,
+        {"contains": "Second."},
+        {"max_steps": 2},
+        {"max_cost_usd": 0.74},
+        {"tool_calls": ["echo"], "exact": True},
+        prompt=None,
+        prompts=["One.", "Two."],
+    )
+    assert findings(result) == ["at most 2 steps | 3 steps", "at most $0.74 | $0.75"]
+    assert result.json["cost_usd"] == 0.75
+
+
+FILES = """
+tools: [voices, filesystem]
+workspace: {root: work, routes: {/memo/: memo}}
+"""
+
+
+def agent_with_files(project: Project, *answers: Any, more: str = "") -> None:
+    project.agent(*answers)
+    text = (project.folder / "zeus.yaml").read_text().replace("tools: [voices]\n", "")
+    project.write("zeus.yaml", text + FILES + more)
+    for name in ("work", "memo"):
+        (project.folder / name).mkdir()
+
+
+def test_tools_work_in_a_temporary_workspace_and_the_project_stays_as_it_is(
+    project: Project, zeus: Zeus
+) -> None:
+    writing = {"call": "write_file", "args": {"path": "/out.md", "content": "made"}}
+    noting = {"call": "write_file", "args": {"path": "/memo/note.md", "content": "noted"}}
+    reading = {"call": "read_file", "args": {"path": "/memo/old.md"}}
+    agent_with_files(project, writing, noting, reading, "Done.")
+    result = expecting(
+        zeus,
+        project,
+        {"file": {"path": "/out.md", "equals": "made"}},
+        {"file": {"path": "/memo/note.md", "contains": "noted"}},
+        {"file": {"path": "memo/old.md", "equals": "old\n"}},
+        files={"memo/old.md": "old\n", "in/deep.md": {"file": "zeus.yaml"}},
+    )
+    assert result.exit_code == 0, findings(result)
+    left = {path.name for path in project.folder.rglob("*") if "__pycache__" not in path.parts}
+    assert left == {"cases.yaml", "memo", "scripted.py", "work", "zeus.yaml"}
+
+
+def test_a_sub_agents_own_config_works_in_the_temporary_workspace_too(project: Project, zeus: Zeus) -> None:
+    (project.folder / "sub").mkdir()
+    agent_with_files(
+        project,
+        {"call": "task", "args": {"agent": "helper", "description": "d", "prompt": "Write."}},
+        "Done.",
+        more="agents: {helper: {config: helper.yaml, description: writes}}\n",
+    )
+    text = (project.folder / "zeus.yaml").read_text().replace("filesystem]", "filesystem, subagents]")
+    project.write("zeus.yaml", text)
+    project.agent(
+        {"call": "write_file", "args": {"path": "/by-helper.md", "content": "x"}},
+        "Written.",
+        name="helper.yaml",
+    )
+    helper = (project.folder / "helper.yaml").read_text().replace("[voices]", "[voices, filesystem]")
+    project.write("helper.yaml", helper + f"workspace: {{root: {project.folder}/sub}}\n")
+    result = expecting(zeus, project, {"file": {"path": "/by-helper.md", "equals": "x"}})
+    assert result.exit_code == 0, result.out
+    assert not [*(project.folder / "sub").iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("approvals", "status", "told"),
+    [
+        ("allow", "passed", ""),
+        ("deny", "failed", "TWO"),
+        (None, "error", "`approvals: allow` or `approvals: deny`"),
+    ],
+)
+def test_a_case_says_how_questions_for_approval_are_answered(
+    project: Project, zeus: Zeus, approvals: str | None, status: str, told: str
+) -> None:
+    agent_with_files(
+        project,
+        {"call": "write_file", "args": {"path": "/a.md", "content": "TWO"}},
+        "Done.",
+        more="middlewares: [{approve: {mode: ask}}]\n",
+    )
+    evaluation(
+        project,
+        {
+            "expect": [{"file": {"path": "a.md", "contains": "TWO"}}],
+            **({"approvals": approvals} if approvals else {}),
+        },
+    )
+    result = zeus("eval", "cases.yaml", "--json")
+    (run,) = result.json["cases"][0]["runs"]
+    assert run["status"] == status
+    assert told in run["error"] if status == "error" else not run["error"]
+
+
+def test_the_failure_of_one_run_is_its_error_and_the_others_are_done(project: Project, zeus: Zeus) -> None:
+    project.agent("Good.")
+    project.agent({"raise": "auth", "message": "no such key"}, name="broken.yaml")
+    project.agent(
+        {"call": "echo", "args": {"text": "x"}}, name="limited.yaml", more="limits: {max_steps: 2}\n"
+    )
+    evaluation(
+        project,
+        {"expect": [{"contains": "Good"}]},
+        agent=None,
+        agents=["broken.yaml", "limited.yaml", "zeus.yaml"],
+    )
+    result = zeus("eval", "cases.yaml", "--json")
+    assert result.exit_code == 5
+    runs = [case["runs"][0] for case in result.json["cases"]]
+    assert [run["status"] for run in runs] == ["error", "error", "passed"]
+    assert "no such key" in runs[0]["error"]
+    assert "max_steps" in runs[1]["error"]
+
+
+def test_repeats_have_a_pass_rate_and_a_case_may_ask_for_less_than_all(project: Project, zeus: Zeus) -> None:
+    project.agent("Good.")
+    cases: list[dict[str, Any]] = [
+        {"expect": [{"contains": "Good"}]},
+        {"expect": [{"contains": "Bad"}], "repeats": 2, "min_pass_rate": 0},
+    ]
+    evaluation(project, *cases, repeats=3)
+    result = zeus("eval", "cases.yaml", "--json")
+    assert result.exit_code == 0
+    assert [(len(case["runs"]), case["pass_rate"], case["passed"]) for case in result.json["cases"]] == [
+        (3, 1.0, True),
+        (2, 0.0, True),
+    ]
+    assert result.json["cost_usd"] == 5 * 0.25
+    table = zeus("eval", "cases.yaml", "--repeats", "1")
+    assert "2 of 2 cases passed, 2 of 2 runs done, $0.5000" in table.out
+
+
+def test_a_recording_is_played_without_a_model_and_a_request_that_it_lacks_is_an_error(
+    project: Project, zeus: Zeus
+) -> None:
+    project.agent(*CALLS)
+    evaluation(project, {"expect": [{"contains": "42"}]}, {"expect": [{"contains": "42"}], "repeats": 2})
+    assert zeus("eval", "cases.yaml", "--record").exit_code == 0
+    names = {path.name for path in (project.folder / "cases.cassettes").iterdir()}
+    assert names == {"case_1.jsonl", "case_2.jsonl", "case_2+2.jsonl"}
+    project.agent({"raise": "auth", "message": "a model was asked"})
+    replayed = zeus("eval", "cases.yaml", "--replay", "--json")
+    assert replayed.exit_code == 0
+    assert replayed.json["cost_usd"] == 3 * 0.75
+    evaluation(
+        project,
+        {"prompt": "Other.", "expect": [{"contains": "42"}]},
+        {"name": "new", "expect": [{"contains": "42"}]},
+    )
+    result = zeus("eval", "cases.yaml", "--replay", "--json")
+    assert result.exit_code == 5
+    different, missing = (case["runs"][0]["error"] for case in result.json["cases"])
+    assert "differs from the recording" in different
+    assert "new.jsonl cannot be read" in missing
+    assert all("zeus eval FILE --record" in each for each in (different, missing))
+
+
+def test_a_file_that_names_its_recordings_asks_no_model_unless_it_is_told_to(
+    project: Project, zeus: Zeus
+) -> None:
+    project.agent("Good.")
+    evaluation(project, {"expect": [{"contains": "Good"}]}, cassette="tapes")
+    assert "tapes/case_1.jsonl cannot be read" in zeus("eval", "cases.yaml").out
+    assert zeus("eval", "cases.yaml", "--live").exit_code == 0
+    assert not (project.folder / "tapes").exists()
+    assert zeus("eval", "cases.yaml", "--record").exit_code == 0
+    assert zeus("eval", "cases.yaml").exit_code == 0
+
+
+def test_a_failed_recording_leaves_the_former_one(project: Project, zeus: Zeus) -> None:
+    project.agent("Good.")
+    evaluation(project, {"expect": [{"contains": "Good"}]})
+    zeus("eval", "cases.yaml", "--record")
+    tape = project.folder / "cases.cassettes" / "case_1.jsonl"
+    former = tape.read_text()
+    project.agent({"call": "echo", "args": {"text": "x"}}, {"raise": "auth"})
+    assert zeus("eval", "cases.yaml", "--record").exit_code == 5
+    assert tape.read_text() == former
+    assert [path.name for path in tape.parent.iterdir()] == [tape.name]
+
+
+def test_junit_agrees_with_the_exit_code_and_holds_no_control_character(project: Project, zeus: Zeus) -> None:
+    project.agent("Bell \x07, escape \x1b[31m, \ufffe & <ok>.")
+    cases: list[dict[str, Any]] = [
+        {"expect": [{"contains": "ok"}]},
+        {"name": "a\u2028b<&", "expect": [{"contains": "\x01"}]},
+    ]
+    evaluation(project, *cases)
+    assert zeus("eval", "cases.yaml", "--junit", "out.xml").exit_code == 5
+    root = ElementTree.parse(project.folder / "out.xml").getroot()
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("2", "1", "0")
+    first, second = root.iter("testcase")
+    assert first.find("failure") is None
+    assert "\\x07" in str(first.findtext("system-out"))
+    assert "to contain" in str(second.find("failure").get("message"))  # type: ignore[union-attr]
+    assert second.get("name") == "a\u2028b<&"
+
+
+def test_a_secret_is_in_no_output_and_no_recording(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "sk-live-0123456789abcdef"
+    monkeypatch.setenv("SHOP_API_KEY", secret)
+    project.agent(f"The key is {secret}.")
+    evaluation(project, {"prompt": f"Use {secret}.", "expect": [{"contains": "nothing"}, {"regex": secret}]})
+    for form in (["--json"], []):
+        result = zeus("eval", "cases.yaml", "--record", "--junit", "out.xml", *form)
+        assert result.exit_code == 5
+        assert secret not in result.out + result.err
+    written = [
+        path
+        for path in project.folder.rglob("*")
+        if path.is_file() and path.name not in ("cases.yaml", "zeus.yaml")
+    ]
+    assert {"out.xml", "case_1.jsonl"} <= {path.name for path in written}
+    assert not any(secret in path.read_text("utf-8", "replace") for path in written)
+
+
+def test_an_untrusted_config_is_refused_before_its_first_run(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ZEUS_TRUST")
+    project.agent("Good.")
+    evaluation(project, {"expect": [{"contains": "Good"}]})
+    result = zeus("eval", "cases.yaml")
+    assert result.exit_code == 4
+    assert "zeus trust" in result.err
+
+
+BAD: list[tuple[str, str]] = [
+    ("agent: zeus.yaml\ncases: []\n", "wrong-length"),
+    (
+        "agent: zeus.yaml\nagents: [a.yaml]\ncases: [{name: a, prompt: p, expect: [{contains: x}]}]\n",
+        "3:1: conflict",
+    ),
+    ("cases: [{name: a, prompt: p, expect: [{contains: x}]}]\n", "no agent is named"),
+    ("agent: a\ncases: [{name: a, promt: p, expect: [{contains: x}]}]\n", "3:19: unknown-key: 'promt'"),
+    (
+        "agent: a\nagnet: b\ncases: [{name: a, prompt: p, expect: [{contains: x}]}]\n",
+        "is not a key of an evaluation",
+    ),
+    ("agent: a\ncases: [{name: a, expect: [{contains: x}]}]\n", "the case has no prompt"),
+    ("agent: a\ncases: [{name: a, prompt: p}]\n", "'expect' is missing"),
+    ("agent: a\ncases: [{name: a, prompt: p, expect: [{}]}]\n", "3:39: missing-key: nothing is expected"),
+    ("agent: a\ncases: [{name: a, prompt: p, expect: [{contains: 1}]}]\n", "put it in quotes"),
+    ("agent: a\ncases: [{name: a, prompt: p, expect: [{regex: '(('}]}]\n", "not a regular expression"),
+    ("agent: a\ncases: [{name: a, prompt: p, expect: [{schema: {type: nothing}}]}]\n", "not a JSON Schema"),
+    (
+        "agent: a\ncases: [{name: a, prompt: p, expect: [{schema: {file: none.json}}]}]\n",
+        "schema cannot be read",
+    ),
+    ("agent: a\ncases: [{name: a, prompt: p, expect: [{exact: true}]}]\n", "`exact` needs `tool_calls`"),
+    (
+        "agent: a\ncases: [{name: a, prompt: p, expect: [{tool_calls: [{a: {}, b: {}}]}]}]\n",
+        "a call is one name",
+    ),
+    (
+        "agent: a\ncases: [{name: a, prompt: p, expect: [{file: {path: ../x}}]}]\n",
+        "must not leave the workspace",
+    ),
+    (
+        "agent: a\ncases: [{name: a, prompt: p, files: {../x: y}, expect: [{contains: x}]}]\n",
+        "must not leave",
+    ),
+    (
+        "agent: a\ncases: [{name: a, prompt: p, files: {x: y, x/z: y}, expect: [{contains: x}]}]\n",
+        "'x' is there too",
+    ),
+    (
+        "agent: a\ncases: [{name: a, prompt: p, files: {x: {file: no}}, expect: [{contains: x}]}]\n",
+        "there is no file",
+    ),
+    ("agent: a\ncases: [&a {name: a, prompt: p, expect: [{contains: x}]}, *a]\n", "has the name 'a' too"),
+    ("agent: a\nrepeats: 0\ncases: [{name: a, prompt: p, expect: [{contains: x}]}]\n", "0 is less than 1"),
+    ("agent: a\ncases: [{name: a, prompt: ' ', expect: [{contains: x}]}]\n", "the prompt is blank"),
+    ("agent: none.yaml\ncases: [{name: a, prompt: p, expect: [{contains: x}]}]\n", "2:8: file-not-found"),
+    ("agent: [\n", "yaml-syntax"),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), BAD)
+def test_a_file_that_is_not_valid_says_where_and_why(
+    project: Project, zeus: Zeus, text: str, told: str
+) -> None:
+    project.write("cases.yaml", f"version: 1\n{text}")
+    result = zeus("eval", "cases.yaml")
+    assert (result.exit_code, result.out) == (3, "")
+    assert told in result.err
+    assert "cases.yaml:" in result.err
+    assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["none.yaml"], 3, "none.yaml cannot be read"),
+        (["cases.yaml", "--case", "case 2"], 2, "did you mean 'case 1'?"),
+        (["cases.yaml", "--record", "--replay"], 2, "exclude each other"),
+        (["cases.yaml", "--junit", "no/out.xml"], 2, "there is no folder no"),
+        (["cases.yaml", "--set", "limits.max_stepz=1"], 3, "max_stepz"),
+        (["cases.yaml", "--repeats", "0"], 2, "--repeats"),
+        (["add", "session_000000000000"], 2, "there is no"),
+        ([], 2, "Usage"),
+    ],
+)
+def test_a_command_line_that_does_not_fit_is_refused(
+    project: Project, zeus: Zeus, words: list[str], code: int, told: str
+) -> None:
+    project.agent("Good.")
+    evaluation(project, {"expect": [{"contains": "Good"}]})
+    result = zeus("eval", *words)
+    assert result.exit_code == code
+    assert told in result.err + result.out
+    assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_reports_what_has_finished(project: Project, zeus: Zeus, number: signal.Signals) -> None:
+    project.agent("Good.")
+    project.agent({"hang": "I think"}, name="slow.yaml")
+    evaluation(project, {"expect": [{"contains": "Good"}]}, agent=None, agents=["zeus.yaml", "slow.yaml"])
+    process = spawn(["eval", "cases.yaml", "--junit", "out.xml"], project.folder)
+    assert process.stderr is not None
+    assert "[1/2] passed" in process.stderr.readline()
+    os.kill(process.pid, number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted: 1 of 1 cases passed, 1 of 2 runs done" in out
+    assert "Traceback" not in err
+    assert ElementTree.parse(project.folder / "out.xml").getroot().get("tests") == "1"
+
+
+def test_a_session_becomes_a_case_that_passes_and_the_file_keeps_its_comments(
+    project: Project, zeus: Zeus
+) -> None:
+    agent_with_files(project, {"call": "read_file", "args": {"path": "/orders.csv"}}, "Order 1 is late.")
+    (project.folder / "work" / "orders.csv").write_text("order,state\n1,late\n")
+    assert zeus("run", "zeus.yaml", "Which orders are late?").exit_code == 0
+    session = zeus("sessions", "list", "--json").json[0]["session"]
+    assert zeus("eval", "add", session).exit_code == 0
+    project.write(
+        "more.yaml",
+        "# ours\nversion: 1\ncases:\n- name: a # first\n  prompt: p\n  expect: [{contains: x}]\nagent: zeus.yaml\n",
+    )
+    for _ in range(2):
+        assert zeus("eval", "add", session, "--to", "more.yaml").exit_code == 0
+    text = (project.folder / "more.yaml").read_text()
+    assert text.startswith("# ours\nversion: 1\ncases:\n- name: a # first\n")
+    assert text.endswith("agent: zeus.yaml\n")
+    names = [case["case"] for case in zeus("eval", "more.yaml", "--json").json["cases"]]
+    assert names == ["a", "Which orders are late?", "Which orders are late? 2"]
+    (project.folder / "work" / "orders.csv").unlink()
+    result = zeus("eval", "cases.yaml", "--json")
+    assert result.exit_code == 0, result.out
+    assert result.json["cases"][0]["runs"][0]["tool_calls"] == ["read_file"]
+    assert "order,state\n" in (project.folder / "cases.yaml").read_text()
+
+
+def test_the_knowledge_bases_of_the_project_are_searched_and_memory_is_its_own(
+    project: Project, zeus: Zeus
+) -> None:
+    agent_with_files(
+        project,
+        {"call": "search_knowledge_base", "args": {"query": "opening hours"}},
+        "Done.",
+        more="knowledge: [shop]\nmemory: {embeddings: static}\n",
+    )
+    text = (project.folder / "zeus.yaml").read_text().replace("filesystem]", "filesystem, knowledge]")
+    project.write("zeus.yaml", text)
+    project.write("hours.md", "# Opening hours\n\nThe shop opens at nine.\n")
+    assert zeus("kb", "add", "shop", "hours.md").exit_code == 0
+    evaluation(project, {"expect": [{"tool_calls": ["search_knowledge_base"]}]})
+    assert zeus("eval", "cases.yaml", "--record").exit_code == 0
+    tape = (project.folder / "cases.cassettes" / "case_1.jsonl").read_text()
+    assert "The shop opens at nine." in tape
+    assert zeus("sessions", "list", "--json").json == []
+
+
+def test_the_schema_of_evaluation_files_is_the_one_that_they_are_checked_against(
+    project: Project, zeus: Zeus
+) -> None:
+    from jsonschema import Draft202012Validator
+
+    schema = zeus("schema", "--eval").json
+    Draft202012Validator.check_schema(schema)
+    project.agent("Good.")
+    evaluation(project, {"expect": [{"contains": "Good"}]}, **{"x-shared": {"any": 1}})
+    assert Draft202012Validator(schema).is_valid(json.loads((project.folder / "cases.yaml").read_text()))
+    assert zeus("eval", "cases.yaml").exit_code == 0
+    assert zeus("schema", "--eval", "--check").exit_code == 2
+
+
+def test_a_case_of_a_session_has_no_secret_of_the_files_that_were_read(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "sk-live-0123456789abcdef"
+    monkeypatch.setenv("SHOP_API_KEY", secret)
+    agent_with_files(project, {"call": "read_file", "args": {"path": "notes.md"}}, "Read.")
+    (project.folder / "work" / "notes.md").write_text(f"The key: {secret}\n")
+    assert zeus("run", "zeus.yaml", "Read the notes.").exit_code == 0
+    session = zeus("sessions", "list", "--json").json[0]["session"]
+    assert zeus("eval", "add", session).exit_code == 0
+    text = (project.folder / "cases.yaml").read_text()
+    assert secret not in text
+    assert "<secret:SHOP_API_KEY>" in text

@@ -1,0 +1,305 @@
+"""An evaluation file, read and checked: every problem has its position."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_runtime.config.document import Document
+from zeus_runtime.config.messages.diagnostics import ConfigError
+from zeus_runtime.config.schema.composed import DIALECT
+from zeus_runtime.config.schema.construct import BuildError, build
+from zeus_runtime.config.schema.signatures import schema_of
+from zeus_runtime.config.schema.types import DOCUMENT
+from zeus_runtime.config.schema.validate import check
+from zeus_runtime.config.secrets.masking import secrets_of_environment
+from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
+from zeus_runtime.config.yaml.sources import Sources
+from zeus_runtime.config.yaml.tree import Path as ConfigPath
+from zeus_runtime.testing.cases.format import Evaluation, FileState
+
+if TYPE_CHECKING:
+    from zeus_runtime.testing.cases.format import Case, Expectation
+
+PATTERN_SECONDS: Final = 5.0
+"""How long a regular expression may search."""
+
+
+@dataclass(frozen=True)
+class ReadEvaluation:
+    """An evaluation file.
+
+    Args:
+        evaluation: its content, in which file paths are absolute.
+        document: the positions.
+        path: the file.
+    """
+
+    evaluation: Evaluation
+    document: Document
+    path: Path
+
+    def config_of(self, agent: str) -> str:
+        """The config that an entry of ``agents`` means, as the command line takes it."""
+        return str(self.path.parent / agent) if is_file_name(agent) else agent
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents, as they are written."""
+        one = self.evaluation.agent
+        return self.evaluation.agents if one is None else (one,)
+
+    @property
+    def cassette(self) -> Path:
+        """The folder of the recordings; beside the file unless it names another."""
+        named = self.evaluation.cassette
+        return Path(named) if named is not None else self.path.with_name(f"{self.path.stem}.cassettes")
+
+
+def is_file_name(agent: str) -> bool:
+    """Whether the name of an agent means a file, and not a preset."""
+    return agent.endswith((".yaml", ".yml")) or "/" in agent
+
+
+def evaluation_schema() -> dict[str, Any]:
+    """The JSON Schema of an evaluation file. As in a config, ``x-*`` keys at the top are free."""
+    head = {"$schema": DIALECT, "title": "Zeus runtime evaluation", DOCUMENT: "an evaluation"}
+    return {**head, **schema_of(Evaluation), "patternProperties": {"^x-": True}}
+
+
+def read_evaluation(path: Path, *, directory: Path, environ: Mapping[str, str]) -> ReadEvaluation:
+    """Read and check an evaluation file. Nothing in it is a variable: ``${NAME}`` is a text.
+
+    Args:
+        path: relative to ``directory``.
+        directory: the working directory, from which errors name the file.
+        environ: its secrets are masked in errors.
+
+    Raises:
+        ConfigError: with every problem.
+    """
+    file = directory / path
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        hint = "name an evaluation file; `zeus eval add SESSION --to FILE` begins one"
+        message = f"{path} cannot be read: {error.strerror}"
+        raise ConfigError([Sources().diagnostic("unreadable-file", message, None, hint=hint)]) from None
+    name = str(path)
+    text = decode(data, name)
+    document = Document(
+        source=name,
+        path=file,
+        root=read(text, name),
+        sources=Sources({name: text}, secrets_of_environment(environ)),
+        folders={name: file.parent},
+        files={name: file},
+        environ=environ,
+        directory=directory,
+    )
+    document = check(document, evaluation_schema())
+    try:
+        own = {key: value for key, value in document.value.items() if not key.startswith("x-")}
+        evaluation: Evaluation = build(Evaluation, own)
+    except BuildError as error:
+        raise document.error([document.diagnostic(error.path, "wrong-type", error.message)]) from None
+    problems = [
+        document.diagnostic(*each[:3], at=each[4], hint=each[3])
+        for each in _problems(evaluation, file.parent)
+    ]
+    if problems:
+        raise document.error(problems)
+    return ReadEvaluation(evaluation, document, file)
+
+
+_Problem = tuple[ConfigPath, str, str, str, Any]
+"""Path, code, message, hint, and whether the key or the value is wrong."""
+
+
+def _problems(evaluation: Evaluation, folder: Path) -> Iterator[_Problem]:
+    if (evaluation.agent is None) == (not evaluation.agents):
+        both = evaluation.agent is not None
+        message = "`agent` and `agents` are both there" if both else "no agent is named"
+        path: ConfigPath = ("agents",) if both else ()
+        yield path, "conflict", message, "write `agent: zeus.yaml`, or a list `agents: [...]`", "key"
+    named: dict[ConfigPath, str] = {("agents", number): each for number, each in enumerate(evaluation.agents)}
+    named |= {} if evaluation.agent is None else {("agent",): evaluation.agent}
+    for path, agent in named.items():
+        if is_file_name(agent) and not (folder / agent).exists():
+            message = f"there is no file {folder / agent}"
+            yield (
+                path,
+                "file-not-found",
+                message,
+                "name a config, relative to this file, or a preset",
+                "value",
+            )
+    for key in ("agents", "models"):
+        yield from _twice((key,), getattr(evaluation, key))
+    names: dict[str, int] = {}
+    for number, case in enumerate(evaluation.cases):
+        path = ("cases", number)
+        if case.name in names:
+            first = names[case.name] + 1
+            message = f"case {first} has the name {case.name!r} too"
+            yield (*path, "name"), "duplicate-name", message, "give each case another name", "value"
+        names.setdefault(case.name, number)
+        yield from _case_problems(path, case)
+
+
+def _twice(path: ConfigPath, values: tuple[str, ...]) -> Iterator[_Problem]:
+    for number, value in enumerate(values):
+        if value in values[:number]:
+            yield (*path, number), "duplicate-name", f"{value!r} is there twice", "remove one", "value"
+
+
+def _case_problems(path: ConfigPath, case: Case) -> Iterator[_Problem]:
+    if (case.prompt is None) == (not case.prompts):
+        both = case.prompt is not None
+        message = "`prompt` and `prompts` are both there" if both else "the case has no prompt"
+        place = (*path, "prompts") if both else (*path, "name")
+        yield place, "conflict", message, "write `prompt: TEXT`, or a list `prompts: [...]`", "key"
+    for key, text in (
+        ("prompt", case.prompt or "x"),
+        *((("prompts", n), t) for n, t in enumerate(case.prompts)),
+    ):
+        if not text.strip():
+            steps = (key,) if isinstance(key, str) else key
+            yield (*path, *steps), "wrong-length", "the prompt is blank", "write a prompt", "value"
+    taken: dict[tuple[str, ...], str] = {}
+    for name, content in case.files.items():
+        if not isinstance(content, str) and not Path(content.file).is_file():
+            message = f"there is no file {content.file}"
+            yield (*path, "files", name, "file"), "file-not-found", message, "correct the path", "value"
+        problem = _path_problem(name) or _clash(name, taken)
+        if problem is not None:
+            hint = "write a path in the workspace, such as notes/today.md"
+            yield (*path, "files", name), "wrong-value", f"{name!r}: {problem}", hint, "key"
+        taken[parts_of(name)] = name
+    for number, expectation in enumerate(case.expect):
+        yield from _expectation_problems((*path, "expect", number), expectation)
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """A path in the workspace as its parts; a leading slash means the workspace."""
+    return tuple(part for part in name.split("/") if part not in ("", "."))
+
+
+def _path_problem(name: str) -> str | None:
+    parts = parts_of(name)
+    if not parts or name.endswith("/"):
+        return "this path names no file"
+    if ".." in parts:
+        return "a path must not leave the workspace"
+    return "a path holds no backslash and no NUL" if "\\" in name or "\0" in name else None
+
+
+def _clash(name: str, taken: Mapping[tuple[str, ...], str]) -> str | None:
+    parts = parts_of(name)
+    for other, written in taken.items():
+        short, long = sorted((parts, other), key=len)
+        if long[: len(short)] == short:
+            return f"{written!r} is there too, and a path is one file or one folder"
+    return None
+
+
+def _expectation_problems(path: ConfigPath, expectation: Expectation) -> Iterator[_Problem]:
+    given = {key: value for key, value in vars(expectation).items() if value not in (None, False)}
+    if not given:
+        yield (
+            path,
+            "missing-key",
+            "nothing is expected here",
+            "write a condition such as `contains: TEXT`",
+            "value",
+        )
+    if expectation.exact and expectation.tool_calls is None:
+        yield (
+            (*path, "exact"),
+            "conflict",
+            "`exact` needs `tool_calls`",
+            "add `tool_calls: [...]` here",
+            "key",
+        )
+    yield from _pattern_problem((*path, "regex"), expectation.regex)
+    for number, call in enumerate(expectation.tool_calls or ()):
+        if not isinstance(call, str) and len(call) != 1:
+            hint = "write a name, or {NAME: {ARGUMENT: VALUE}}"
+            yield (*path, "tool_calls", number), "ref-shape", "a call is one name", hint, "value"
+    if expectation.schema is not None:
+        yield from _schema_problems((*path, "schema"), expectation.schema)
+    if expectation.file is not None:
+        yield from _file_problems((*path, "file"), expectation.file)
+
+
+def _file_problems(path: ConfigPath, state: FileState) -> Iterator[_Problem]:
+    problem = _path_problem(state.path)
+    if problem is not None:
+        hint = "write a path in the workspace, such as /notes/today.md"
+        yield (*path, "path"), "wrong-value", f"{state.path!r}: {problem}", hint, "value"
+    others = [
+        key for key in ("contains", "not_contains", "equals", "regex") if getattr(state, key) is not None
+    ]
+    if state.absent and others:
+        yield (
+            (*path, "absent"),
+            "conflict",
+            f"an absent file has no `{others[0]}`",
+            "remove one of them",
+            "key",
+        )
+    yield from _pattern_problem((*path, "regex"), state.regex)
+
+
+def _pattern_problem(path: ConfigPath, pattern: str | None) -> Iterator[_Problem]:
+    if pattern is None:
+        return
+    import regex
+
+    try:
+        regex.compile(pattern)
+    except regex.error as error:
+        yield (
+            path,
+            "wrong-pattern",
+            f"this is not a regular expression: {error}",
+            "correct the pattern",
+            "value",
+        )
+
+
+def _schema_problems(path: ConfigPath, schema: Any) -> Iterator[_Problem]:
+    from zeus_runtime.plan.answer_schema import faults_of
+
+    try:
+        value = schema_value(schema)
+    except (OSError, ValueError, ConfigError) as error:
+        why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        hint = "name a JSON or YAML file that holds a JSON Schema"
+        yield (*path, "file"), "unreadable-file", f"the schema cannot be read: {why}", hint, "value"
+        return
+    from_file = not isinstance(schema, Mapping)
+    for place, message, hint in faults_of(value):
+        yield (*path, "file") if from_file else (*path, *place), "wrong-value", message, hint, "value"
+
+
+def schema_value(schema: Any) -> Mapping[str, Any]:
+    """The JSON Schema of ``schema``, from its file if it names one.
+
+    Raises:
+        OSError, ValueError, ConfigError: the file cannot be read, or holds no mapping.
+    """
+    if isinstance(schema, Mapping):
+        return schema
+    from zeus_runtime.config.yaml.tree import plain
+
+    file = Path(schema.file)
+    text = decode(file.read_bytes(), file.name)
+    value = json.loads(text) if file.suffix == ".json" else plain(read(text, file.name))
+    if not isinstance(value, dict):
+        raise ValueError("it holds no mapping")
+    return value
