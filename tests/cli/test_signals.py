@@ -37,8 +37,8 @@ def test_a_signal_ends_the_stream_with_its_terminal_event(project: Project, numb
     process.send_signal(number)
     result = ended(process)
     assert result.exit_code == 130
-    assert [event["type"] for event in result.lines] == ["error"]
-    assert result.lines[0]["code"] == "cancelled"
+    assert [event["type"] for event in result.lines] == ["model_call_ended", "error"]
+    assert [event.get("error", event.get("code")) for event in result.lines] == ["cancelled", "cancelled"]
     assert "Traceback" not in result.err
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from zeus_runtime.cli.options import ConfigArgs, json_option
-from zeus_runtime.cli.output import TextTable, local_time, tell
+from zeus_runtime.cli.output import TextTable, local_time, padded, tell
 from zeus_runtime.cli.sessions.options import config_option, session_argument
 from zeus_runtime.cli.sessions.reading import from_session
 from zeus_runtime.escaping import exact_line
@@ -102,7 +102,7 @@ def _bar(start_ms: int, end_ms: int, length_ms: int) -> str:
     """The time in the run's, at least one column wide."""
     scale = _BAR / max(length_ms, 1)
     first = min(_BAR - 1, max(0, int(start_ms * scale)))
-    return " " * first + "█" * max(1, min(_BAR, round(end_ms * scale)) - first)
+    return padded("", first) + "█" * max(1, min(_BAR, round(end_ms * scale)) - first)
 
 
 def _seconds(milliseconds: int) -> str:

@@ -56,7 +56,8 @@ def skill_tools(
         skill = skills.by_name.get(name.strip())
         if skill is None:
             return _unknown(skills, name.strip())
-        return _loaded(skill, library, page=page, page_tokens=page_tokens, files=files)
+        masked = run.secrets.text
+        return _loaded(skill, library, masked, page=page, page_tokens=page_tokens, files=files)
 
     @tool(name="read_skill_resource", category="skills", access="read", replayable_result=True)
     def read_resource(run: ToolRun, name: str, path: str, page: Annotated[int, Minimum(1)] = 1) -> ToolResult:
@@ -74,6 +75,9 @@ def skill_tools(
             return _unknown(skills, name.strip())
         data = read_skill_resource(skill.place, path, files)
         text = _text(data)
+        if text is not None:
+            # Mask before cutting into pages: a part of a secret would not be recognised.
+            text = run.secrets.text(text)
         if text is None:
             size = f"{len(data):,} bytes"
             return ToolResult(f"{path} of the skill {skill.name} is not text ({size}); it cannot be shown.")
@@ -90,7 +94,13 @@ def header(name: str, digest: str, page: int = 1) -> str:
 
 
 def _loaded(
-    skill: Skill, library: SkillLibrary, *, page: int, page_tokens: int, files: WorkspaceFiles
+    skill: Skill,
+    library: SkillLibrary,
+    masked: Callable[[str], str],
+    *,
+    page: int,
+    page_tokens: int,
+    files: WorkspaceFiles,
 ) -> ToolResult:
     data = read_skill_resource(skill.place, FILE, files)
     text = read_skill_text(data)
@@ -99,7 +109,7 @@ def _loaded(
         return ToolResult(
             f"The skill {skill.name} is already loaded and did not change: its instructions are above."
         )
-    pages = pages_of(text.body, page_tokens, library.count)
+    pages = pages_of(masked(text.body), page_tokens, library.count)
     if page > len(pages):
         return _no_page(skill.name, page, len(pages))
     more = (

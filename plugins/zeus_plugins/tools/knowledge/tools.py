@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from zeus_plugins.tools.knowledge.options import Options
 from zeus_runtime.plugin import Minimum, printable
-from zeus_runtime.plugin.tool import Tool, ToolResult, tool
+from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin import PlanContext
@@ -98,7 +98,9 @@ def _list(service: KnowledgeService) -> Tool:
 
 def _parse(options: Options, workspace: WorkspaceFiles) -> Tool:
     @tool(category="rag", access="read", replayable_result=True)
-    async def parse_resource_file(path: str, page: Annotated[int, Minimum(1)] = 1) -> ToolResult:
+    async def parse_resource_file(
+        path: str, run: ToolRun, page: Annotated[int, Minimum(1)] = 1
+    ) -> ToolResult:
         """Read a document of the workspace as text: PDF, DOCX, HTML, Markdown, text, code.
 
         Args:
@@ -113,7 +115,8 @@ def _parse(options: Options, workspace: WorkspaceFiles) -> Tool:
         data = await asyncio.to_thread(workspace.read, path, max_bytes=MAX_BYTES)
         with Apart() as apart:
             converted = await asyncio.to_thread(convert_file, path.rpartition("/")[2], data, apart=apart)
-        text = converted.text
+        # Mask before cutting into pages: a part of a secret would not be recognised.
+        text = run.secrets.text(converted.text)
         pages = max(1, -(-len(text) // options.page_chars))
         if page > pages:
             return ToolResult(f"Page {page} does not exist: {path} has {pages} pages of text.", is_error=True)
