@@ -53,7 +53,9 @@ async def test_pages_of_a_skill_show_no_part_of_a_secret(
             return call("load_skill", f"c{page}", name="notes", page=page)
         return call("read_skill_resource", f"c{page}", name="notes", path=name, page=page)
 
-    config = write_agent(tmp_path, "middlewares: [skills: {trust_project: true, page_tokens: 500}]\n", tools="[]")
+    config = write_agent(
+        tmp_path, "middlewares: [skills: {trust_project: true, page_tokens: 500}]\n", tools="[]"
+    )
     model = script(calling(*(read(page) for page in range(1, 5))), "done")
     async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
         results = [each for each in await play(agent, "go") if isinstance(each, ToolCallResult)]
