@@ -98,6 +98,13 @@ tools = _plugins(
         gives={"sandbox": "bubblewrap, or another backend"},
     ),
     Component(
+        "shell",
+        create="zeus_plugins.tools.shell.tools:create",
+        options="zeus_plugins.tools.shell.options:Options",
+        summary="Run commands on the workspace: run_command read_output stop_command.",
+        gives={"shell": "bubblewrap, or `contain: none`"},
+    ),
+    Component(
         "web",
         create="zeus_plugins.tools.web.tools:create",
         options="zeus_plugins.tools.web.options:Options",

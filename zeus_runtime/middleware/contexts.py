@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
+    from contextlib import AsyncExitStack
+
     from zeus_runtime.config import Config, Redactor, Ref
     from zeus_runtime.context import Archive
     from zeus_runtime.context.tokens import Counter
@@ -48,6 +50,8 @@ class PlanContext:
         open_component: opens another component that a Ref names, of kinds that are plain values (``search``).
         permit: raises ``UntrustedError`` unless the user has allowed a process that is about to start, or a server's
             address that is about to be called.
+        closing: closes what components keep open, when the agent is closed; a component pushes a callback each time that
+            it opens something.
         learn: adds a secret that is obtained while the agent lives (a token), with a name for its placeholder.
     """
 
@@ -64,6 +68,7 @@ class PlanContext:
     profile_of: Callable[[str], ModelProfile] = field(repr=False)
     open_component: Callable[[Kind, Ref], Any] = field(repr=False)
     permit: Callable[[Command | Remote], None] = field(repr=False)
+    closing: AsyncExitStack = field(repr=False)
     learn: Callable[[str, str], None] = field(repr=False)
 
 

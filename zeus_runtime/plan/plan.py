@@ -137,10 +137,12 @@ def make_plan(
         given = replace(given, above=above.tools)
     kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
     single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
-    refuse_conflicts(checked, context, [*single, *toolsets], middlewares, given, is_part=above is not None)
+    told = refuse_conflicts(
+        checked, context, [*single, *toolsets], middlewares, given, is_part=above is not None
+    )
     output = _output(checked, context.profile, given)
     stable_with = _stable(checked, config, output)
-    warnings = tuple(harmful_orders(checked, middlewares))
+    warnings = (*told, *harmful_orders(checked, middlewares))
     plan = Plan(
         config=config,
         mode=config.mode,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,7 @@ def plan_context(
         ),
         open_component=lambda kind, ref: inner_component(checked, kind, ref, made),
         permit=lambda command: permit(checked, command),
+        closing=AsyncExitStack(),
         learn=checked.secrets.learn,
     )
     return made

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.patterns import parts_of as parts_of
     from zeus_runtime.tools.patterns import start_problem as start_problem
     from zeus_runtime.tools.patterns import text_test as text_test
+    from zeus_runtime.tools.program_view import ProgramMount as ProgramMount
     from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
 
 _ROOMS = {
@@ -47,6 +48,7 @@ _ROOMS = {
     "PathFilter": "tools.patterns",
     "PathTest": "tools.patterns",
     "Patterns": "tools.access",
+    "ProgramMount": "tools.program_view",
     "Reached": "tools.access",
     "Reference": "tools.attachments",
     "Ruling": "tools.access",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.toolset import Toolset as Toolset
     from zeus_runtime.tools.worker_process import Apart as Apart
     from zeus_runtime.tools.worker_process import ApartError as ApartError
+    from zeus_runtime.tools.worker_threads import in_thread as in_thread
 
 _ROOMS = {
     "Access": "tools.tool",
@@ -56,6 +57,7 @@ _ROOMS = {
     "ToolResult": "tools.tool",
     "ToolRun": "tools.tool",
     "Toolset": "tools.toolset",
+    "in_thread": "tools.worker_threads",
     "finished": "tools.run_to_completion",
     "has_connectors": "tools.modes",
     "preview_of": "tools.preview",

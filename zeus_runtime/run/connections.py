@@ -206,6 +206,8 @@ class ConnectionPool:
                 stack.push_async_callback(each.context.memory.aclose)
             if each.context.knowledge is not None:
                 stack.push_async_callback(each.context.knowledge.aclose)
+        for each in plans(plan):
+            stack.push_async_callback(each.context.closing.aclose)
         for sandboxes in sandboxes_of(plan):
             stack.push_async_callback(sandboxes.aclose)
         log = ThreadLog(database)

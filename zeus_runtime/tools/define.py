@@ -29,6 +29,7 @@ def tool(
     category: Category = "custom",
     access: Access = "write",
     paths: Iterable[str] = (),
+    commands: Iterable[str] = (),
     replayable_arguments: Iterable[str] = (),
     replayable_result: bool = False,
     timeout_seconds: float | None = None,
@@ -46,6 +47,7 @@ def tool(
     category: Category = "custom",
     access: Access = "write",
     paths: Iterable[str] = (),
+    commands: Iterable[str] = (),
     replayable_arguments: Iterable[str] = (),
     replayable_result: bool = False,
     timeout_seconds: float | None = None,
@@ -65,6 +67,7 @@ def tool(
         category: its row in the mode table.
         access: ``read`` if it changes nothing outside the thread.
         paths: names of arguments that are workspace paths although their names do not say so, for rules.
+        commands: names of arguments with command lines for a shell, or with the words of one command, for rules.
         replayable_arguments: names of large arguments that can be read again elsewhere.
         replayable_result: the same call fetches the same result again.
         timeout_seconds: how long one call may take; a sync function's thread cannot be stopped, only left behind.
@@ -88,7 +91,8 @@ def tool(
             ("", {}) if description and parameters else schema_of_function(function, skip=("run",))
         )
         schema = parameters if parameters is not None else derived
-        for option, listed in (("paths", paths), ("replayable_arguments", replayable_arguments)):
+        named_arguments = {"paths": paths, "commands": commands, "replayable_arguments": replayable_arguments}
+        for option, listed in named_arguments.items():
             if unknown := sorted(set(listed) - set(schema.get("properties", {}))):
                 raise TypeError(f"tool {named!r}: {option} names no parameter: {', '.join(unknown)}")
         if not (description or described):
@@ -101,6 +105,7 @@ def tool(
             category=category,
             access=access,
             paths=frozenset(paths),
+            commands=frozenset(commands),
             replayable_arguments=frozenset(replayable_arguments),
             replayable_result=replayable_result,
             takes_run="run" in signature.parameters,

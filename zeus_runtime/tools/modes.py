@@ -26,6 +26,7 @@ MODE_TABLE: Mapping[Category, Mapping[Mode, Permission]] = {
     "memory": _row("write", "none", "read"),
     "rag": _row("write", "read", "write"),
     "sandbox": _row("write", "none", "none"),
+    "shell": _row("write", "none", "none"),
     "web": _row("write", "write", "write"),
     "skills": _row("write", "write", "write"),
     "mcp": _row("write", "read", "read"),

@@ -27,6 +27,7 @@ Category: TypeAlias = Literal[
     "memory",
     "rag",
     "sandbox",
+    "shell",
     "web",
     "skills",
     "mcp",
@@ -190,6 +191,8 @@ class Tool:
         access: ``read`` changes nothing outside the thread.
         paths: names of the arguments that are workspace paths, for rules; only for names that do not say so, unlike
             ``path`` or ``target_dir``.
+        commands: names of the arguments that a shell runs, or that are the words of one command; rules judge each
+            command in them.
         replayable_arguments: names of large arguments that can be read again elsewhere (a written file's content).
         replayable_result: the result can be fetched again by the same call.
         timeout_seconds: how long one call may take, without the time in which the user is asked.
@@ -209,6 +212,7 @@ class Tool:
     category: Category = "custom"
     access: Access = "write"
     paths: frozenset[str] = frozenset()
+    commands: frozenset[str] = frozenset()
     replayable_arguments: frozenset[str] = frozenset()
     replayable_result: bool = False
     takes_run: bool = False

@@ -21,7 +21,7 @@ from zeus_runtime.config.yaml.tree import Node, Path, walk
 
 
 class Marked(NamedTuple):
-    """A string or number that the schema marks in at least one way.
+    """A string, number or boolean that the schema marks in at least one way.
 
     Args:
         path: its place.
@@ -59,7 +59,7 @@ def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
             if DESTINATION in place and place.get("default") != node.value:
                 for at, _ in walk(node, path):
                     sent.setdefault(at, []).append(place[DESTINATION])
-        text = node.value if isinstance(node.value, str) else number_text(node.value)
+        text = _text(node.value)
         if text is None:
             continue
         is_text = isinstance(node.value, str)
@@ -79,6 +79,12 @@ def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
         )
         if marked.is_file or marked.kept_from or marked.executes or marked.signs:
             yield marked
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else number_text(value)
 
 
 def is_path(value: str, place: Schema) -> bool:

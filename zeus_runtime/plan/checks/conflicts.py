@@ -27,7 +27,7 @@ def refuse_conflicts(
     given: PlannedTools,
     *,
     is_part: bool = False,
-) -> None:
+) -> Sequence[Diagnostic]:
     """Check that the parts of a plan fit together.
 
     Args:
@@ -37,6 +37,9 @@ def refuse_conflicts(
         middlewares: the middlewares, in the order of the YAML.
         given: the tools of all.
         is_part: whether this is a sub-agent's plan, which may share its parent's config and not use all of it.
+
+    Returns:
+        the warnings.
 
     Raises:
         ConfigError: with every problem, not only the first.
@@ -50,8 +53,9 @@ def refuse_conflicts(
         *(() if is_part else approvals_unused(checked, middlewares)),
         *_price_unknown(checked, context.profile),
     ]
-    if problems:
+    if any(each.severity == "error" for each in problems):
         raise ConfigError(problems)
+    return problems
 
 
 def _tools_twice(checked: Checked, given: PlannedTools) -> Iterator[Diagnostic]:

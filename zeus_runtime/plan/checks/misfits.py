@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from zeus_runtime.config.messages.diagnostics import did_you_mean
 from zeus_runtime.errors import OptionsError
@@ -30,12 +31,14 @@ class Misfit:
         message: what is wrong.
         hint: what to do.
         code: the diagnostic's code.
+        severity: a ``warning`` lets the agent run.
     """
 
     path: tuple[str | int, ...]
     message: str
     hint: str | None = None
     code: str = "misfit"
+    severity: Literal["error", "warning"] = "error"
 
 
 @dataclass(frozen=True)
@@ -200,10 +203,11 @@ def misfits(
             shortening=shortening,
         )
         with planned.blamed("misfits"):
-            found = list(find(around))
-        for each in found:
+            told = list(find(around))
+        for each in told:
             where = (*planned.path, planned.name, *each.path)
-            yield checked.diagnostic(each.code, f"{planned.name}: {each.message}", where, hint=each.hint)
+            found = checked.diagnostic(each.code, f"{planned.name}: {each.message}", where, hint=each.hint)
+            yield replace(found, severity=each.severity)
 
 
 def _written(config: Config, path: Sequence[str | int]) -> Mapping[str, Any]:

@@ -147,25 +147,7 @@ def _file_systems(root: SandboxRoot, limits: SandboxLimits) -> Iterator[str]:
             elif f"/{each.name}" not in ("/proc", "/dev", "/tmp", WORKING_FOLDER):
                 yield from ("--ro-bind", str(each), f"/{each.name}")
     else:
-        for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
-            if Path("/", name).is_symlink():
-                yield from ("--symlink", f"usr/{name}", f"/{name}")
-        for shown in system_folders():
-            yield from ("--ro-bind", str(shown), str(shown))
-        for folder in ("/etc", "/etc/ssl"):
-            yield from ("--perms", "0755", "--dir", folder)
-        for name in _ETC:
-            if not any(Path(name).resolve().is_relative_to(each) for each in root.unseen):
-                yield from ("--ro-bind-try", name, name)
-        if root.prefix is not None:
-            for shown in (Path(_NAMES), root.prefix):
-                for parent in reversed(shown.parents[:-1]):
-                    yield from ("--perms", "0755", "--dir", str(parent))
-            yield from ("--perms", "0755", "--dir", _NAMES)
-            yield from ("--ro-bind", str(root.prefix), str(root.prefix))
-            for name in ("python", "python3"):
-                yield from ("--symlink", str(root.python), f"{_NAMES}/{name}")
-        yield from _masks(root)
+        yield from system_mounts(root)
     yield from ("--proc", "/proc", "--dev", "/dev")
     # This also reads as zeros, but cannot be mapped: shared mappings of /dev/zero are memory that no limit counts.
     yield from ("--dev-bind", "/dev/full", "/dev/zero")
@@ -173,6 +155,33 @@ def _file_systems(root: SandboxRoot, limits: SandboxLimits) -> Iterator[str]:
         size = max(limits.disk_bytes if folder != "/dev/shm" else limits.disk_bytes // 4, 4096)
         yield from ("--perms", "1777", "--size", str(size), "--tmpfs", folder)
     yield from ("--remount-ro", "/dev", "--remount-ro", "/")
+
+
+def system_mounts(root: SandboxRoot, also: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the arguments that show the host's programs and libraries read-only.
+
+    Args:
+        also: further files and folders of the host, as far as they exist.
+    """
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        if Path("/", name).is_symlink():
+            yield from ("--symlink", f"usr/{name}", f"/{name}")
+    for shown in system_folders():
+        yield from ("--ro-bind", str(shown), str(shown))
+    for folder in ("/etc", "/etc/ssl"):
+        yield from ("--perms", "0755", "--dir", folder)
+    for name in (*_ETC, *also):
+        if not any(Path(name).resolve().is_relative_to(each) for each in root.unseen):
+            yield from ("--ro-bind-try", name, name)
+    if root.prefix is not None:
+        for shown in (Path(_NAMES), root.prefix):
+            for parent in reversed(shown.parents[:-1]):
+                yield from ("--perms", "0755", "--dir", str(parent))
+        yield from ("--perms", "0755", "--dir", _NAMES)
+        yield from ("--ro-bind", str(root.prefix), str(root.prefix))
+        for name in ("python", "python3"):
+            yield from ("--symlink", str(root.python), f"{_NAMES}/{name}")
+    yield from _masks(root)
 
 
 def system_folders() -> Iterator[Path]:

@@ -84,10 +84,6 @@ def probe(bwrap: str) -> None:
         SandboxUnavailableError: that failed; the message is bubblewrap's.
     """
     spaces = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
-    remedy = (
-        "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1; on Ubuntu an AppArmor profile "
-        "for bwrap), or use another backend."
-    )
     try:
         if not fresh_identity().changed:
             spaces += ["--unshare-user", "--disable-userns"]
@@ -96,22 +92,25 @@ def probe(bwrap: str) -> None:
                 "root needs /usr/bin/setpriv to run programs as another user",
                 remedy="Install util-linux, or run Zeus as an ordinary user.",
             )
+    except LookupError as error:
+        raise SandboxUnavailableError(str(error), remedy="Run Zeus as an ordinary user.") from None
+    try_out(bwrap, spaces)
+
+
+def try_out(bwrap: str, namespaces: Sequence[str]) -> None:
+    """Run the shortest program in new namespaces.
+
+    Raises:
+        SandboxUnavailableError: that failed; the message is bubblewrap's.
+    """
+    remedy = (
+        "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1; on Ubuntu an AppArmor profile "
+        "for bwrap), or use another backend."
+    )
+    shown = ("--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
+    try:
         done = subprocess.run(
-            [
-                bwrap,
-                *spaces,
-                "--ro-bind",
-                "/",
-                "/",
-                "--proc",
-                "/proc",
-                "--dev",
-                "/dev",
-                "--",
-                "/bin/sh",
-                "-c",
-                ":",
-            ],
+            [bwrap, *namespaces, *shown, "--", "/bin/sh", "-c", ":"],
             env={},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -119,8 +118,6 @@ def probe(bwrap: str) -> None:
             timeout=_PROBE_SECONDS,
             check=False,
         )
-    except LookupError as error:
-        raise SandboxUnavailableError(str(error), remedy="Run Zeus as an ordinary user.") from None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SandboxUnavailableError(f"{bwrap} cannot be run: {error}", remedy=remedy) from None
     if done.returncode != 0:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_plugins.tools import PASSED_ON
 from zeus_plugins.tools.mcp.names import log_name
 from zeus_plugins.tools.mcp.sdk import MAX_MESSAGE_BYTES, http_client
 from zeus_plugins.tools.mcp.stderr import ErrorLog, error_log
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from zeus_plugins.tools.mcp.servers import PlannedServer
 
-_PASSED_ON: Final = ("PATH", "HOME", "LANG", "TMPDIR")
 _HTTP_SECONDS: Final = 30
 
 
@@ -67,7 +67,7 @@ async def process(
     assert spec.command is not None
     words = (spec.command, *spec.args)
     place.permit(Command(server.name, words, dict(spec.env), spec.cwd or ".", spec.data))
-    base = {name: place.environ[name] for name in _PASSED_ON if name in place.environ}
+    base = {name: place.environ[name] for name in PASSED_ON if name in place.environ}
     parameters = StdioServerParameters(
         command=spec.command,
         args=list(spec.args),

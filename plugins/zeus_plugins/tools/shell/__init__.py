@@ -1,0 +1,1 @@
+"""The tool component `shell`: commands on the workspace."""

@@ -1,0 +1,164 @@
+"""The command line that runs a command in bubblewrap, on the workspace as its access policy shows it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot, system_mounts
+from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, needed_folders, try_out
+from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
+from zeus_plugins.tools.shell.processes import Start
+from zeus_runtime.plugin import OptionsError
+from zeus_runtime.plugin.sandbox import SandboxUnavailableError
+
+if TYPE_CHECKING:
+    from zeus_plugins.tools.shell.options import Options
+    from zeus_runtime.plugin import PlanContext
+    from zeus_runtime.plugin.files import ProgramMount
+
+NAMESPACES: Final = (
+    *("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--disable-userns", "--cap-drop", "ALL"),
+)
+_ETC: Final = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf")
+"""Programs look up the name of their user; the files have no passwords."""
+_ETC_OF_NETWORKS: Final = ("/etc/resolv.conf", "/etc/hosts", "/etc/services")
+_HOME: Final = "/tmp"  # noqa: S108 - private: a file system in memory
+
+
+def arguments_of(
+    mounts: Sequence[ProgramMount],
+    root: SandboxRoot,
+    environ: Mapping[str, str],
+    folder: str,
+    *,
+    show: Sequence[str] = (),
+    network: bool = False,
+) -> list[str]:
+    """Return bubblewrap's arguments for a command; a later mount covers an earlier one.
+
+    Args:
+        mounts: the workspace's folders and files, a folder before what is in it.
+        root: the system that the command sees.
+        environ: all its variables.
+        folder: the real path of its working directory.
+        show: further folders that it may read.
+        network: whether it has one.
+    """
+    also = (*_ETC, *(_ETC_OF_NETWORKS if network else ()))
+    return [
+        *NAMESPACES,
+        *(() if network else ("--unshare-net",)),
+        *("--die-with-parent", "--new-session", "--hostname", "shell"),
+        *system_mounts(root, also),
+        # Read-only: of root, some of its files could be written without any capability.
+        *("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"),
+        *(word for each in show for word in ("--ro-bind", each, each)),
+        *_workspace(mounts),
+        *("--remount-ro", "/"),
+        *(word for name, value in environ.items() for word in ("--setenv", name, value)),
+        *("--chdir", folder),
+    ]
+
+
+def _workspace(mounts: Sequence[ProgramMount]) -> Iterator[str]:
+    emptied = []
+    for host, right, is_folder in mounts:
+        if right == "none" and is_folder:
+            yield from ("--perms", "0755", "--tmpfs", host)
+            emptied.append(host)
+        elif right == "none":
+            # Opening it fails: the mount has no devices.
+            yield from ("--ro-bind", "/dev/null", host)
+        else:
+            yield from ("--bind" if right == "write" else "--ro-bind", host, host)
+    for host in emptied:  # last, because mounts in it need a place
+        yield from ("--remount-ro", host)
+
+
+class Bubblewrap:
+    """Starts commands in bubblewrap.
+
+    Args:
+        options: the options from the YAML.
+        context: the agent's.
+
+    Raises:
+        OptionsError: a folder of `show` may not be shown, or the workspace contains the system.
+        SandboxUnavailableError: bubblewrap cannot run here.
+    """
+
+    def __init__(self, options: Options, context: PlanContext) -> None:
+        self._options = options
+        self._files = context.workspace
+        self._show = [_shown(each, context) for each in options.show]
+        path = context.process_environ.get("PATH", os.defpath)
+        found = shutil.which(options.command, path=path)
+        check_system()
+        if found is None:
+            raise SandboxUnavailableError(
+                f"the program {options.command} is not installed",
+                remedy="Install bubblewrap (apt-get install bubblewrap, dnf install bubblewrap), or set `contain: none`,"
+                " which contains nothing.",
+            )
+        self._bwrap = found
+        try_out(found, NAMESPACES)
+        tops = [Path(each).resolve() for each in (context.workspace.root, *context.workspace.routes.values())]
+        for place in tops:
+            for needed in needed_folders():
+                if needed.is_relative_to(place):
+                    raise OptionsError(
+                        f"shell: commands need {needed}, and it is in {place}, a folder of the workspace",
+                        remedy="Choose a smaller folder as workspace.root or route.",
+                    )
+        hidden = [
+            each
+            for each in context.workspace.unseen()
+            if not any(each.is_relative_to(place) for place in tops)
+        ]
+        self._root = host_root(None, (), hidden)
+
+    def start(self, words: Sequence[str], folder: Path, environ: Mapping[str, str]) -> Start:
+        """Return how to start a command; it looks at all files of the workspace, so call it in a thread.
+
+        Raises:
+            WorkspaceError: the workspace has too many files.
+        """
+        mounts = self._files.program_view(max_files=self._options.max_files)
+        given = arguments_of(
+            mounts,
+            self._root,
+            {**environ, "HOME": _HOME, "TMPDIR": "/tmp"},
+            str(folder),
+            show=self._show,
+            network=self._options.network,
+        )
+        return Start(
+            (self._bwrap,),
+            tuple(words),
+            environ={},
+            folder=Path("/"),
+            bubblewrap=tuple(given),
+            filter_program=filter_program(platform.machine()),
+        )
+
+
+def _shown(written: str, context: PlanContext) -> str:
+    folder = (context.directory / Path(written).expanduser()).resolve()
+    if not folder.exists():
+        raise OptionsError(
+            f"shell: {written} does not exist", remedy="Correct the path, or remove it.", where="show"
+        )
+    reason = context.workspace.mount_refusal(folder)
+    if reason is not None:
+        raise OptionsError(
+            f"shell: commands may not see {folder}: {reason}",
+            remedy="Choose a folder that is outside of the project and of Zeus's folders.",
+            where="show",
+        )
+    return str(folder)

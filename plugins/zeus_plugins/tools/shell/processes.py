@@ -1,0 +1,278 @@
+"""Commands that run: their output so far, their end, and that none of their processes is left."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from zeus_runtime.plugin import RunError
+from zeus_runtime.plugin.tool import finished, in_thread
+
+_CHUNK: Final = 2**16
+_KEEPER: Final = str(Path(__file__).with_name("keeper.py"))
+
+
+class ShellError(RunError):
+    """A command could not be started, or there is no such command."""
+
+    code = "shell"
+
+
+@dataclass(frozen=True)
+class Start:
+    """How to start a command.
+
+    Args:
+        program: the program that starts it, with its arguments.
+        words: the command.
+        environ: the variables of the program.
+        folder: the real path of the working directory.
+        bubblewrap: if the program is bubblewrap, its arguments, which are passed in a file.
+        filter_program: the filter of system calls.
+    """
+
+    program: tuple[str, ...]
+    words: tuple[str, ...]
+    environ: Mapping[str, str] = field(repr=False)
+    folder: Path
+    bubblewrap: tuple[str, ...] | None = None
+    filter_program: bytes = b""
+
+
+def uncontained(words: tuple[str, ...], folder: Path, environ: Mapping[str, str]) -> Start:
+    """Return how to start a command without bubblewrap."""
+    return Start((sys.executable, "-I", "-S", _KEEPER), words, environ, folder)
+
+
+class Output:
+    """The output of a command: all of it up to a limit, then its beginning and its end.
+
+    Args:
+        most: the limit in bytes.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.lost = 0
+
+    def add(self, data: bytes) -> None:
+        """Add bytes at the end."""
+        room = max(0, self._most // 2 - len(self._head))
+        self._head += data[:room]
+        self._tail += data[room:]
+        if (excess := len(self._tail) - (self._most - self._most // 2)) > 0:
+            del self._tail[:excess]
+            self.lost += excess
+
+    def take(self) -> tuple[bytes, int, bytes]:
+        """Return the beginning, the number of bytes lost after it, and the rest; and forget them."""
+        taken = bytes(self._head), self.lost, bytes(self._tail)
+        self._head, self._tail, self.lost = bytearray(), bytearray(), 0
+        return taken
+
+
+class Running:
+    """A command that was started.
+
+    Args:
+        process: its starter: bubblewrap, or the keeper.
+        pipe: the read end of its output.
+        status: bubblewrap's report of its first process; None without bubblewrap.
+        output: collects the output.
+    """
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], pipe: int, status: int | None, output: Output
+    ) -> None:
+        self.output = output
+        self.exit_code: int | None = None
+        self.news = asyncio.Event()
+        self._process = process
+        self._pipe = pipe
+        self._status = status
+        self._end = asyncio.create_task(self._ended(), name="shell command")
+
+    async def wait(self) -> int:
+        """Return the exit code once all its processes are gone."""
+        return await asyncio.shield(self._end)
+
+    async def stop(self) -> None:
+        """End all its processes; return when they are gone."""
+        self._kill()
+        await finished(self._end)
+
+    def _kill(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()  # the keeper's sign to end them
+        elif self._process.returncode is None:
+            # A child that bubblewrap started only now is not yet set to die with it, but still in its process group.
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def _ended(self) -> int:
+        loop = asyncio.get_running_loop()
+        os.set_blocking(self._pipe, False)
+        loop.add_reader(self._pipe, self._read)
+        try:
+            # Its own thread: the loop's are few, and a server's command waits for hours.
+            code = await finished(in_thread(_await_end, process=self._process, status=self._status))
+            while self._read():
+                pass
+        finally:
+            loop.remove_reader(self._pipe)
+            os.close(self._pipe)
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        self.exit_code = 128 - code if code < 0 else code
+        self.news.set()
+        return self.exit_code
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._pipe, _CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            asyncio.get_running_loop().remove_reader(self._pipe)
+            return False
+        self.output.add(data)
+        self.news.set()
+        return True
+
+
+def started(start: Start, most_bytes: int) -> Running:
+    """Start a command; call it in the loop's thread, because bubblewrap dies with the thread that started it.
+
+    Raises:
+        ShellError: it could not be started.
+    """
+    with ExitStack() as stack, ExitStack() as on_error:
+        read, write = os.pipe()
+        stack.callback(os.close, write)
+        on_error.callback(os.close, read)
+        words, passed, status = [*start.program], [], None
+        if start.bubblewrap is not None:
+            status, status_end = os.pipe()
+            stack.callback(os.close, status_end)
+            on_error.callback(os.close, status)
+            seccomp = _memory(stack, start.filter_program)
+            given = (*start.bubblewrap, "--seccomp", str(seccomp), "--json-status-fd", str(status_end))
+            listed = _memory(stack, b"".join(os.fsencode(each) + b"\0" for each in given))
+            words += ["--args", str(listed), "--"]
+            passed = [seccomp, status_end, listed]
+        try:
+            process = subprocess.Popen(
+                [*words, *start.words],
+                env=dict(start.environ),
+                cwd=start.folder,
+                stdin=subprocess.DEVNULL if start.bubblewrap is not None else subprocess.PIPE,
+                stdout=write,
+                stderr=write,
+                pass_fds=passed,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise ShellError(f"the command cannot be started: {error}") from None
+        on_error.pop_all()
+        return Running(process, read, status, Output(most_bytes))
+
+
+def _await_end(process: subprocess.Popen[bytes], status: int | None) -> int:
+    """Return the exit code once all processes are gone; blocks.
+
+    The kernel ends all processes in the namespaces before the first one is gone, and bubblewrap may end earlier.
+    """
+    if status is None:
+        return process.wait()
+    # Read to its end: bubblewrap would be killed by a report that nobody reads, and not yet have tied its child to it.
+    with open(status, "rb", 0) as reports:
+        report = reports.read(_CHUNK)
+        while b"}" not in report and (more := reports.read(_CHUNK)):
+            report += more
+        first = _handle_of(report)
+        try:
+            while reports.read(_CHUNK):
+                pass
+            if first is not None:
+                poll = select.poll()
+                poll.register(first, select.POLLIN)
+                poll.poll()
+        finally:
+            if first is not None:
+                os.close(first)
+    return process.wait()
+
+
+def _handle_of(report: bytes) -> int | None:
+    """Return a pidfd of the first process in the namespaces; None if bubblewrap failed before it, or it is gone."""
+    with suppress(ValueError, KeyError, ProcessLookupError):
+        return os.pidfd_open(int(json.loads(report[: report.index(b"}") + 1])["child-pid"]))
+    return None
+
+
+def _memory(stack: ExitStack, data: bytes) -> int:
+    descriptor = os.memfd_create("zeus")
+    stack.callback(os.close, descriptor)
+    os.write(descriptor, data)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+class Background:
+    """The background commands of an agent's sessions, each with an id."""
+
+    def __init__(self) -> None:
+        self._commands: dict[tuple[str, str], Running] = {}
+        self._numbers = itertools.count(1)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no command was kept since the last ``aclose``."""
+        return not self._commands
+
+    def add(self, session: str, running: Running) -> str:
+        """Keep a command and return its id."""
+        name = f"cmd_{next(self._numbers)}"
+        self._commands[session, name] = running
+        return name
+
+    def running(self, session: str) -> int:
+        """Return how many commands of the session have not ended."""
+        return sum(
+            of == session and each.exit_code is None for (of, _), each in self._commands.items()
+        )
+
+    def find(self, session: str, name: str) -> Running:
+        """Return a command of the session.
+
+        Raises:
+            ShellError: there is none.
+        """
+        found = self._commands.get((session, name))
+        if found is None:
+            known = [each for of, each in self._commands if of == session]
+            raise ShellError(
+                f"there is no background command {name!r}",
+                remedy=f"There are: {', '.join(known)}."
+                if known
+                else "Background commands end with the process of the agent; start it again if it is needed.",
+            )
+        return found
+
+    async def aclose(self) -> None:
+        """End all commands."""
+        commands, self._commands = self._commands, {}
+        await asyncio.gather(*(each.stop() for each in commands.values()))

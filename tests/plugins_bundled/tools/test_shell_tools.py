@@ -1,0 +1,446 @@
+"""The shell tools as an agent has them: commands, their ends, and that they cannot leave the workspace."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot
+from zeus_plugins.tools.shell.containment import arguments_of
+from zeus_plugins.tools.shell.processes import Output
+
+from tests.support.shells import command, need_bubblewrap, processes_of, results, shell_agent
+from zeus_runtime import Agent, ConfigError
+from zeus_runtime.cli import main
+from zeus_runtime.events import RunCompleted, ToolCallResult
+from zeus_runtime.plugin.files import ProgramMount
+from zeus_runtime.testing import ScriptedModel, calling
+
+pytestmark = pytest.mark.xdist_group("sandbox")
+BOTH = pytest.mark.parametrize("contain", ["bubblewrap", "none"])
+
+
+@pytest.fixture
+def contain(request: pytest.FixtureRequest) -> str:
+    if request.param == "bubblewrap":
+        need_bubblewrap()
+    return str(request.param)
+
+
+def both(test: Any) -> Any:
+    return pytest.mark.parametrize("contain", ["bubblewrap", "none"], indirect=True)(test)
+
+
+@both
+async def test_a_command_changes_the_workspace_and_its_output_and_exit_code_are_told(
+    tmp_path: Path, contain: str
+) -> None:
+    (tmp_path / "src").mkdir()
+    wrote, failed, words, inside, empty = await results(
+        tmp_path,
+        "echo one > src/a && cat src/a; echo two >&2",
+        "cat missing; exit 3",
+        command(["printf", "%s|", "a b", "$HOME", "*"]),
+        command("pwd; ls", cwd="/src"),
+        "true",
+        contain=contain,
+    )
+    assert (wrote.content, wrote.is_error) == ("one\ntwo", False)
+    assert (tmp_path / "src/a").read_text() == "one\n"
+    assert failed.is_error
+    assert failed.content.endswith("No such file or directory\n[exit code 3]")
+    assert words.content == "a b|$HOME|*|"
+    assert inside.content == f"{tmp_path.resolve()}/src\na"
+    assert (empty.content, empty.is_error) == ("[exit code 0]", False)
+
+
+@both
+async def test_a_command_that_takes_too_long_is_ended_with_all_that_it_started(
+    tmp_path: Path, contain: str
+) -> None:
+    mark = f"30{secrets.randbelow(10**9)}"
+    script = f"echo before; (setsid sleep {mark} >/dev/null 2>&1 &) ; nohup sleep {mark} >/dev/null 2>&1 & sleep {mark}"
+    (ended,) = await results(tmp_path, command(script, timeout_seconds=0.5), contain=contain)
+    assert ended.content == "before\n[ended: it took longer than 0.5 seconds]"
+    assert ended.is_error
+    assert processes_of(mark) == []
+
+
+@both
+async def test_what_a_command_leaves_running_is_ended_with_it(tmp_path: Path, contain: str) -> None:
+    mark = f"30{secrets.randbelow(10**9)}"
+    (done,) = await results(tmp_path, f"(setsid sleep {mark} &); sleep {mark} & echo over", contain=contain)
+    assert done.content == "over"
+    assert processes_of(mark) == []
+
+
+@both
+async def test_a_background_command_is_read_in_parts_and_stopped(tmp_path: Path, contain: str) -> None:
+    mark = f"30{secrets.randbelow(10**9)}"
+    script = f"echo first; read -r line < pipe; echo second; sleep {mark}"
+    (tmp_path / "pipe").touch()
+    os.unlink(tmp_path / "pipe")
+    script = f"echo first; until [ -e go ]; do sleep 0.02; done; echo second; sleep {mark}"
+    answers = await results(
+        tmp_path,
+        command(script, background=True),
+        calling(("read_output", {"id": "cmd_1", "wait_seconds": 20})),
+        "touch go",
+        calling(("read_output", {"id": "cmd_1", "wait_seconds": 20})),
+        calling(("stop_command", {"id": "cmd_1"})),
+        calling(("read_output", {"id": "cmd_1"})),
+        calling(("read_output", {"id": "cmd_7"})),
+        contain=contain,
+    )
+    started, first, _, second, stopped, after, unknown = [each.content for each in answers]
+    assert started.startswith("Started as cmd_1.")
+    assert (first, second) == ("first\n[running]", "second\n[running]")
+    assert stopped == "[stopped]"
+    assert after == "[exit code 137]"
+    assert unknown.startswith("there is no background command 'cmd_7'")
+    assert processes_of(mark) == []
+
+
+@both
+async def test_background_commands_end_with_the_agent(tmp_path: Path, contain: str) -> None:
+    mark = f"30{secrets.randbelow(10**9)}"
+    agent = shell_agent(tmp_path, command(f"sleep {mark}", background=True), contain=contain)
+    async with agent:
+        ending = [each async for each in agent.stream("go")][-1]
+        assert isinstance(ending, RunCompleted)
+        assert processes_of(mark)
+    assert processes_of(mark) == []
+
+
+@both
+async def test_another_session_cannot_read_a_command(tmp_path: Path, contain: str) -> None:
+    agent = shell_agent(
+        tmp_path,
+        command("echo mine; sleep 30", background=True),
+        "done",
+        calling(("read_output", {"id": "cmd_1"})),
+        contain=contain,
+    )
+    async with agent:
+        assert [each async for each in agent.stream("go")]
+        (read,) = [each async for each in agent.stream("go") if isinstance(each, ToolCallResult)]
+    assert read.content.startswith("there is no background command")
+
+
+@both
+async def test_a_cancelled_run_leaves_no_process(tmp_path: Path, contain: str) -> None:
+    mark = f"30{secrets.randbelow(10**9)}"
+    async with shell_agent(tmp_path, command(f"touch begun; sleep {mark}"), contain=contain) as agent:
+
+        async def play() -> None:
+            async for _ in agent.stream("go"):
+                pass
+
+        task = asyncio.create_task(play())
+        while not (tmp_path / "begun").exists():
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert processes_of(mark) == []
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+from tests.support.shells import command, shell_agent
+
+async def main():
+    folder, contain, mark = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    script = f"(setsid sleep {mark} &); sleep {mark} & touch begun; sleep {mark}"
+    agent = shell_agent(folder, command(script, background=True), command(script.replace("begun", "also")),
+                        contain=contain)
+    async with agent:
+        async for _ in agent.stream("go"):
+            pass
+
+asyncio.run(main())
+"""
+
+
+@both
+async def test_no_process_is_left_of_a_runtime_that_is_killed(tmp_path: Path, contain: str) -> None:
+    mark = f"30{secrets.randbelow(10**9)}"
+    words = [sys.executable, "-c", KILLED, str(tmp_path), contain, mark]
+    runtime = subprocess.Popen(words, cwd=Path(__file__).parents[3])
+    while not ((tmp_path / "begun").exists() and (tmp_path / "also").exists()):
+        assert runtime.poll() is None
+        await asyncio.sleep(0.02)
+    assert f"sleep {mark}" in " ".join(processes_of(mark))
+    os.kill(runtime.pid, signal.SIGKILL)
+    runtime.wait()
+    while processes_of(mark):  # the kernel ends them; the test's time limit is the limit
+        await asyncio.sleep(0.02)
+
+
+@both
+async def test_a_long_output_is_kept_whole_and_shown_in_part(tmp_path: Path, contain: str) -> None:
+    options = {"contain": contain, "max_result_chars": 200}
+    keys = {"tools": [{"shell": options}, "filesystem"]}
+    async with shell_agent(
+        tmp_path, command("seq 1 2000"), calling(("read_file", {"path": "PATH", "offset": 1500, "limit": 1})), keys=keys
+    ) as agent:
+        (shown, *_) = [each async for each in agent.stream("go") if isinstance(each, ToolCallResult)]
+    path = shown.content.rpartition(" is in ")[2].rstrip("]")
+    assert shown.content.startswith("1\n2\n")
+    assert "\n2000\n" in shown.content
+    assert "characters left out" in shown.content
+    kept = (tmp_path / ".zeus" / path.lstrip("/")).read_text()
+    assert kept == "".join(f"{number}\n" for number in range(1, 2001))
+
+
+async def test_beyond_the_limit_the_middle_is_lost_and_the_result_says_so(tmp_path: Path) -> None:
+    (shown,) = await results(
+        tmp_path, "seq 1 100000", contain="none", max_output_kb=1, max_result_chars=5_000
+    )
+    assert shown.content.startswith("1\n2\n")
+    assert shown.content.endswith("\n99999\n100000")
+    assert "bytes are lost: the command printed too much" in shown.content
+
+
+def test_output_of_any_pieces_keeps_its_beginning_and_its_end() -> None:
+    output = Output(10)
+    for piece in (b"abc", b"defgh", b"", b"ijklmnopqrstuvwxyz"):
+        output.add(piece)
+    assert output.take() == (b"abcde", 16, b"vwxyz")
+    assert output.take() == (b"", 0, b"")
+
+
+@both
+async def test_commands_get_no_secret_of_the_process(
+    tmp_path: Path, contain: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
+    (shown, first) = await results(
+        tmp_path, "env", "cat /proc/1/environ | tr '\\0' '\\n'", contain=contain, env={"CI": "yes"}
+    )
+    assert "CI=yes" in shown.content
+    assert "OPENAI" not in shown.content
+    if contain == "bubblewrap":
+        assert first.content == "[exit code 0]"
+
+
+@both
+async def test_a_folder_outside_and_an_empty_command_are_refused(tmp_path: Path, contain: str) -> None:
+    answers = await results(
+        tmp_path,
+        command("ls", cwd="/../.."),
+        command("ls", cwd="/nowhere"),
+        command("ls", cwd="/zeus.yaml"),
+        command("  "),
+        command([]),
+        contain=contain,
+    )
+    assert all(each.is_error for each in answers)
+    assert [each.content.partition(".")[0] for each in answers[1:3]] == ["/nowhere does not exist", "/zeus"]
+
+
+POLICY = {
+    "workspace": {
+        "access": {
+            "secrets/**": "deny",
+            "fixed/**": "read",
+            "fixed/open/**": "write",
+            "asked.txt": "ask",
+            "*.pem": "deny",
+        }
+    }
+}
+
+
+def project(folder: Path) -> None:
+    for name in ("secrets/a", "fixed/b", "fixed/open/c", "asked.txt", "deep/er/key.pem", ".env", ".git/config"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("CONTENT=of it\n")
+
+
+async def test_the_access_policy_holds_for_commands(tmp_path: Path) -> None:
+    need_bubblewrap()
+    project(tmp_path)
+    tries = {
+        "cat secrets/a": False,
+        "cat deep/er/key.pem": False,
+        "cat .env": False,
+        "cat .zeus/zeus.db": False,
+        "cat fixed/b asked.txt .git/config zeus.yaml": True,
+        "echo x > fixed/b": False,
+        "touch fixed/new": False,
+        "echo x >> asked.txt": False,
+        "echo x >> zeus.yaml": False,
+        "echo x >> .git/config": False,
+        "touch .zeus/new": False,
+        "rm -rf .git": False,
+        "mv fixed away": False,
+        "mv zeus.yaml other": False,
+        "ln .env copy || cp .env copy": False,
+        "echo x > fixed/open/c && echo y > fixed/open/d && echo z > deep/er/new && mkdir made": True,
+    }
+    answers = await results(tmp_path, *tries, keys=POLICY)
+    assert {text: not each.is_error for text, each in zip(tries, answers, strict=True)} == tries
+    assert (tmp_path / "fixed/open/d").read_text() == "y\n"
+    assert (tmp_path / ".git/config").read_text() == "CONTENT=of it\n"
+
+
+async def test_a_folder_that_is_renamed_keeps_its_closed_files_closed(tmp_path: Path) -> None:
+    need_bubblewrap()
+    project(tmp_path)
+    moved, again = await results(
+        tmp_path, "mv deep moved; cat moved/er/key.pem", "cat moved/er/key.pem", keys=POLICY
+    )
+    assert moved.is_error
+    assert again.is_error
+    assert "CONTENT" not in moved.content + again.content
+
+
+@pytest.fixture
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("outside")
+    (folder / "secret").write_text("of another project")
+    return folder
+
+
+LEAVING = [
+    "cat {outside}/secret",
+    "cat ../*/secret ../../*/*/secret",
+    "ln -s {outside} link; cat link/secret",
+    "cat /proc/1/root{outside}/secret || cat /proc/self/root{outside}/secret",
+    "cd /; cat ./{outside}/secret",
+    "cat < {outside}/secret",
+    "echo changed > {outside}/secret",
+    "exec 3< {outside}; cat /dev/fd/3/secret",
+    "unshare -Ur cat {outside}/secret",
+    "mount --bind / /tmp && cat /tmp{outside}/secret",
+    "chroot /proc/1/root cat {outside}/secret",
+    "nsenter -t 1 -m cat {outside}/secret",
+    "python3 -c \"print(open('{outside}/secret').read())\"",
+    "cat /proc/[0-9]*/cwd{outside}/secret",
+    "for each in /proc/[0-9]*/root; do cat $each{outside}/secret && exit 0; done; exit 1",
+    "test -w /proc/sys/kernel/core_pattern -o -w /usr/bin/env -o -w /etc/passwd",
+    "mknod disk b 8 0 && cat disk",
+    "kill -9 {pid} || python3 -c 'import os; os.kill({pid}, 9)'",
+    "python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 2)\"",
+    "python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('door')\"",
+]
+
+
+async def test_commands_cannot_leave_the_workspace(tmp_path: Path, outside: Path) -> None:
+    need_bubblewrap()
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(tmp_path / "door"))
+        door.listen()
+        victim = subprocess.Popen(["sleep", "600"])
+        try:
+            port = server.getsockname()[1]
+            tries = [each.format(outside=outside, pid=victim.pid, port=port) for each in LEAVING]
+            answers = await results(tmp_path, *tries, "echo it runs")
+            assert victim.poll() is None
+        finally:
+            victim.kill()
+            victim.wait()
+    *left, works = answers
+    assert works.content == "it runs"
+    assert [text for text, each in zip(LEAVING, left, strict=True) if not each.is_error] == []
+    assert "of another project" not in " ".join(each.content for each in left)
+    assert (outside / "secret").read_text() == "of another project"
+
+
+async def test_a_network_is_there_only_if_the_config_says_so(tmp_path: Path) -> None:
+    need_bubblewrap()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        text = f"python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 2)\""
+        (without,) = await results(tmp_path, text)
+        (given,) = await results(tmp_path, text, network=True)
+    assert (without.is_error, given.is_error) == (True, False)
+
+
+async def test_a_folder_that_the_config_shows_can_be_read_and_not_changed(tmp_path: Path, outside: Path) -> None:
+    need_bubblewrap()
+    read, wrote = await results(
+        tmp_path, f"cat {outside}/secret", f"echo x > {outside}/secret", show=[str(outside)]
+    )
+    assert read.content == "of another project"
+    assert wrote.is_error
+
+
+def test_a_folder_around_the_workspace_is_not_shown(tmp_path: Path) -> None:
+    need_bubblewrap()
+    with pytest.raises(ConfigError, match="commands may not see"):
+        _ = shell_agent(tmp_path, show=[str(tmp_path.parent)]).plan
+
+
+def test_the_arguments_show_the_system_read_only_and_the_workspace_last() -> None:
+    mounts = [
+        ProgramMount("/w", "write", True),
+        ProgramMount("/w/.env", "none", False),
+        ProgramMount("/w/.git", "read", True),
+        ProgramMount("/w/.zeus", "none", True),
+        ProgramMount("/w/.zeus/skills", "read", True),
+    ]
+    given = arguments_of(mounts, SandboxRoot(None, None), {"PATH": "/usr/bin"}, "/w")
+    text = " ".join(given)
+    for part in ("--unshare-net", "--die-with-parent", "--disable-userns", "--cap-drop ALL", "--new-session"):
+        assert part in text
+    assert (
+        "--tmpfs /tmp --bind /w /w --ro-bind /dev/null /w/.env --ro-bind /w/.git /w/.git --perms 0755 --tmpfs /w/.zeus"
+        " --ro-bind /w/.zeus/skills /w/.zeus/skills --remount-ro /w/.zeus --remount-ro /"
+        " --setenv PATH /usr/bin --chdir /w" in text
+    )
+    binds = [place for place, word in enumerate(given) if word == "--bind"]
+    assert [given[place + 1] for place in binds] == ["/w"]
+    assert "--unshare-net" not in arguments_of(mounts, SandboxRoot(None, None), {}, "/w", network=True)
+
+
+def test_without_bubblewrap_the_tools_are_off_and_the_plan_says_why(tmp_path: Path) -> None:
+    plan = shell_agent(tmp_path, command="no-such-bwrap").plan
+    (off,) = plan.off
+    assert off.component == "shell"
+    assert "no-such-bwrap is not installed" in off.reason
+    assert "`contain: none`, which contains nothing" in off.reason
+    assert plan.tools == ()
+
+
+def test_plan_and_tool_say_that_nothing_is_contained(tmp_path: Path) -> None:
+    plan = shell_agent(tmp_path, contain="none").plan
+    (warning,) = plan.warnings
+    assert (warning.code, warning.severity) == ("not-contained", "warning")
+    assert "commands are not contained" in warning.message
+    assert "not contained" in plan.tools[0].tool.description
+    assert str(warning.position).startswith("zeus.yaml:")
+
+
+@pytest.mark.parametrize(
+    "options", [{"contain": "none"}, {"network": True}, {"env": {"A": "b"}}, {"show": ["/opt"]}]
+)
+def test_a_config_that_loosens_the_shell_needs_permission(
+    tmp_path: Path, options: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("ZEUS_TRUST", raising=False)
+    config = {"version": 1, "model": "gpt-4o", "tools": [{"shell": options}]}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "go"]) == 4
+    assert f"shell.{next(iter(options))}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("mode", ["ask", "plan"])
+def test_other_modes_hide_the_shell(tmp_path: Path, mode: Any) -> None:
+    config = {"version": 1, "model": "gpt-4o", "tools": [{"shell": {"contain": "none"}}]}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    agent = Agent.from_config(directory=tmp_path, model=ScriptedModel([]), environ={}, mode=mode, trust="all")
+    assert {each.showing for each in agent.plan.tools} == {"hidden"}
