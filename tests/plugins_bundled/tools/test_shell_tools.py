@@ -20,13 +20,12 @@ from zeus_plugins.tools.shell.processes import Output
 
 from tests.support.shells import command, need_bubblewrap, processes_of, results, shell_agent
 from zeus_runtime import Agent, ConfigError
-from zeus_runtime.cli import main
 from zeus_runtime.events import RunCompleted, ToolCallResult
+from zeus_runtime.plugin import UntrustedError
 from zeus_runtime.plugin.files import ProgramMount
 from zeus_runtime.testing import ScriptedModel, calling
 
 pytestmark = pytest.mark.xdist_group("sandbox")
-BOTH = pytest.mark.parametrize("contain", ["bubblewrap", "none"])
 
 
 @pytest.fixture
@@ -86,9 +85,6 @@ async def test_what_a_command_leaves_running_is_ended_with_it(tmp_path: Path, co
 @both
 async def test_a_background_command_is_read_in_parts_and_stopped(tmp_path: Path, contain: str) -> None:
     mark = f"30{secrets.randbelow(10**9)}"
-    script = f"echo first; read -r line < pipe; echo second; sleep {mark}"
-    (tmp_path / "pipe").touch()
-    os.unlink(tmp_path / "pipe")
     script = f"echo first; until [ -e go ]; do sleep 0.02; done; echo second; sleep {mark}"
     answers = await results(
         tmp_path,
@@ -427,15 +423,13 @@ def test_plan_and_tool_say_that_nothing_is_contained(tmp_path: Path) -> None:
     "options", [{"contain": "none"}, {"network": True}, {"env": {"A": "b"}}, {"show": ["/opt"]}]
 )
 def test_a_config_that_loosens_the_shell_needs_permission(
-    tmp_path: Path, options: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.delenv("ZEUS_TRUST", raising=False)
+    monkeypatch.delenv("ZEUS_TRUST")
     config = {"version": 1, "model": "gpt-4o", "tools": [{"shell": options}]}
     (tmp_path / "zeus.yaml").write_text(json.dumps(config))
-    monkeypatch.chdir(tmp_path)
-    assert main(["run", "go"]) == 4
-    assert f"shell.{next(iter(options))}" in capsys.readouterr().err
+    with pytest.raises(UntrustedError, match=rf"shell\.{next(iter(options))}"):
+        _ = Agent.from_config(directory=tmp_path, model=ScriptedModel([]), environ={}).plan
 
 
 @pytest.mark.parametrize("mode", ["ask", "plan"])

@@ -90,7 +90,8 @@ class Approve(Middleware):
             call_id=call.id,
             reason=verdict.reason,
             schema=tool.parameters,
-            may_remember=verdict.action == "listed",
+            # The allowlist has names of tools: it would let every command run.
+            may_remember=verdict.action == "listed" and not tool.commands,
             timeout_seconds=self._options.timeout_seconds,
             on_timeout=self._options.on_timeout,
         )

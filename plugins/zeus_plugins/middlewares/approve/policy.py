@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from zeus_plugins.middlewares.approve.commands import (
+    Command,
+    CommandLine,
+    command_line,
+    matches,
+    may_match,
+    may_run,
+)
 from zeus_plugins.middlewares.approve.rules import LeadsTo, Rule, rules_of, with_defaults
 from zeus_runtime.plugin import dataclass
 
@@ -58,20 +67,47 @@ class Policy:
             reaches: resolves the sub-agent's paths to all names that they have here.
         """
         given = with_defaults(tool, arguments)
-        rules = (rule for rule in self._deny if rule.arguments)
-        fitting = (rule for rule in rules if rule.fits(tool, given, reaches, surely=False))
-        return next((f"the rule `deny: {rule}`" for rule in fitting), None)
+        line = _commands_of(tool, given)
+        rules = [rule for rule in self._deny if rule.arguments]
+        for command in (None,) if line is None else line.commands:
+            runs = None if command is None else partial(may_run, command=command)
+            for rule in rules:
+                if rule.fits(tool, given, reaches, surely=False, runs=runs):
+                    return f"the rule `deny: {rule}`"
+        if line is not None and not line.is_clear and any(_judges_commands(rule, tool) for rule in rules):
+            return "a `deny` rule judges commands, and what this one runs is not clear"
+        return None
 
     def ruled(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict | None:
-        """Return the verdict of the rules on a call with valid arguments; None if no rule decides, so the mode does."""
+        """Return the verdict of the rules on a call with valid arguments; None if no rule decides, so the mode does.
+
+        Each command of a command line is judged as if it were the only one, and the strictest verdict counts.
+        """
         given = with_defaults(tool, arguments)
-        if denied := self._fitting(self._deny, tool, given, surely=False):
-            return Verdict("deny", f"the rule `deny: {denied[0]}`")
-        asked = self._fitting(self._ask, tool, given, surely=False)
-        allowed = self._fitting(self._allow, tool, given, surely=True)
+        line = _commands_of(tool, given)
+        if line is None:
+            return self._ruled(tool, given, None)
+        verdicts = [self._ruled(tool, given, command) for command in line.commands or (Command(()),)]
+        if not line.is_clear:
+            restricting = (*self._ask, *self._deny)
+            is_judged = any(_judges_commands(rule, tool) for rule in restricting)
+            # Rules that only allow leave it to the mode, as any command that they do not name.
+            allows_all = [each for each in self._allow if each.names(tool.name) and not each.arguments]
+            if is_judged or not allows_all:
+                verdicts.append(Verdict("ask", _UNCLEAR) if is_judged else None)
+        return min(verdicts, key=lambda each: _STRICTNESS[None if each is None else each.action])
+
+    def _ruled(self, tool: Tool, given: Mapping[str, Any], command: Command | None) -> Verdict | None:
+        shown = "" if command is None or not command.words else f" for `{command}`"
+        if denied := self._fitting(self._deny, tool, given, may_match, command, surely=False):
+            return Verdict("deny", f"the rule `deny: {denied[0]}`{shown}")
+        if command is not None and (hidden := self._fitting(self._deny, tool, given, may_run, command, surely=False)):
+            return Verdict("ask", f"`{command}` may run what the rule `deny: {hidden[0]}` means")
+        asked = self._fitting(self._ask, tool, given, may_run, command, surely=False)
+        allowed = self._fitting(self._allow, tool, given, matches, command, surely=True)
         for rule in asked:
             if not any(each.says_more_than(rule) for each in allowed):
-                return Verdict("ask", f"the rule `ask: {rule}`")
+                return Verdict("ask", f"the rule `ask: {rule}`{shown}")
         if allowed:
             return Verdict("allow", f"the rule `allow: {allowed[0]}`")
         if tool.access == "read" and self._options.read_tools == "allow":
@@ -79,10 +115,32 @@ class Policy:
         return None
 
     def _fitting(
-        self, rules: Sequence[Rule], tool: Tool, arguments: Mapping[str, Any], *, surely: bool
+        self,
+        rules: Sequence[Rule],
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        means: Callable[[str, Command], bool],
+        command: Command | None,
+        *,
+        surely: bool,
     ) -> list[Rule]:
         leads_to = self._leads_to if surely else self._reaches
-        return [rule for rule in rules if rule.fits(tool, arguments, leads_to, surely=surely)]
+        runs = None if command is None else partial(means, command=command)
+        return [rule for rule in rules if rule.fits(tool, arguments, leads_to, surely=surely, runs=runs)]
+
+
+_UNCLEAR: Final = "a rule judges commands, and what this one runs is not clear"
+_STRICTNESS: Final = {"deny": 0, "ask": 1, "listed": 2, None: 2, "allow": 3}
+
+
+def _commands_of(tool: Tool, given: Mapping[str, Any]) -> CommandLine | None:
+    """Return the commands of a call; None of a tool that runs none."""
+    name = next((each for each in sorted(tool.commands) if given.get(each) is not None), None)
+    return None if name is None else command_line(given[name])
+
+
+def _judges_commands(rule: Rule, tool: Tool) -> bool:
+    return rule.names(tool.name) and not tool.commands.isdisjoint(rule.arguments)
 
 
 def by_mode(mode: AskMode, tool: Tool) -> Verdict:

@@ -9,6 +9,7 @@ from fnmatch import translate
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from zeus_plugins.middlewares.approve.commands import is_command_pattern
 from zeus_plugins.middlewares.approve.readings import is_file_uri, readings
 from zeus_runtime.plugin import dataclass
 from zeus_runtime.plugin.files import (
@@ -75,17 +76,28 @@ class Rule:
         """Whether the rule's tool or pattern matches ``tool``, whatever the arguments."""
         return self._tool.match(tool) is not None
 
-    def fits(self, tool: Tool, arguments: Mapping[str, Any], leads_to: LeadsTo, *, surely: bool) -> bool:
+    def fits(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        leads_to: LeadsTo,
+        *,
+        surely: bool,
+        runs: Callable[[str], bool] | None = None,
+    ) -> bool:
         """Whether the rule matches a call.
 
         Args:
             arguments: the arguments that will run, with defaults filled in.
+            runs: whether one of the call's commands is what a pattern means; it judges the arguments with commands.
             surely: if true, unclear values (an object, an invalid path) do not match, and all entries of a list and all
                 values of that name inside objects must match. If false, unclear values match, and one entry of a list
                 or one value inside an object is enough.
         """
 
         def fit(name: str, patterns: Sequence[Any], value: Any) -> bool:
+            if runs is not None and name in tool.commands:
+                return any(runs(str(pattern)) for pattern in patterns)
             named = _is_path_of(tool, name)
             return any(_fits(pattern, value, leads_to, named=named, surely=surely) for pattern in patterns)
 
@@ -197,6 +209,12 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
                 f"its arguments: {', '.join(known) or 'none'}",
                 "unknown-argument",
             )
+        if any(name in tool.commands for tool in meant):
+            for index, pattern in enumerate(patterns):
+                if not (isinstance(pattern, str) and is_command_pattern(pattern)):
+                    at = (*where, rule.tool, name, *((index,) if len(patterns) > 1 else ()))
+                    hint = "write the command's words, such as `git status`; a last `*` means any further words"
+                    yield Misfit(at, f"{pattern!r} means no command", hint)
         if not (is_path(name) or any(name in tool.paths for tool in meant)):
             continue
         for index, pattern in enumerate(patterns):
