@@ -13,6 +13,7 @@ from zeus_plugins.sandboxes.docker.command import made
 
 from tests.acceptance.settings import Flip, Scene, See
 from tests.support.sandboxes import bubblewrap, small_rootfs
+from tests.support.shells import need_bubblewrap
 from zeus_runtime.plugin.middleware import Section
 from zeus_runtime.plugin.sandbox import SandboxLimits, SandboxSessions
 from zeus_runtime.testing import calling
@@ -112,6 +113,43 @@ SANDBOXED: Final = (
          BOXED),
     Flip("middleware:sandbox_files.max_tokens", 60, lambda scene: _fewer(scene, 30), False, True, LISTED),
     Flip("middleware:sandbox_files.max_files", 7, told, 30, 7, LISTED),
+)  # fmt: skip
+
+
+BARE: Final[dict[str, Any]] = {"tools": [{"shell": {"contain": "none"}}]}
+SHELL: Final[dict[str, Any]] = {"tools": [{"shell": {}}]}
+SHELL_TOOLS: Final = ["run_command", "read_output", "stop_command"]
+
+
+def commands(text: str, find: str = "done", times: int = 1, **arguments: Any) -> See:
+    """Whether the result of the last of ``times`` equal commands has ``find``."""
+
+    async def see(scene: Scene) -> bool:
+        need_bubblewrap()
+        scene.write("a.txt", "a")
+        call = calling(("run_command", {"command": text, **arguments}))
+        return find in (await scene.play(*[call] * times, "done")).results[-1]
+
+    return see
+
+
+async def shell_tools(scene: Scene) -> list[str]:
+    need_bubblewrap()
+    return [each.tool.name for each in scene.agent().plan.tools]
+
+
+SHELLED: Final = (
+    Flip("tool:shell.contain", "none", commands("test -d /sys && echo done"), False, True, SHELL),
+    Flip("tool:shell.network", True, commands("test -e /etc/hosts && echo done"), False, True, SHELL),
+    Flip("tool:shell.show", ["/sys"], commands("test -d /sys && echo done"), False, True, SHELL),
+    Flip("tool:shell.env", {"CI": "done"}, commands("echo $CI"), False, True, SHELL),
+    Flip("tool:shell.timeout_seconds", 0.2, commands("sleep 1; echo done"), True, False, BARE),
+    Flip("tool:shell.max_timeout_seconds", 0.2, commands("sleep 1; echo done", timeout_seconds=30), True, False, BARE),
+    Flip("tool:shell.max_background", 1, commands("sleep 9", "Started", 2, background=True), True, False, BARE),
+    Flip("tool:shell.max_output_kb", 1, commands("seq 9999", "are lost"), False, True, BARE),
+    Flip("tool:shell.max_result_chars", 200, commands("seq 999", "characters left out"), False, True, BARE),
+    Flip("tool:shell.max_files", 1, commands("echo done"), True, False, SHELL),
+    Flip("tool:shell.command", "nope", shell_tools, SHELL_TOOLS, [], SHELL),
 )  # fmt: skip
 
 

@@ -155,6 +155,18 @@ CONDITIONS = [
         ],
         needs="bwrap",
     ),
+    Condition(
+        "shell",
+        "shell",
+        "run_command",
+        {"tools": ["shell"]},
+        [
+            Off({}, "add `- shell` to tools"),
+            Off({"tools": ["shell"], "mode": "plan"}, "plan mode hides it"),
+            Off({"tools": ["shell"]}, "bubblewrap", {"PATH": "/nowhere"}),
+        ],
+        needs="bwrap",
+    ),
     Condition("web", "web", "web_fetch", {"tools": ["web"]}, [Off({}, "add `- web` to tools")]),
     Condition(
         "skills",

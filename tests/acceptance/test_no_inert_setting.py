@@ -28,7 +28,7 @@ from tests.acceptance.picture_settings import PICTURES
 from tests.acceptance.policy_settings import POLICIES
 from tests.acceptance.resource_settings import RESOURCES
 from tests.acceptance.run_settings import RUNS
-from tests.acceptance.sandbox_settings import DOCKED, SANDBOXED
+from tests.acceptance.sandbox_settings import DOCKED, SANDBOXED, SHELLED
 from tests.acceptance.schema_leaves import REQUIRED, schema_leaves
 from tests.acceptance.settings import Flip, Scene, See, with_key
 from tests.acceptance.size_settings import SIZES
@@ -56,6 +56,7 @@ FLIPS = (
     *RESOURCES,
     *RUNS,
     *SANDBOXED,
+    *SHELLED,
     *SERVERS,
     *SIZES,
     *SKILLS,

@@ -9,7 +9,7 @@ import pytest
 
 from zeus_runtime import Agent, ConfigError
 
-PRESETS = ("default", "zeus", "economy", "deepagents")
+PRESETS = ("default", "zeus", "economy", "deepagents", "coder")
 
 
 def middlewares(folder: Path, preset: str, model: str = "openai/gpt-5.2") -> dict[str, dict[str, Any]]:

@@ -16,7 +16,7 @@ from zeus_runtime.events import ApprovalRequested, Event, RunCompleted, RunFaile
 from zeus_runtime.plugin.model import ModelRequest
 
 DEFAULT = Path(__file__).parents[2] / "configs" / "default.yaml"
-ASKING = ("default", "zeus", "economy", "deepagents")
+ASKING = ("default", "zeus", "economy", "deepagents", "coder")
 WRITE = calling(call("write_file", "call_1", path="/a.txt", content="new"))
 READ = calling(call("ls", "call_1", path="/"))
 

@@ -16,6 +16,7 @@ todos       write  write  write
 memory      write  none   read
 rag         write  read   write
 sandbox     write  none   none
+shell       write  none   none
 web         write  write  write
 mcp         write  read   read
 oauth       write  read   read
