@@ -113,7 +113,9 @@ def test_coder_repairs_a_repository_through_a_kill(
             out, _ = runtimes[-1].communicate(timeout=120)
     assert [each.returncode for each in runtimes] == [-signal.SIGKILL, 0], out
     assert "The tests pass." in out
-    assert (repository / "mean.py").read_text() == "def mean(numbers):\n    return 0 if not numbers else sum(numbers) / len(numbers)\n"
+    assert (
+        repository / "mean.py"
+    ).read_text() == "def mean(numbers):\n    return 0 if not numbers else sum(numbers) / len(numbers)\n"
     last = json.dumps(provider.requests[-1].body["messages"][-1])
     assert "Ran 2 tests" in last
     assert "FAILED" not in last

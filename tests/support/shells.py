@@ -62,7 +62,7 @@ async def results(
 def processes_of(mark: str) -> list[str]:
     """The command lines of this machine's processes that have the text ``mark``."""
     found = []
-    for each in filter(str.isdecimal, os.listdir("/proc")):
+    for each in filter(str.isdecimal, os.listdir("/proc")):  # noqa: PTH208 - names are wanted
         try:
             line = Path("/proc", each, "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:

@@ -50,8 +50,8 @@ class PlanContext:
         open_component: opens another component that a Ref names, of kinds that are plain values (``search``).
         permit: raises ``UntrustedError`` unless the user has allowed a process that is about to start, or a server's
             address that is about to be called.
-        closing: closes what components keep open, when the agent is closed; a component pushes a callback each time that
-            it opens something.
+        closing: closes what components keep open, when the agent is closed; a component pushes a callback each time
+            that it opens something.
         learn: adds a secret that is obtained while the agent lives (a token), with a name for its placeholder.
     """
 

@@ -23,7 +23,9 @@ RUN = Tool("run_command", "Runs.", PARAMETERS, nothing, "shell", commands=frozen
 
 
 def action(command: str | list[str], **rules: Any) -> str | None:
-    written = {key: tuple({"run_command": {"command": each}} for each in value) for key, value in rules.items()}
+    written = {
+        key: tuple({"run_command": {"command": each}} for each in value) for key, value in rules.items()
+    }
     verdict = Policy(Options(**written), lambda path: [{path}]).ruled(RUN, {"command": command})
     return None if verdict is None else verdict.action
 
@@ -45,7 +47,7 @@ ALLOWED = ["git status *", "ls *", "pytest *", "wc -l", "python -m pytest *", "e
         "! ls a",
         'ls "a b" c\\ d',
         "ls $HOME *.py",
-        "echo $(git status) \"$(ls)\"",
+        'echo $(git status) "$(ls)"',
         "ls # and a comment",
         "ls \\\n  -l",
         "[ -f a ] && ls",
@@ -98,7 +100,9 @@ def test_any_other_line_is_not_allowed(command: str | list[str]) -> None:
     assert action(command, allow=ALLOWED) is None
 
 
-@pytest.mark.parametrize("command", ["rm a", "ls; rm -rf a", "/bin/rm a", "ls $(rm a)", "'r'm a", "x=1 rm a", "rm a > b"])
+@pytest.mark.parametrize(
+    "command", ["rm a", "ls; rm -rf a", "/bin/rm a", "ls $(rm a)", "'r'm a", "x=1 rm a", "rm a > b"]
+)
 def test_a_denied_command_never_runs(command: str) -> None:
     assert action(command, allow=["*"], deny=["rm *"]) == "deny"
 
@@ -157,6 +161,8 @@ def test_an_allowed_line_runs_nothing_else(text: str) -> None:
     if action(f"ls {text}", allow=["ls *"]) != "allow":
         return
     # `ls` is a function that prints nothing, and any other command prints its name. Nothing is on the path.
-    script = "command_not_found_handle() { echo \"ran $1\"; }; ls() { :; }\n" + f"ls {text}"
-    done = subprocess.run([bash, "-c", script], env={"PATH": ""}, capture_output=True, cwd="/proc/self/fdinfo", check=False)
+    script = 'command_not_found_handle() { echo "ran $1"; }; ls() { :; }\n' + f"ls {text}"
+    done = subprocess.run(
+        [bash, "-c", script], env={"PATH": ""}, capture_output=True, cwd="/proc/self/fdinfo", check=False
+    )
     assert b"ran " not in done.stdout

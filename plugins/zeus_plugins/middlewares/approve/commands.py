@@ -1,7 +1,7 @@
 """The commands in a command line for a shell, as a parser of bash finds them, and the patterns that they match. Pure.
 
-Each command of pipelines, lists, subshells and substitutions is found. What the parser cannot name is ``UNCLEAR``:
-syntax that is not listed here, a program's name or a word that the shell computes.
+Each command of pipelines, lists, subshells and substitutions is found. A line is not clear if it has syntax that is not
+listed here, or a program's name that the shell computes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Command:
 
     Args:
         words: the program's name and its arguments.
-        is_plain: whether the words are all that it does: it has no redirection to a file and no variables of its own.
+        is_plain: whether the words are all that it does: it has no redirection to a file and sets no variables.
     """
 
     words: tuple[Word, ...]
@@ -53,7 +53,7 @@ class Command:
 
 @dataclass(frozen=True)
 class CommandLine:
-    """What a command line runs.
+    """The commands of a command line.
 
     Args:
         commands: its simple commands.
@@ -244,4 +244,3 @@ def _word(node: Node) -> Word:
 
 def _unescaped(text: str) -> str:
     return re.sub(r"\\(.)", lambda found: found[1].strip("\n"), text, flags=re.DOTALL)
-

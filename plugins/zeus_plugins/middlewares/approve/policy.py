@@ -101,7 +101,9 @@ class Policy:
         shown = "" if command is None or not command.words else f" for `{command}`"
         if denied := self._fitting(self._deny, tool, given, may_match, command, surely=False):
             return Verdict("deny", f"the rule `deny: {denied[0]}`{shown}")
-        if command is not None and (hidden := self._fitting(self._deny, tool, given, may_run, command, surely=False)):
+        if command is not None and (
+            hidden := self._fitting(self._deny, tool, given, may_run, command, surely=False)
+        ):
             return Verdict("ask", f"`{command}` may run what the rule `deny: {hidden[0]}` means")
         asked = self._fitting(self._ask, tool, given, may_run, command, surely=False)
         allowed = self._fitting(self._allow, tool, given, matches, command, surely=True)
@@ -125,7 +127,7 @@ class Policy:
         surely: bool,
     ) -> list[Rule]:
         leads_to = self._leads_to if surely else self._reaches
-        runs = None if command is None else partial(means, command=command)
+        runs = None if command is None else lambda pattern: means(pattern, command)
         return [rule for rule in rules if rule.fits(tool, arguments, leads_to, surely=surely, runs=runs)]
 
 

@@ -213,7 +213,9 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
             for index, pattern in enumerate(patterns):
                 if not (isinstance(pattern, str) and is_command_pattern(pattern)):
                     at = (*where, rule.tool, name, *((index,) if len(patterns) > 1 else ()))
-                    hint = "write the command's words, such as `git status`; a last `*` means any further words"
+                    hint = (
+                        "write the command's words, such as `git status`; a last `*` means any further words"
+                    )
                     yield Misfit(at, f"{pattern!r} means no command", hint)
         if not (is_path(name) or any(name in tool.paths for tool in meant)):
             continue

@@ -28,7 +28,7 @@ NAMESPACES: Final = (
 _ETC: Final = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf")
 """Programs look up the name of their user; the files have no passwords."""
 _ETC_OF_NETWORKS: Final = ("/etc/resolv.conf", "/etc/hosts", "/etc/services")
-_HOME: Final = "/tmp"  # noqa: S108 - private: a file system in memory
+_HOME: Final = "/tmp"
 
 
 def arguments_of(
@@ -103,8 +103,8 @@ class Bubblewrap:
         if found is None:
             raise SandboxUnavailableError(
                 f"the program {options.command} is not installed",
-                remedy="Install bubblewrap (apt-get install bubblewrap, dnf install bubblewrap), or set `contain: none`,"
-                " which contains nothing.",
+                remedy="Install bubblewrap (apt-get install bubblewrap, dnf install bubblewrap), or set"
+                " `contain: none`, which contains nothing.",
             )
         self._bwrap = found
         try_out(found, NAMESPACES)

@@ -28,7 +28,7 @@ def main(words: list[str]) -> int:
     try:
         command = subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True)
     except OSError as error:
-        print(f"{words[0]}: {error.strerror}", file=sys.stderr)
+        sys.stderr.write(f"{words[0]}: {error.strerror}\n")
         return 126 if isinstance(error, PermissionError) else 127
     while command.poll() is None:
         if 0 in select.select([0, woken], [], [])[0]:
@@ -55,7 +55,7 @@ def _end_all() -> None:
 
 def _children() -> list[int]:
     found = []
-    for each in os.listdir("/proc") if sys.platform == "linux" else ():
+    for each in os.listdir("/proc") if sys.platform == "linux" else ():  # noqa: PTH208 - a quick start
         if each.isdecimal():
             with suppress(OSError), open(f"/proc/{each}/stat", "rb") as file:  # noqa: PTH123 - a quick start
                 # The name may contain anything, also spaces and brackets.

@@ -21,9 +21,9 @@ class Options:
             "where it cannot run, the tools are off. none: commands have all your rights."
         ),
     ] = "bubblewrap"
-    network: Annotated[
-        bool, Executes(), Doc("Commands have a network; always so with `contain: none`.")
-    ] = False
+    network: Annotated[bool, Executes(), Doc("Commands have a network; always so with `contain: none`.")] = (
+        False
+    )
     show: Annotated[
         tuple[Annotated[str, Executes()], ...],
         Doc("Further folders that commands may read, such as a compiler's; none in or around the workspace."),
@@ -46,7 +46,9 @@ class Options:
     ] = 4_096
     max_result_chars: Annotated[
         int,
-        Doc("Most characters of output in a result; of more, its beginning and end, and the path of the whole."),
+        Doc(
+            "Most characters of output in a result; of more, its beginning and end, and the path of the whole."
+        ),
         Minimum(200),
     ] = 20_000
     max_files: Annotated[
@@ -68,7 +70,10 @@ class Options:
         for name in ("network", "show", "max_files", "command"):
             if name in around.written:
                 yield Misfit(
-                    (name,), f"{name} has no effect with `contain: none`", "remove one of the two", "no-effect"
+                    (name,),
+                    f"{name} has no effect with `contain: none`",
+                    "remove one of the two",
+                    "no-effect",
                 )
 
 

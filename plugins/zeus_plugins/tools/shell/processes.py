@@ -197,8 +197,8 @@ def _await_end(process: subprocess.Popen[bytes], status: int | None) -> int:
     """
     if status is None:
         return process.wait()
-    # Read to its end: bubblewrap would be killed by a report that nobody reads, and not yet have tied its child to it.
-    with open(status, "rb", 0) as reports:
+    # Read to its end: a closed pipe kills bubblewrap, maybe before its child is set to die with it.
+    with os.fdopen(status, "rb", 0) as reports:
         report = reports.read(_CHUNK)
         while b"}" not in report and (more := reports.read(_CHUNK)):
             report += more
@@ -251,9 +251,7 @@ class Background:
 
     def running(self, session: str) -> int:
         """Return how many commands of the session have not ended."""
-        return sum(
-            of == session and each.exit_code is None for (of, _), each in self._commands.items()
-        )
+        return sum(of == session and each.exit_code is None for (of, _), each in self._commands.items())
 
     def find(self, session: str, name: str) -> Running:
         """Return a command of the session.

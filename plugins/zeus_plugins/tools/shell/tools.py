@@ -49,7 +49,11 @@ class _Shell:
 
             self._bubblewrap = Bubblewrap(options, context)
         own = context.process_environ
-        self._environ = {"PATH": os.defpath, **{name: own[name] for name in PASSED_ON if name in own}, **options.env}
+        self._environ = {
+            "PATH": os.defpath,
+            **{name: own[name] for name in PASSED_ON if name in own},
+            **options.env,
+        }
         # Rules judge commands by the grammar of bash.
         self._shell = shutil.which("bash", path=self._environ["PATH"]) or "/bin/sh"
 
@@ -67,7 +71,7 @@ class _Shell:
             """Run a command.
 
             Args:
-                command: A command line for the shell, or a program and its arguments as a list, for which no shell runs.
+                command: A command line for the shell, or a list of a program and its arguments, which runs without one.
                 cwd: The folder of the workspace to start in.
                 timeout_seconds: Time limit in seconds; a background command has none.
                 background: Return at once with an id, for servers and the like.
@@ -103,15 +107,15 @@ class _Shell:
     def read_output(self) -> Tool:
         @tool(category="shell", access="read")
         async def read_output(
-            run: ToolRun, id: str, wait_seconds: Annotated[float, Minimum(0)] = 0.0
+            run: ToolRun, command_id: str, wait_seconds: Annotated[float, Minimum(0)] = 0.0
         ) -> ToolResult:
             """Return what a background command has printed since the last call, and whether it still runs.
 
             Args:
-                id: The command's id.
+                command_id: The command's id.
                 wait_seconds: Wait so long, if it has printed nothing new and still runs.
             """
-            running = self._background.find(run.session, id)
+            running = self._background.find(run.session, command_id)
             if wait_seconds and running.exit_code is None:
                 try:
                     async with asyncio.timeout(min(wait_seconds, self._options.max_timeout_seconds)):
@@ -123,15 +127,15 @@ class _Shell:
         return read_output
 
     def stop_command(self) -> Tool:
-        # It ends only what the session itself has started, so nobody need be asked.
+        # It ends only what the session itself has started, so the user is not asked.
         @tool(category="shell", access="read")
-        async def stop_command(run: ToolRun, id: str) -> ToolResult:
+        async def stop_command(run: ToolRun, command_id: str) -> ToolResult:
             """End a background command with all its processes, and return the rest of its output.
 
             Args:
-                id: The command's id.
+                command_id: The command's id.
             """
-            running = self._background.find(run.session, id)
+            running = self._background.find(run.session, command_id)
             has_ended = running.exit_code is not None
             await running.stop()
             return self._result(running, run, None if has_ended else "[stopped]")
@@ -140,7 +144,9 @@ class _Shell:
 
     async def _start(self, command: str | list[str], cwd: str) -> Start:
         if not command or not (command if isinstance(command, str) else command[0]).strip():
-            raise ShellError("the command is empty", remedy="Pass a command line, or a program and its arguments.")
+            raise ShellError(
+                "the command is empty", remedy="Pass a command line, or a program and its arguments."
+            )
         words = (self._shell, "-c", command) if isinstance(command, str) else tuple(command)
         if any("\0" in each for each in words):
             raise ShellError("a command cannot contain a NUL character")
@@ -148,7 +154,9 @@ class _Shell:
             for each in words:
                 each.encode()
         except UnicodeEncodeError:
-            raise ShellError("the command has characters that UTF-8 cannot encode (lone surrogates)") from None
+            raise ShellError(
+                "the command has characters that UTF-8 cannot encode (lone surrogates)"
+            ) from None
         if self._files.entry(cwd).kind != "directory":
             raise WorkspaceError(f"{self._files.normalize(cwd)} is not a folder.")
         folder: Path = self._files.place(cwd)
@@ -164,7 +172,9 @@ class _Shell:
         data = masked_bytes(head + gap + tail, run.secrets)
         text = data.decode("utf-8", "replace")
         paths: tuple[str, ...] = ()
-        endings = [ending] if ending is not None else [f"[exit code {code}]"] if code or not text.strip() else []
+        endings = (
+            [ending] if ending is not None else [f"[exit code {code}]"] if code or not text.strip() else []
+        )
         shown = cut(text, self._options.max_result_chars)
         if shown != text:
             digest = hashlib.sha256(data).hexdigest()[:16]
@@ -191,7 +201,7 @@ class _Shell:
                 " at each start."
             )
         return (
-            f"Run a command in the workspace, as a command line for {shell} or as a list of words, and get its output.\n\n"
+            f"Run a command in the workspace, as a line for {shell} or as a list of words, and get its output.\n\n"
             "It starts in the workspace's folder, so use relative paths: the file /src/a.py of the file tools is"
             f" src/a.py. {contained} It may take {options.timeout_seconds:g} seconds, has no standard input, and the"
             " processes that it leaves are ended; start a server with `background`."
