@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot
 from zeus_plugins.tools.shell.containment import arguments_of
-from zeus_plugins.tools.shell.processes import Output
+from zeus_plugins.tools.shell.processes import CommandOutput
 
 from tests.support.shells import command, need_bubblewrap, processes_of, results, shell_agent
 from zeus_runtime import Agent, ConfigError
@@ -211,7 +211,7 @@ async def test_beyond_the_limit_the_middle_is_lost_and_the_result_says_so(tmp_pa
 
 
 def test_output_of_any_pieces_keeps_its_beginning_and_its_end() -> None:
-    output = Output(10)
+    output = CommandOutput(10)
     for piece in (b"abc", b"defgh", b"", b"ijklmnopqrstuvwxyz"):
         output.add(piece)
     assert output.take() == (b"abcde", 16, b"vwxyz")

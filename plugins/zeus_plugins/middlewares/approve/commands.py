@@ -36,7 +36,7 @@ _DEEPEST: Final = 100
 
 
 @dataclass(frozen=True)
-class Command:
+class SimpleCommand:
     """A simple command.
 
     Args:
@@ -60,18 +60,18 @@ class CommandLine:
         is_clear: whether there is nothing else that it may run or change.
     """
 
-    commands: tuple[Command, ...]
+    commands: tuple[SimpleCommand, ...]
     is_clear: bool
 
 
 def command_line(given: str | Sequence[str]) -> CommandLine:
     """Return what a shell runs for a text, or what the words of one command run without a shell."""
     if not isinstance(given, str):
-        return CommandLine((Command(tuple(map(str, given))),), bool(given))
+        return CommandLine((SimpleCommand(tuple(map(str, given))),), bool(given))
     return _parsed(given)
 
 
-def matches(pattern: str, command: Command) -> bool:
+def matches(pattern: str, command: SimpleCommand) -> bool:
     """Whether a command certainly is what a pattern means: each word fits, and it does nothing besides.
 
     The patterns of the words are those of ``fnmatch``. A ``*`` as the last word stands for any further words.
@@ -79,7 +79,7 @@ def matches(pattern: str, command: Command) -> bool:
     return command.is_plain and _fit(_words_of(pattern), command.words, surely=True)
 
 
-def may_match(pattern: str, command: Command) -> bool:
+def may_match(pattern: str, command: SimpleCommand) -> bool:
     """Whether a command is what a pattern means, whatever else it does; its program may be named by a path."""
     wanted = _words_of(pattern)
     first, *rest = command.words or (None,)
@@ -87,10 +87,10 @@ def may_match(pattern: str, command: Command) -> bool:
     return _fit(wanted, (named, *rest), surely=False)
 
 
-def may_run(pattern: str, command: Command) -> bool:
+def may_run(pattern: str, command: SimpleCommand) -> bool:
     """Whether a command may run what a pattern means: its words may name another program (`env rm`, `sh -c 'rm a'`)."""
     for place, word in enumerate(command.words):
-        if may_match(pattern, Command(command.words[place:])):
+        if may_match(pattern, SimpleCommand(command.words[place:])):
             return True
         if word is not None and place > 0 and re.search(r"\s", word):
             inner = _parsed(word)
@@ -152,7 +152,7 @@ class _Found:
     """The commands found so far, and whether all was understood."""
 
     def __init__(self) -> None:
-        self.commands: list[Command] = []
+        self.commands: list[SimpleCommand] = []
         self.is_clear = True
 
     def look(self, node: Node, depth: int) -> None:
@@ -199,7 +199,7 @@ class _Found:
             self._substitutions(each, depth)
         if not words or words[0] is None or words[0] in _RUNS_TEXT:
             self.is_clear = False
-        self.commands.append(Command(tuple(words), is_plain))
+        self.commands.append(SimpleCommand(tuple(words), is_plain))
 
     def _substitutions(self, node: Node, depth: int) -> None:
         """Find the commands in the substitutions of a word, at any depth."""

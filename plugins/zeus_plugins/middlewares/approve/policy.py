@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from zeus_plugins.middlewares.approve.commands import (
-    Command,
     CommandLine,
+    SimpleCommand,
     command_line,
     matches,
     may_match,
@@ -87,7 +87,7 @@ class Policy:
         line = _commands_of(tool, given)
         if line is None:
             return self._ruled(tool, given, None)
-        verdicts = [self._ruled(tool, given, command) for command in line.commands or (Command(()),)]
+        verdicts = [self._ruled(tool, given, command) for command in line.commands or (SimpleCommand(()),)]
         if not line.is_clear:
             restricting = (*self._ask, *self._deny)
             is_judged = any(_judges_commands(rule, tool) for rule in restricting)
@@ -97,7 +97,7 @@ class Policy:
                 verdicts.append(Verdict("ask", _UNCLEAR) if is_judged else None)
         return min(verdicts, key=lambda each: _STRICTNESS[None if each is None else each.action])
 
-    def _ruled(self, tool: Tool, given: Mapping[str, Any], command: Command | None) -> Verdict | None:
+    def _ruled(self, tool: Tool, given: Mapping[str, Any], command: SimpleCommand | None) -> Verdict | None:
         shown = "" if command is None or not command.words else f" for `{command}`"
         if denied := self._fitting(self._deny, tool, given, may_match, command, surely=False):
             return Verdict("deny", f"the rule `deny: {denied[0]}`{shown}")
@@ -121,8 +121,8 @@ class Policy:
         rules: Sequence[Rule],
         tool: Tool,
         arguments: Mapping[str, Any],
-        means: Callable[[str, Command], bool],
-        command: Command | None,
+        means: Callable[[str, SimpleCommand], bool],
+        command: SimpleCommand | None,
         *,
         surely: bool,
     ) -> list[Rule]:

@@ -81,7 +81,7 @@ def _workspace(mounts: Sequence[ProgramMount]) -> Iterator[str]:
         yield from ("--remount-ro", host)
 
 
-class Bubblewrap:
+class BubblewrapCommands:
     """Starts commands in bubblewrap.
 
     Args:

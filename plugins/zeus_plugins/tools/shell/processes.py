@@ -55,7 +55,7 @@ def uncontained(words: tuple[str, ...], folder: Path, environ: Mapping[str, str]
     return Start((sys.executable, "-I", "-S", _KEEPER), words, environ, folder)
 
 
-class Output:
+class CommandOutput:
     """The output of a command: all of it up to a limit, then its beginning and its end.
 
     Args:
@@ -84,7 +84,7 @@ class Output:
         return taken
 
 
-class Running:
+class RunningCommand:
     """A command that was started.
 
     Args:
@@ -95,7 +95,7 @@ class Running:
     """
 
     def __init__(
-        self, process: subprocess.Popen[bytes], pipe: int, status: int | None, output: Output
+        self, process: subprocess.Popen[bytes], pipe: int, status: int | None, output: CommandOutput
     ) -> None:
         self.output = output
         self.exit_code: int | None = None
@@ -153,7 +153,7 @@ class Running:
         return True
 
 
-def started(start: Start, most_bytes: int) -> Running:
+def started(start: Start, most_bytes: int) -> RunningCommand:
     """Start a command; call it in the loop's thread, because bubblewrap dies with the thread that started it.
 
     Raises:
@@ -187,7 +187,7 @@ def started(start: Start, most_bytes: int) -> Running:
         except (OSError, ValueError) as error:
             raise ShellError(f"the command cannot be started: {error}") from None
         on_error.pop_all()
-        return Running(process, read, status, Output(most_bytes))
+        return RunningCommand(process, read, status, CommandOutput(most_bytes))
 
 
 def _await_end(process: subprocess.Popen[bytes], status: int | None) -> int:
@@ -235,7 +235,7 @@ class Background:
     """The background commands of an agent's sessions, each with an id."""
 
     def __init__(self) -> None:
-        self._commands: dict[tuple[str, str], Running] = {}
+        self._commands: dict[tuple[str, str], RunningCommand] = {}
         self._numbers = itertools.count(1)
 
     @property
@@ -243,7 +243,7 @@ class Background:
         """Whether no command was kept since the last ``aclose``."""
         return not self._commands
 
-    def add(self, session: str, running: Running) -> str:
+    def add(self, session: str, running: RunningCommand) -> str:
         """Keep a command and return its id."""
         name = f"cmd_{next(self._numbers)}"
         self._commands[session, name] = running
@@ -253,7 +253,7 @@ class Background:
         """Return how many commands of the session have not ended."""
         return sum(of == session and each.exit_code is None for (of, _), each in self._commands.items())
 
-    def find(self, session: str, name: str) -> Running:
+    def find(self, session: str, name: str) -> RunningCommand:
         """Return a command of the session.
 
         Raises:

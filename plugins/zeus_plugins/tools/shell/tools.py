@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 from zeus_plugins.tools import PASSED_ON
 from zeus_plugins.tools.sandbox.report import cut
 from zeus_plugins.tools.shell.options import UNCONTAINED, Options
-from zeus_plugins.tools.shell.processes import Background, Running, ShellError, Start, started, uncontained
+from zeus_plugins.tools.shell.processes import (
+    Background,
+    RunningCommand,
+    ShellError,
+    Start,
+    started,
+    uncontained,
+)
 from zeus_runtime.plugin import Minimum
 from zeus_runtime.plugin.files import WorkspaceError, masked_bytes
 from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
@@ -20,7 +27,7 @@ from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from zeus_plugins.tools.shell.containment import Bubblewrap
+    from zeus_plugins.tools.shell.containment import BubblewrapCommands
     from zeus_runtime.plugin import PlanContext
 
 _ARCHIVE: Final = "/large_tool_results"
@@ -43,11 +50,11 @@ class _Shell:
         self._context = context
         self._files = context.workspace
         self._background = Background()
-        self._bubblewrap: Bubblewrap | None = None
+        self._bubblewrap: BubblewrapCommands | None = None
         if options.contain == "bubblewrap":
-            from zeus_plugins.tools.shell.containment import Bubblewrap
+            from zeus_plugins.tools.shell.containment import BubblewrapCommands
 
-            self._bubblewrap = Bubblewrap(options, context)
+            self._bubblewrap = BubblewrapCommands(options, context)
         own = context.process_environ
         self._environ = {
             "PATH": os.defpath,
@@ -164,7 +171,7 @@ class _Shell:
             return uncontained(words, folder, self._environ)
         return await asyncio.to_thread(self._bubblewrap.start, words, folder, self._environ)
 
-    def _result(self, running: Running, run: ToolRun, ending: str | None) -> ToolResult:
+    def _result(self, running: RunningCommand, run: ToolRun, ending: str | None) -> ToolResult:
         running.news.clear()
         code = running.exit_code
         head, lost, tail = running.output.take()
