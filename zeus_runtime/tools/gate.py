@@ -346,6 +346,10 @@ class Gate:
             yield from gate.mounts.reals()
             yield from gate.policy.floor.deciding.keys
 
+    def seen_with(self) -> object:
+        """Return what rulings depend on besides the file and its folder: the running tool, and where links lead."""
+        return _CALL.get().tool, [dict(gate._links.targets) for gate in self._all]
+
     def hides(self, parts: Parts, host: str) -> bool:
         """Whether listings and searches must not show a file."""
         ruling = self.ruling(parts, host, "read")

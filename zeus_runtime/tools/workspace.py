@@ -31,7 +31,7 @@ from zeus_runtime.tools.mounts import Mounts, spellings
 from zeus_runtime.tools.own_folders import LinkedFolderError, opened, own_path
 from zeus_runtime.tools.paths import NoSuchFileError, WorkspaceError, join, split
 from zeus_runtime.tools.proc_files import is_proc
-from zeus_runtime.tools.program_view import ProgramMount, program_view
+from zeus_runtime.tools.program_view import JudgedFolders, ProgramMount, program_view
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 from zeus_runtime.tools.safe_open import OpenFolder, Walk
 
@@ -81,6 +81,7 @@ class WorkspaceFiles:
         self._quiet = {split(prefix): host for prefix, host in self.routes.items() if prefix in quiet}
         self._locks: WeakValueDictionary[tuple[int, int, str], threading.Lock] = WeakValueDictionary()
         self._locks_lock = threading.Lock()
+        self._judged_folders = JudgedFolders()
 
     @cached_property
     def runtime(self) -> WorkspaceFiles:
@@ -203,7 +204,7 @@ class WorkspaceFiles:
         """
         if self.gate is None:
             return [ProgramMount(each, "write", True) for each in dict.fromkeys(self._mounts.reals())]
-        return program_view(self.gate, max_files=max_files)
+        return program_view(self.gate, self._judged_folders, max_files=max_files)
 
     def read_host(self, host: Path, *, max_bytes: int, named: Path | None = None) -> bytes:
         """Return the content of a file given by its real path, if the rules let the running tool read it.
