@@ -123,7 +123,7 @@ def test_a_remedy_that_names_a_replacement_works_when_followed(tmp_path: Path, c
         (HEAD + MODEL + "api_key: sk-1234567890\n", "model.litellm.api_key"),
         (HEAD + MODEL + "permissions: ask\n", "the middleware 'approve'"),
         (HEAD + MODEL + "approval: ask\n", "did you mean 'approvals'?"),
-        (HEAD + MODEL + "tools: [shell]\n", "'sandbox'"),
+        (HEAD + MODEL + "tools: [run_command]\n", "did you mean 'shell'?"),
         (HEAD + MODEL + "tools: {filesystem: {}, web: {search: duckduckgo}}\n", "`- filesystem`, `- web: …`"),
         (HEAD + MODEL + "memory: true\n", "write `{}` for the defaults"),
         (HEAD + "model: {temperature: 0.2}\n", "write `model: {litellm: {model: …, temperature: 0.2}}`"),
