@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
 from zeus_runtime.config.layers.files import homes_for
 from zeus_runtime.config.schema.validate import hiding, read_early
+from zeus_runtime.config.secrets.masking import HiddenStr
 from zeus_runtime.config.secrets.unloaded_configs import unloaded_secrets
 from zeus_runtime.config.secrets.written_secrets import secrets_of_repository
-from zeus_runtime.errors import MissingError, masking_errors
+from zeus_runtime.errors import MissingError, UsageError, masking_errors
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plan.agent_documents import work_folders
@@ -83,6 +84,20 @@ class Checked:
     def process_environ(self) -> Mapping[str, str]:
         """The environment of the process itself: the one that ``check`` gets may contain a project's values."""
         return dict(os.environ)
+
+    def middlewares_for_overlay(self) -> list[Any]:
+        """The value of ``middlewares`` as it is written.
+
+        Raises:
+            UsageError: a secret is among the options, and an overlay would show it.
+        """
+        lines: list[Any] = self.document.get(("middlewares",), [])
+        if self.document.redactor.masked(lines) != lines or _hidden(lines):
+            raise UsageError(
+                "an option of a middleware is a secret, and the overlay would hold it",
+                remedy="Write the option elsewhere, such as in an environment variable that the middleware reads.",
+            )
+        return lines
 
     @property
     def private_homes(self) -> Sequence[Path]:
@@ -353,3 +368,10 @@ def _suggestions(name: str, homes: Sequence[Path], registry: Registry, table: Ta
         return (f"{{{name}: {{}}}}",)
     profile = lookup(name, homes=homes, table=table)
     return None if profile.known else profile.suggestions
+
+
+def _hidden(value: Any) -> bool:
+    """Whether there is a value that does not print, which may be too short to be masked."""
+    if isinstance(value, Mapping):
+        return any(map(_hidden, value.values()))
+    return any(map(_hidden, value)) if isinstance(value, list) else isinstance(value, HiddenStr)

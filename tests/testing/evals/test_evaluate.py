@@ -327,6 +327,17 @@ async def test_bad_input_is_an_error_and_no_report(tmp_path: Path) -> None:
         await evaluate(path, directory=tmp_path, environ={}, window_tokens=100)
 
 
+def test_an_option_that_is_a_secret_is_not_written_into_an_overlay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("A_TOKEN", "Zq7Xw9Lm3Pf5Rt8Vb2Nc")
+    path = config(tmp_path, "[{truncation: {truncation_text: '${A_TOKEN}'}}]")
+    assert main([str(path), "--write-stressed", "low.yaml"]) == 2
+    assert "an option of a middleware is a secret" in capsys.readouterr().err
+    assert names_in(tmp_path) == ["zeus.yaml"]
+
+
 def test_a_report_passes_only_if_something_was_asked_and_nothing_failed() -> None:
     good, idle = Check("goal", "all", steps=3), Check("goal", "x", skipped="nothing")
     bad = Check(

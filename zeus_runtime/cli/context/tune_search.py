@@ -78,7 +78,7 @@ class TuningSearch:
         from zeus_runtime.cli.start import prepared
         from zeus_runtime.errors import UsageError
 
-        present = tuple(map(Line.of, self._lines()))
+        present = tuple(map(Line.of, self._checked.middlewares_for_overlay()))
         plan = self._replays(()).plan(present, self._process.environ)
         schema = self._checked.document.schema
         options = () if plan is None or schema is None else tunable_options(present, plan, schema)
@@ -132,22 +132,6 @@ class TuningSearch:
 
         with prepared(self._process):
             return asyncio.run(search())
-
-    def _lines(self) -> list[Any]:
-        """The value of ``middlewares`` as it is written, without secrets.
-
-        Raises:
-            UsageError: a secret is among the options, and an overlay would show it.
-        """
-        from zeus_runtime.errors import UsageError
-
-        lines: list[Any] = self._checked.document.get(("middlewares",), [])
-        if self._checked.document.redactor.masked(lines) != lines:
-            raise UsageError(
-                "an option of a middleware is a secret, and the overlay would hold it",
-                remedy="Write the option elsewhere, such as in an environment variable that the middleware reads.",
-            )
-        return lines
 
     def _replays(self, pieces: Sequence[Piece]) -> Replays:
         from zeus_runtime.cli.context.tune_replays import Replays

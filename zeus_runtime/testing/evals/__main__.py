@@ -84,6 +84,7 @@ def _write_stressed(given: argparse.Namespace) -> int:
     from zeus_runtime.testing.evals.stress import stressed, yaml_of
 
     checked = check(given.config, env=given.env, sets=given.set, directory=Path.cwd(), environ=os.environ)
+    checked.middlewares_for_overlay()
     given.write_stressed.write_text(
         yaml_of(stressed(make_plan(checked), given.share).middlewares), encoding="utf-8"
     )
