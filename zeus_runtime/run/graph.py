@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypedDict
 # database that was tampered with cannot execute code.
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
-from langgraph.errors import GraphBubbleUp, GraphInterrupt
-from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
-from langgraph.types import Command, Interrupt, Send
+from zeus_runtime.lazy import postponed
+
+# LangGraph imports the client of its own platform, and LangSmith 150 types of its API. No run uses either: 0.15 s.
+with (
+    postponed("langgraph_sdk"),
+    postponed("langsmith._internal._v2_migration_utils", "QueryBackend", "get_query_backend"),
+):
+    from langgraph.errors import GraphBubbleUp, GraphInterrupt
+    from langgraph.graph import END, START, StateGraph
+    from langgraph.runtime import Runtime
+    from langgraph.types import Command, Interrupt, Send
 
 from zeus_runtime.models.content import calls_of
 from zeus_runtime.run.run import Run
