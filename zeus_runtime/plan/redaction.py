@@ -63,11 +63,11 @@ def redacted(event: Event, redactor: Redactor) -> Event:
     """``event`` with every known secret masked at any depth; in approvals, only the known secrets are masked."""
     from zeus_runtime.events import ApprovalDecided, ApprovalRequested, RunFailed  # a plan needs none of them
 
-    mask = redactor.masked if isinstance(event, ApprovalRequested | ApprovalDecided) else redactor.json
+    mask = redactor.masked if isinstance(event, (ApprovalRequested, ApprovalDecided)) else redactor.json
     changes: dict[str, Any] = {}
     for name in event.__match_args__:
         value = getattr(event, name)
-        if value and not isinstance(value, bool | int | float) and (shown := mask(value)) is not value:
+        if value and not isinstance(value, (int, float)) and (shown := mask(value)) is not value:
             changes[name] = shown
     if isinstance(event, RunFailed) and "pending" in event.details:
         changes["details"]["pending"] = redactor.masked(event.details["pending"])

@@ -31,6 +31,7 @@ class Toolbox:
         self._toolsets = [part for part in parts if isinstance(part, Toolset)]
         self._current: list[Sequence[Tool]] = []
         self._is_changed = True
+        self._made: tuple[Mode, Sequence[Tool], list[tuple[Tool, ToolSchema]]] | None = None
         self._givers: dict[str, Middleware] = {}
         self._tools: Sequence[Tool] = ()
         self._by_name: Mapping[str, Tool] = {}
@@ -98,11 +99,14 @@ class Toolbox:
         Args:
             state: returns a tool's stored value in the session, by name.
         """
-        return tuple(
-            ToolSchema(shown.name, shown.description, shown.parameters)
-            for shown in visible(self.tools, mode)
-            if is_loaded(shown.tool, state)
-        )
+        tools, made = self.tools, self._made
+        if made is None or made[0] != mode or made[1] is not tools:
+            schemas = [
+                (shown.tool, ToolSchema(shown.name, shown.description, shown.parameters))
+                for shown in visible(tools, mode)
+            ]
+            made = self._made = mode, tools, schemas
+        return tuple(schema for tool, schema in made[2] if is_loaded(tool, state))
 
     def _joined(self, given: Sequence[Sequence[Tool]]) -> Sequence[Tool]:
         """All tools; a toolset's tool is left out if it is broken or has the name of another tool."""

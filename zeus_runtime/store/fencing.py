@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from sqlalchemy import Connection, Insert, Table, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.session_lock import LogConflictError, claim_lost
 from zeus_runtime.store.tables import EDIT, MESSAGE, STEP, THREAD
@@ -130,10 +131,10 @@ async def appending(
 def put(connection: Connection, table: Table, row: Mapping[str, Any], fence: Fence | None) -> None:
     """Insert a row of ``MESSAGE``, ``EDIT`` or ``STEP``, inside ``appending``."""
     if fence is None:
-        connection.execute(_PLAIN[table], row)
+        _PLAIN[table].changed(connection, row)
         return
     within = {"in_session": fence.session, "in_epoch": fence.epoch}
-    if connection.execute(_FENCED[table], {**row, **within}).rowcount != 1:
+    if _FENCED[table].changed(connection, {**row, **within}) != 1:
         raise _Taken
 
 
@@ -173,5 +174,5 @@ def _in_epoch(table: Table) -> Insert:
     return insert(table).from_select(names, held).execution_options(preserve_rowcount=True)
 
 
-_PLAIN = {table: insert(table) for table in (MESSAGE, EDIT, STEP)}
-_FENCED = {table: _in_epoch(table) for table in (MESSAGE, EDIT, STEP)}
+_PLAIN = {table: Prepared(insert(table)) for table in (MESSAGE, EDIT, STEP)}
+_FENCED = {table: Prepared(_in_epoch(table)) for table in (MESSAGE, EDIT, STEP)}

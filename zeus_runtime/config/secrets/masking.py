@@ -626,6 +626,8 @@ def _way(shown: str, kind: str, written: str, place: str = "") -> str:
 
 
 def _each(value: Any, masked: Callable[[str], str]) -> Any:
+    if type(value) is str:
+        return masked(value)
     if isinstance(value, HeaderValue | Secret):
         return MASK
     if isinstance(value, str):
