@@ -111,7 +111,9 @@ def test_finished_trials_are_not_replayed_again(tuned: Project, zeus: Zeus) -> N
     assert again["middlewares"] == first["middlewares"]
     assert again["tuned"] == first["tuned"]
     tuned.write("talks.jsonl", "\n".join(talk(number, 2 + number) for number in range(3)))
-    assert zeus(*TUNE, "--trials", "1", "--format", "json").json["trials"] > 0, "other sessions are other trials"
+    assert zeus(*TUNE, "--trials", "1", "--format", "json").json["trials"] > 0, (
+        "other sessions are other trials"
+    )
 
 
 def without_time(report: dict[str, Any]) -> dict[str, Any]:
