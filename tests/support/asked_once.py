@@ -165,7 +165,7 @@ def _counted_once() -> Callable[[str], Callable[[str], int]]:
 
 
 def _made_alike() -> Callable[[Connection], None]:
-    """``schema._create``, whose statements are composed for the first empty database of a kind and kept for the others."""
+    """``schema._create``, whose statements are composed for a kind's first empty database and kept for the others."""
     create, head = schema._create, schema.HEAD
     kept: dict[str, list[tuple[str, Any]]] = {}
 
