@@ -68,6 +68,7 @@ class Dispatcher:
             await connections.toolsets_of(plan).opened(),
             connections.redactor,
             connections.recorded,
+            connections.chain_of(plan),
         )
 
     async def __call__(self, task: DelegatedTask) -> ToolResult:

@@ -76,7 +76,8 @@ class PlanContext:
 class RunContext(PlanContext):
     """The context of one run, which its middlewares are created with.
 
-    Its ``memory`` also acts on behalf of the session.
+    Its ``memory`` also acts on behalf of the session. With a chain of models, ``model``, ``profile`` and ``counter``
+    become those of the next model when the chain moves on: read them when they are needed, and keep no copy.
 
     Args:
         session: the session's id.
@@ -101,3 +102,8 @@ class RunContext(PlanContext):
     approvals: Approvals = field(repr=False)
     tools: Mapping[str, Tool] = field(repr=False)
     secrets: Redactor = field(repr=False)
+
+    def follow(self, model: Model, profile: ModelProfile, counter: Counter) -> None:
+        """Become the context of another model of the chain, for all who hold it."""
+        for name, value in (("model", model), ("profile", profile), ("counter", counter)):
+            object.__setattr__(self, name, value)

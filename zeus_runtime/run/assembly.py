@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context import Archive
 from zeus_runtime.middleware.contexts import RunContext
-from zeus_runtime.models.retry import with_retry
 from zeus_runtime.plan.redaction import behind_mask, masked_for
 from zeus_runtime.prompt import time_section
 from zeus_runtime.prompt.project import (
@@ -20,6 +19,7 @@ from zeus_runtime.prompt.project import (
     project_section,
 )
 from zeus_runtime.run.approvals import ApprovalBroker
+from zeus_runtime.run.links import Link
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.toolbox import Toolbox
 from zeus_runtime.run.usage import Metered, UsageMeter
@@ -32,13 +32,8 @@ if TYPE_CHECKING:
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.run.delegated_task import Delegate
+    from zeus_runtime.run.links import OpenModel
     from zeus_runtime.tools import Toolset
-
-
-def open_model(plan: Plan) -> Model:
-    """The plan's model, wrapped in retry."""
-    model: Model = plan.model.create(plan.context)
-    return with_retry(model, plan.config.retry)
 
 
 def run_resources(
@@ -50,6 +45,7 @@ def run_resources(
     opened: Mapping[str, Toolset] | None = None,
     known: Redactor | None = None,
     recorded: Callable[[Model], Model] = lambda model: model,
+    chain: Sequence[OpenModel] = (),
 ) -> RunResources:
     """The resources of one run on ``session``: the agent's shared parts, and new middlewares.
 
@@ -58,11 +54,13 @@ def run_resources(
         delegate: gives tasks to the plan's agents; None for a simulation.
         opened: the open toolsets by component name; without them the run has only the plan's own tools.
         known: the known secrets; None for a simulation.
-        recorded: wraps the further models that middlewares open in a recorder if calls are recorded.
+        recorded: wraps the further models, of the chain and of middlewares, in a recorder if calls are recorded.
+        chain: the models of the plan's chain, instead of ``model``.
     """
     known = known or Redactor()
     secrets = masked_for(plan, known)
-    model = behind_mask(model, secrets)
+    links = [Link(each, lambda opened: behind_mask(recorded(opened), secrets)) for each in chain]
+    model = links[0] if links else behind_mask(model, secrets)
     approvals = approvals or ApprovalBroker()
     counter = plan.token_counter
     meter = UsageMeter(plan.profile, counter, limit_usd=plan.config.limits.max_cost_usd)
@@ -87,6 +85,11 @@ def run_resources(
         tools=toolbox.by_name,
         secrets=secrets,
     )
+
+    def follow(to: RunResources) -> None:
+        meter.follow(to.profile, to.counter)
+        context.follow(Metered(to.model, meter, to.profile), to.profile, to.counter)
+
     middlewares: list[tuple[str, Middleware]] = []
     for planned in plan.middlewares:
         with calling(None):
@@ -103,7 +106,7 @@ def run_resources(
         clock_section=time_section(datetime.now().astimezone(), plan.config.prompt.time),
         limits=plan.config.limits,
         profile=plan.profile,
-        output_reserve_tokens=output_reserve_tokens(plan),
+        output_reserve_tokens=plan.models[0].output_reserve_tokens,
         meter=meter,
         counter=counter,
         tool_counts=plan.tool_counts,
@@ -115,6 +118,9 @@ def run_resources(
         known=known,
         project=_project(plan),
         output=plan.output,
+        chain=links,
+        chain_rules=plan.config.chain if links else None,
+        follow=follow,
     )
 
 
@@ -137,19 +143,6 @@ def toolbox_of(plan: Plan, opened: Mapping[str, Toolset]) -> Toolbox:
         opened.get(each.name) or fixed.pop(each.name, []) for each in plan.toolsets
     ]
     return Toolbox([*parts, *fixed.values()])
-
-
-def output_reserve_tokens(plan: Plan) -> int:
-    """The tokens of the window to reserve for the answer: the most that a request asks for, at most half of the window.
-
-    The value is ``max_tokens`` of the model's options, else ``profiles.models.NAME.max_output_tokens`` of the YAML,
-    else 0.
-    """
-    profile = plan.profile
-    asked = plan.model.options.get("max_tokens")
-    if asked is None and profile.sources.get("max_output_tokens", "").startswith("profiles.models"):
-        asked = profile.max_output_tokens
-    return min(asked, profile.max_input_tokens // 2) if isinstance(asked, int) else 0
 
 
 def _open_metered(

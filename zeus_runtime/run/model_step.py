@@ -126,11 +126,12 @@ class ModelStep:
             resources.middlewares, "wrap_model_call", self._stream, ModelResponse, self._note_change
         )
 
-    async def ask(self, cursor: int, run_id: str, steps: int) -> Answered:
+    async def ask(self, cursor: int, run_id: str, steps: int, why: str = "") -> Answered:
         """The model's answer to the messages up to ``cursor``; a request that does not fit is planned again.
 
         Args:
             steps: how many steps the run has made.
+            why: why this model of a chain is asked, for the ledger.
 
         Raises:
             ModelError: the provider's; the ledger has an entry for it.
@@ -158,10 +159,16 @@ class ModelStep:
                 if error.kind == "context_overflow":
                     told = too_large(error, request.planned, request.fixed, self._planning.limit_tokens)
                 step = self._step(cursor, run_id, request, decisions, started)
-                await self._transcript.append_step(step.override(error=told.code), request.fixed.texts)
+                failed = step.override(error=told.code, why=why)
+                await self._transcript.append_step(failed, request.fixed.texts)
                 raise told from error
-            step = self._step(cursor, run_id, request, decisions, started)
+            step = self._step(cursor, run_id, request, decisions, started).override(why=why)
             return Answered(response, self._answered(step, request.planned, response), request.fixed.texts)
+
+    @property
+    def limit_tokens(self) -> int:
+        """The model's input limit as known so far."""
+        return self._planning.limit_tokens
 
     async def compact(self, cursor: int, steps: int) -> PlannedContext:
         """Let every policy remove what it can, as after an overflow, and write an entry of the ledger."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config.secrets.masking import Redactor
@@ -19,10 +19,12 @@ from zeus_runtime.run.usage import UsageMeter
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Limits
+    from zeus_runtime.config.model import ModelChain
     from zeus_runtime.context.prompt_cost import ToolCounts
     from zeus_runtime.context.tokens import Counter
     from zeus_runtime.plan.output import PlannedOutput
     from zeus_runtime.run.delegated_task import Delegate
+    from zeus_runtime.run.links import Link
     from zeus_runtime.tools import WorkspaceFiles
 
 
@@ -50,6 +52,9 @@ class RunResources:
         delegate: gives tasks to the plan's agents; None in a simulation.
         project: the project's instructions, read once per run.
         output: the form of the answer; None for a text.
+        chain: the models of a chain, of which ``model`` is the first; empty for a single model.
+        chain_rules: the settings of the chain; None for a single model.
+        follow: makes the middlewares' context and the meter follow another model of the chain.
     """
 
     model: Model
@@ -71,3 +76,18 @@ class RunResources:
     known: Redactor = field(default_factory=Redactor)
     project: ProjectSection = NO_PROJECT
     output: PlannedOutput | None = None
+    chain: Sequence[Link] = ()
+    chain_rules: ModelChain | None = None
+    follow: Callable[[RunResources], None] = field(default=lambda _resources: None, repr=False)
+
+    def of(self, link: Link) -> RunResources:
+        """The resources for another model of the chain."""
+        planned = link.planned
+        return replace(
+            self,
+            model=link,
+            profile=planned.profile,
+            output_reserve_tokens=planned.output_reserve_tokens,
+            counter=planned.token_counter,
+            tool_counts=planned.tool_counts,
+        )

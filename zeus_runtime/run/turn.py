@@ -137,7 +137,7 @@ class Session:
             resources.approvals.begin(self._thread, emit.run)
             turn = await self._turn(transcript, emit.run, mode, prompt or "")
             run = Run(turn, resources, transcript, emit, cleanup.during)
-            emit(RunStarted(self._thread.session, resources.model.name, mode, resumed=prompt is None))
+            emit(RunStarted(self._thread.session, run.model_name, mode, resumed=prompt is None))
             await self._drive(run, start)
             answer, output = run.ending()
             reason = "complete"

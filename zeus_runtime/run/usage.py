@@ -75,8 +75,8 @@ class UsageMeter:
     """Counts the usage of one run and keeps its cost limit.
 
     Args:
-        profile: the prices of the running model.
-        counter: counts the tokens of a call whose usage is unknown.
+        profile: the prices of the running model; of a chain, of the one that is asked now.
+        counter: counts the tokens of a call whose usage is unknown, as that model's provider does.
         totals: the usage of the whole run.
         policies: the part of ``totals`` that policies' own calls used since ``take_policies``.
         emit: receives usage events.
@@ -196,6 +196,10 @@ class UsageMeter:
                 estimated=estimated,
             )
         )
+
+    def follow(self, profile: ModelProfile, counter: Counter) -> None:
+        """Count for another model of the chain from now on."""
+        self.profile, self.counter, self.asked = profile, counter, None
 
     def take_policies(self) -> Totals:
         """The usage of policies since the last call of this method."""

@@ -109,7 +109,8 @@ def _judging(checked: Checked, model: str | None, folder: Path) -> Checked:
     ref = own.model
     if model is not None:
         # As --model: the other options stay, such as the address of a gateway.
-        ref = Ref("litellm", {**(own.model.options if own.model.name == "litellm" else {}), "model": model})
+        kept = ref.options if isinstance(ref, Ref) and ref.name == "litellm" else {}
+        ref = Ref("litellm", {**kept, "model": model})
     config = Config(
         version=1,
         model=ref,

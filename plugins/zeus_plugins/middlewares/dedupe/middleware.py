@@ -35,14 +35,17 @@ class Dedupe(Middleware):
     def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
         self._context = context
-        self._trigger = options.trigger or (
-            Size(fraction=0.7) if context.profile.known else Size(messages=60)
-        )
         self._readings = Readings(context.tools)
         self._waiting: list[Copy] = []
         self._stale: list[Copy] = []
         self._seen = 0
         self._ask_again_at = 0.0
+
+    @property
+    def _trigger(self) -> Size:
+        return self._options.trigger or (
+            Size(fraction=0.7) if self._context.profile.known else Size(messages=60)
+        )
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
         new = arrivals(view, self._seen)

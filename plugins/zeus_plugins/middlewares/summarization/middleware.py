@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from zeus_plugins.middlewares.summarization.price import SentAgain
     from zeus_plugins.middlewares.summarization.summariser import Summariser, SummaryOutcome
     from zeus_runtime.plugin import RunContext
-    from zeus_runtime.plugin.context import Budget, Edit, Item, View
+    from zeus_runtime.plugin.context import Budget, Edit, Item, Size, View
     from zeus_runtime.plugin.counter import Counter
-    from zeus_runtime.plugin.model import ModelRequest
+    from zeus_runtime.plugin.model import ModelProfile, ModelRequest
 
 POLICY = "summarization"
 
@@ -58,11 +58,11 @@ class Summarization(Middleware):
 
     def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
-        self._trigger, self._keep = options.sizes(context.profile)
         self._context = context
         self._prompt = options.prompt_file(context.homes).read_text(encoding="utf-8-sig").strip()
         self._paid: _Paid | None = None
         self._sent: SentAgain | None = None
+        self._priced: ModelProfile | None = None
         self._offered = False
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit | CompactionOffer]:
@@ -142,8 +142,11 @@ class Summarization(Middleware):
         """Return what sending again has cost; None if it decides nothing."""
         from zeus_plugins.middlewares.summarization.price import SentAgain, prices_of
 
-        options = self._options
-        prices = prices_of(self._context.profile) if options.by_price or options.cheaper_first else None
+        options, profile = self._options, self._context.profile
+        if self._priced is not profile:
+            # Another model of a chain has other prices, and has cached nothing.
+            self._priced, self._sent = profile, None
+        prices = prices_of(profile) if options.by_price or options.cheaper_first else None
         if prices is not None and self._sent is None:
             summary = self._limit(budget) // 2
             kept = budget.tokens_of(self._keep) if self._keep.messages is None else 0
@@ -176,6 +179,14 @@ class Summarization(Middleware):
             room_tokens=max(0, (ceiling - others - self._limit(budget)) * 4 // 5),
         )
         return None if place is None else items[place].seq
+
+    @property
+    def _trigger(self) -> Size:
+        return self._options.sizes(self._context.profile)[0]
+
+    @property
+    def _keep(self) -> Size:
+        return self._options.sizes(self._context.profile)[1]
 
     @property
     def _counter(self) -> Counter:
