@@ -15,7 +15,7 @@ from zeus_runtime.middleware.protocol import Middleware, Turn
 from zeus_runtime.models.answers import as_logged, ended_early, no_answer
 from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.interface import ModelResponse
-from zeus_runtime.models.messages import CUT
+from zeus_runtime.models.messages import CUT, given_by
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, too_large
 from zeus_runtime.run.approvals import CallApprovals
 from zeus_runtime.run.context_planner import PlannedContext
@@ -194,6 +194,7 @@ class Run:
         self.steps += 1
         reason = asked.response.finish_reason
         message = as_logged(_with_usage(asked.response), reason)
+        message = given_by(message, self._models.resources.profile.provider)
         failure = no_answer(message, reason)
         if failure is not None and not failure.text:
             # Providers refuse a message without content, so it is not logged; the ledger keeps the call.
