@@ -153,7 +153,7 @@ async def test_a_turn_stays_with_the_model_that_answered_and_the_next_one_begins
         first, second = await played(write_chain(tmp_path, provider), "go", "and now")
         assert wires(provider) == ["gpt", "claude", "claude", "gpt"]
         back, forth = provider.requests[2].body["messages"], provider.requests[3].body["messages"]
-    assert [each["type"] for each in back[1]["content"]][0] == "thinking"
+    assert back[1]["content"][0]["type"] == "thinking"
     # Signed thinking is for its own provider: another one refuses what it does not know.
     assert not any("thinking" in key or "reasoning" in key for message in forth for key in message)
     assert [each.model for each in only(first, ModelChanged)] == [CLAUDE]
