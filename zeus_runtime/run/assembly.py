@@ -19,7 +19,7 @@ from zeus_runtime.prompt.project import (
     project_section,
 )
 from zeus_runtime.run.approvals import ApprovalBroker
-from zeus_runtime.run.links import Link
+from zeus_runtime.run.links import ChainedModel
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.toolbox import Toolbox
 from zeus_runtime.run.usage import Metered, UsageMeter
@@ -59,7 +59,7 @@ def run_resources(
     """
     known = known or Redactor()
     secrets = masked_for(plan, known)
-    links = [Link(each, lambda opened: behind_mask(recorded(opened), secrets)) for each in chain]
+    links = [ChainedModel(each, lambda opened: behind_mask(recorded(opened), secrets)) for each in chain]
     model = links[0] if links else behind_mask(model, secrets)
     approvals = approvals or ApprovalBroker()
     counter = plan.token_counter

@@ -71,7 +71,7 @@ def open_models(plan: Plan, circuits: Circuits) -> tuple[OpenModel, ...]:
     return tuple(opened)
 
 
-class Link:
+class ChainedModel:
     """A model of a chain in one run.
 
     Args:

@@ -20,7 +20,7 @@ _LONGEST_REASON: Final = 300
 _STAYS: Final = "it answered before in this turn"
 
 
-class ModelChain:
+class RunModels:
     """Asks the models of one run; without a chain there is one.
 
     A turn begins with the first model whose circuit is closed, and stays with the model that answered: another one has

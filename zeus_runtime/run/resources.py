@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context.tokens import Counter
     from zeus_runtime.plan.output import PlannedOutput
     from zeus_runtime.run.delegated_task import Delegate
-    from zeus_runtime.run.links import Link
+    from zeus_runtime.run.links import ChainedModel
     from zeus_runtime.tools import WorkspaceFiles
 
 
@@ -76,11 +76,11 @@ class RunResources:
     known: Redactor = field(default_factory=Redactor)
     project: ProjectSection = NO_PROJECT
     output: PlannedOutput | None = None
-    chain: Sequence[Link] = ()
+    chain: Sequence[ChainedModel] = ()
     chain_rules: ModelChain | None = None
     follow: Callable[[RunResources], None] = field(default=lambda _resources: None, repr=False)
 
-    def of(self, link: Link) -> RunResources:
+    def of(self, link: ChainedModel) -> RunResources:
         """The resources for another model of the chain."""
         planned = link.planned
         return replace(

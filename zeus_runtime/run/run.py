@@ -20,7 +20,7 @@ from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, too_l
 from zeus_runtime.run.approvals import CallApprovals
 from zeus_runtime.run.context_planner import PlannedContext
 from zeus_runtime.run.delegated_task import DelegatedTask
-from zeus_runtime.run.model_chain import ModelChain
+from zeus_runtime.run.model_chain import RunModels
 from zeus_runtime.run.output import (
     Judgement,
     OutputError,
@@ -93,7 +93,7 @@ class Run:
         self._resources = resources
         self._form = resources.output
         resources.meter.emit = emit
-        self._models = ModelChain(turn, resources, transcript, emit)
+        self._models = RunModels(turn, resources, transcript, emit)
         self._call_tool = chain(resources.middlewares, "wrap_tool_call", self._dispatch, ToolResult)
         self._absent: dict[str, str] = {}
         self.waiting: list[PendingApproval] = []
