@@ -75,6 +75,9 @@ def test_a_killed_turn_stays_with_the_model_that_answered_in_it(
     assert not only(resumed.lines, "tool_call"), "a finished tool was repeated"
     assert resumed.lines[-1]["cost_usd"] == 18 * PRICES[kinds[1]]
 
+    shown = zeus("context", "show", "--step", "2")
+    assert f"chain     {first}: the provider failed (529)" in shown.out, shown.out
+
     with Provider(Reply("Hello.")) as provider:
         chained(project, provider, *kinds)
         following = zeus("run", "zeus.yaml", "And now?", "--continue", "-o", "ndjson")

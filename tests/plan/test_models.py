@@ -91,7 +91,7 @@ def test_the_models_give_an_answer_with_a_form_in_the_same_way(tmp_path: Path) -
 def test_the_address_of_each_entry_needs_permission(tmp_path: Path) -> None:
     entries = [GPT, {"litellm": {"model": "openai/acme", "api_base": "https://elsewhere.example/v1"}}]
     (tmp_path / "zeus.yaml").write_text(json.dumps({"version": 1, "model": {"chain": entries}}))
-    checked = check(directory=tmp_path, environ={})
+    checked = check("zeus.yaml", directory=tmp_path, environ={})
     assert "elsewhere.example" in repr(list(all_parts(checked)))
 
 

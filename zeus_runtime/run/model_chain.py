@@ -24,7 +24,7 @@ class RunModels:
     """Asks the models of one run; without a chain there is one.
 
     A turn begins with the first model whose circuit is closed, and stays with the model that answered: another one has
-    nothing cached. What a turn has settled is read from the ledger, so that a resumed run stays too.
+    nothing cached. The ledger says which one did, so that a resumed run stays with it too.
 
     Args:
         turn: the session, the run and the prompt.
