@@ -50,6 +50,7 @@ class RunResources:
         delegate: gives tasks to the plan's agents; None in a simulation.
         project: the project's instructions, read once per run.
         output: the form of the answer; None for a text.
+        agent: the agent's name.
     """
 
     model: Model
@@ -71,3 +72,4 @@ class RunResources:
     known: Redactor = field(default_factory=Redactor)
     project: ProjectSection = NO_PROJECT
     output: PlannedOutput | None = None
+    agent: str = ""
