@@ -59,7 +59,7 @@ _TOKENS: Final = (
 """The convention's buckets."""
 
 
-class Span:
+class TraceSpan:
     """A span that ends with its ``with`` block; without an SDK it does nothing.
 
     Args:
@@ -109,7 +109,7 @@ class Span:
         """
         self._error = error
 
-    def __enter__(self) -> Span:
+    def __enter__(self) -> TraceSpan:
         api = _api()
         if api is None:
             return self
@@ -156,18 +156,18 @@ def _api() -> Any:
     return None if isinstance(api.get_tracer_provider(), api.ProxyTracerProvider) else api
 
 
-def retrieval_span(source: str) -> Span:
+def retrieval_span(source: str) -> TraceSpan:
     """The span of a search.
 
     Args:
         source: such as ``memory``, or the name of a knowledge base.
     """
     about = {"gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": source}
-    return Span(f"retrieval {source}", about)
+    return TraceSpan(f"retrieval {source}", about)
 
 
 def error_type(error: BaseException | None) -> str:
-    """The code of one of Zeus's errors, or the class of another; empty for none and for one that is no failure."""
+    """The code of one of Zeus's errors, or the class of another; empty for none, and for one that is not a failure."""
     from asyncio import CancelledError
 
     if error is None or not getattr(error, "is_failure", True):

@@ -311,7 +311,7 @@ async def test_a_compaction_has_a_span(tmp_path: Path, received: Received) -> No
 def test_an_exporter_can_write_every_span(attributes: dict[str, Any], name: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         received = provide(patch)
-        with tracing.Span(name, attributes):
+        with tracing.TraceSpan(name, attributes):
             pass
         (span,) = received.spans
         assert encode_spans([span]).SerializeToString()
@@ -320,6 +320,6 @@ def test_an_exporter_can_write_every_span(attributes: dict[str, Any], name: str)
 
 def test_without_an_sdk_a_span_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
-    with tracing.Span("nothing", {}) as span:
+    with tracing.TraceSpan("nothing", {}) as span:
         assert not span.is_recording
         span.note({"a": 1})

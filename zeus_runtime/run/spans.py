@@ -16,7 +16,7 @@ from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.interface import ModelRequest
 from zeus_runtime.run.context_planner import PlannedContext
 from zeus_runtime.tools import ToolResult
-from zeus_runtime.tracing import Span, Value, error_type, record_tool_call, shows_content
+from zeus_runtime.tracing import TraceSpan, Value, error_type, record_tool_call, shows_content
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -25,7 +25,7 @@ _ROLES: Final = {"human": "user", "ai": "assistant"}
 _WAITS: Final = "approval_needed"
 
 
-def run_span(agent: str, session: str, mode: str, *, is_resumed: bool) -> Span:
+def run_span(agent: str, session: str, mode: str, *, is_resumed: bool) -> TraceSpan:
     """The span of a run. A sub-agent's is inside the tool call that gave it the task."""
     about: dict[str, Value] = {
         "gen_ai.operation.name": "invoke_agent",
@@ -34,10 +34,10 @@ def run_span(agent: str, session: str, mode: str, *, is_resumed: bool) -> Span:
         "zeus.mode": mode,
         "zeus.resumed": is_resumed,
     }
-    return Span(f"invoke_agent {agent}", about)
+    return TraceSpan(f"invoke_agent {agent}", about)
 
 
-def note_ending(span: Span, run: str, ending: RunCompleted | RunFailed) -> None:
+def note_ending(span: TraceSpan, run: str, ending: RunCompleted | RunFailed) -> None:
     """Add the outcome of a run; one that waits for a decision has not failed."""
     if isinstance(ending, RunFailed):
         figures = ending.details
@@ -76,7 +76,7 @@ async def traced_call(
         "gen_ai.conversation.id": session,
     }
     started, error = time.monotonic(), ""
-    with Span(f"execute_tool {name}", about) as span:
+    with TraceSpan(f"execute_tool {name}", about) as span:
         try:
             result = await work
         except BaseException as failure:
@@ -107,7 +107,7 @@ def trace_compaction(planned: PlannedContext, started_ns: int) -> None:
     }
     if admitted:
         about["zeus.context.removed_tokens"] = admitted[0].tokens_before - admitted[-1].tokens_after
-    with Span("compaction", about, start_ns=started_ns, is_current=False):
+    with TraceSpan("compaction", about, start_ns=started_ns, is_current=False):
         pass
 
 
@@ -127,7 +127,7 @@ def context_attributes(planned: PlannedContext | None) -> Mapping[str, Value]:
     }
 
 
-def note_request(span: Span, request: ModelRequest, known: Redactor) -> None:
+def note_request(span: TraceSpan, request: ModelRequest, known: Redactor) -> None:
     """Add the prompt and the messages of a request, if the user asks for texts."""
     if span.is_recording and shows_content():
         messages = [_message(each) for each in request.messages]
@@ -139,7 +139,7 @@ def note_request(span: Span, request: ModelRequest, known: Redactor) -> None:
         )
 
 
-def note_answer(span: Span, message: BaseMessage, known: Redactor) -> None:
+def note_answer(span: TraceSpan, message: BaseMessage, known: Redactor) -> None:
     """Add a model's answer, if the user asks for texts."""
     if span.is_recording and shows_content():
         span.note({"gen_ai.output.messages": _json([_message(message)], known)})

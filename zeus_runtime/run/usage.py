@@ -17,7 +17,7 @@ from zeus_runtime.models.answers import believed
 from zeus_runtime.models.interface import Model, ModelPiece, ModelRequest, ModelResponse, Usage
 from zeus_runtime.models.profiles import ModelProfile, cost_usd
 from zeus_runtime.run.cost_limit import Projection, projection, refuse_call
-from zeus_runtime.tracing import Span, Value, error_type, model_attributes, record_model_call
+from zeus_runtime.tracing import TraceSpan, Value, error_type, model_attributes, record_model_call
 
 if TYPE_CHECKING:
     from zeus_runtime.context.tokens import Counter
@@ -70,7 +70,7 @@ class ModelCall:
     """
 
     id: str
-    span: Span
+    span: TraceSpan
     finish_reason: str = ""
     model: str = ""
     usage: Usage | None = None
@@ -140,7 +140,7 @@ class UsageMeter:
 
         Args:
             noted: further attributes of the span.
-            is_current: see ``Span``.
+            is_current: see ``TraceSpan``.
 
         Raises:
             LimitError: a limit is reached, the call may exceed it, or a price is unknown.
@@ -152,7 +152,7 @@ class UsageMeter:
             meter._held_usd += held
         about = {"gen_ai.operation.name": "chat", **model_attributes(model)}
         attributes = {**about, "gen_ai.conversation.id": self.session or None, "zeus.purpose": purpose}
-        span = Span(f"chat {about['gen_ai.request.model']}", attributes, "CLIENT", is_current=is_current)
+        span = TraceSpan(f"chat {about['gen_ai.request.model']}", attributes, "CLIENT", is_current=is_current)
         with span:
             call, error = ModelCall(secrets.token_hex(4), span), ""
             span.note({"zeus.call.id": call.id, **(noted or {})})
