@@ -18,6 +18,7 @@ from zeus_runtime.cli.options import (
     set_option,
     with_model,
 )
+from zeus_runtime.cli.otel import otel_option
 from zeus_runtime.cli.output import TextTable, as_json
 from zeus_runtime.cli.sessions.options import config_option
 from zeus_runtime.cli.streams import answer, complain
@@ -83,6 +84,7 @@ def command() -> None:
 @set_option
 @json_option
 @quiet_option
+@otel_option
 @click.pass_obj
 @click.pass_context
 def run_cases(

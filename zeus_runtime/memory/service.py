@@ -45,6 +45,7 @@ from zeus_runtime.memory.outcomes import (
 from zeus_runtime.memory.profile.profiles import MemoryProfiles
 from zeus_runtime.memory.retrieval.ranking import PromptMemories, Ranked, format_memories_for_prompt
 from zeus_runtime.memory.writing import Writing
+from zeus_runtime.tracing import retrieval_span
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -234,10 +235,12 @@ class MemoryService:
         top_k = self.settings.top_k if k is None else k
         if not asked or top_k <= 0:
             return []
-        embedded, measure = await self._compared_by(asked, mode)
-        found = await operations.search(
-            caller, asked, embedded, measure, top_k=top_k, memory_type=memory_type, scope=scope
-        )
+        with retrieval_span("memory") as span:
+            embedded, measure = await self._compared_by(asked, mode)
+            found = await operations.search(
+                caller, asked, embedded, measure, top_k=top_k, memory_type=memory_type, scope=scope
+            )
+            span.note({"zeus.retrieval.found": len(found)})
         self._shared.note_used([each.item.id for each in found])
         return found
 

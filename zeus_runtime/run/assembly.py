@@ -63,7 +63,7 @@ def run_resources(
     model = links[0] if links else behind_mask(model, secrets)
     approvals = approvals or ApprovalBroker()
     counter = plan.token_counter
-    meter = UsageMeter(plan.profile, counter, limit_usd=plan.config.limits.max_cost_usd)
+    meter = UsageMeter(plan.profile, counter, limit_usd=plan.config.limits.max_cost_usd, session=session)
     toolbox = toolbox_of(plan, opened or {})
     kept = plan.config.archive
     archive = Archive(
@@ -118,6 +118,7 @@ def run_resources(
         known=known,
         project=_project(plan),
         output=plan.output,
+        agent=plan.config.name,
         chain=links,
         chain_rules=plan.config.chain if links else None,
         follow=follow,

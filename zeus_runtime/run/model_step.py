@@ -34,9 +34,11 @@ from zeus_runtime.run.cost_limit import Projection, cached_before, projection
 from zeus_runtime.run.growing_output import GrowingOutput
 from zeus_runtime.run.request_changes import RequestChanges
 from zeus_runtime.run.resources import RunResources
+from zeus_runtime.run.spans import context_attributes, note_answer, note_request, trace_compaction
 from zeus_runtime.run.transcript import Transcript
 from zeus_runtime.tools.gate import calling
 from zeus_runtime.tools.modes import has_connectors
+from zeus_runtime.tracing import now_ns
 
 OVERFLOW_RETRIES = 2
 """How often a request that did not fit is planned again, with every policy's trigger counted as reached."""
@@ -121,6 +123,7 @@ class ModelStep:
             margin_share=_margin_share(transcript.last_step, resources),
         )
         self._changes: RequestChanges | None = None
+        self._planned: PlannedContext | None = None
         self._growing: GrowingOutput | None = None
         self._call = chain(
             resources.middlewares, "wrap_model_call", self._stream, ModelResponse, self._note_change
@@ -141,6 +144,7 @@ class ModelStep:
         while True:
             request = await self._request(cursor, steps, forced=retries > 0)
             decisions += request.planned.decisions
+            self._planned = request.planned
             self._projected = self._projection(request.planned)
             self._changes = RequestChanges(request.sent, self._resources.counter)
             started = time.monotonic()
@@ -273,8 +277,10 @@ class ModelStep:
         sections, sources = await self._sections(steps)
         prompt = assemble(sections)
         fixed = self._fixed.measure(prompt.parts, prompt.text, sources)
+        started_ns = now_ns()
         planned = await self._planning.plan(cursor, fixed, forced=forced)
         if planned.admitted:
+            trace_compaction(planned, started_ns)
             # The edits changed the cached prefix anyway, so dependent sections change now, not one step later.
             sections, sources = await self._sections(steps)
             renewed = assemble(sections)
@@ -337,8 +343,16 @@ class ModelStep:
         self._growing = None if self._form is None else GrowingOutput()
         # Counted here and not per step: a middleware may call the model twice, or for a summary; each costs.
         model = resources.model
-        with resources.meter.call(self._projected, purpose=request.purpose, model=model.name) as call:
+        with resources.meter.call(
+            self._projected,
+            purpose=request.purpose,
+            model=model.name,
+            noted=context_attributes(self._planned),
+            is_current=True,
+        ) as call:
+            note_request(call.span, request, resources.known)
             async for piece in model.stream(request):
+                call.note_piece()
                 if isinstance(piece, ModelResponse):
                     response = piece
                 elif not shown:
@@ -353,6 +367,7 @@ class ModelStep:
             if response is None:
                 raise ModelError("the model's stream ended without an answer", kind="network")
             counted = resources.meter.count(call, response, lambda: self._projected.input_tokens)
+            note_answer(call.span, response.message, resources.known)
         response = replace(response, usage=counted.reported)
         self._is_estimated = self._is_estimated or counted.reported is None
         if counted.cost_usd is not None:

@@ -52,6 +52,7 @@ class RunResources:
         delegate: gives tasks to the plan's agents; None in a simulation.
         project: the project's instructions, read once per run.
         output: the form of the answer; None for a text.
+        agent: the agent's name.
         chain: the models of a chain, of which ``model`` is the first; empty for a single model.
         chain_rules: the settings of the chain; None for a single model.
         follow: makes the middlewares' context and the meter follow another model of the chain.
@@ -76,6 +77,7 @@ class RunResources:
     known: Redactor = field(default_factory=Redactor)
     project: ProjectSection = NO_PROJECT
     output: PlannedOutput | None = None
+    agent: str = ""
     chain: Sequence[ChainedModel] = ()
     chain_rules: ModelChain | None = None
     follow: Callable[[RunResources], None] = field(default=lambda _resources: None, repr=False)

@@ -35,6 +35,7 @@ from zeus_runtime.run.output import (
 )
 from zeus_runtime.run.repeated_calls import DIGEST, WARN_AT, Repeats, digest_of, named, warning
 from zeus_runtime.run.resources import RunResources
+from zeus_runtime.run.spans import traced_call
 from zeus_runtime.run.tool_run_view import ToolRunView
 from zeus_runtime.run.transcript import Transcript, tool_message
 from zeus_runtime.run.usage import Totals
@@ -279,7 +280,13 @@ class Run:
         if kept is not None:
             self._emit_result(call, text_of(kept), is_error=getattr(kept, "status", "") == "error")
             return
-        result = await self._run_call(call, seq)
+        result = await traced_call(
+            call,
+            self.turn.session,
+            self._resources.known,
+            self._run_call(call, seq),
+            is_tool=self._resources.toolbox.find(call["name"] or "") is not None,
+        )
         content = well_formed(result.content)
         artifact = {
             **({"state": dict(result.state)} if result.state else {}),

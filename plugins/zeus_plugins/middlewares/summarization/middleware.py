@@ -165,6 +165,7 @@ class Summarization(Middleware):
 
         items = [view.item_of(seq) for seq in range(view.first, view.upto + 1)]
         trigger, keep = self._trigger, self._keep
+        # A trigger in messages names no size, so a usual one takes its place.
         usable = budget.usable_tokens
         ceiling = budget.tokens_of(trigger) if trigger.messages is None else usable * 85 // 100
         ceiling = min(ceiling, self._latest(budget))
@@ -176,6 +177,7 @@ class Summarization(Middleware):
             [item.tokens for item in items],
             keep_messages=keep.messages,
             keep_tokens=None if keep.messages is not None else budget.tokens_of(keep),
+            # A fifth stays free: otherwise the next step would reach the trigger again.
             room_tokens=max(0, (ceiling - others - self._limit(budget)) * 4 // 5),
         )
         return None if place is None else items[place].seq
@@ -194,6 +196,7 @@ class Summarization(Middleware):
 
     def _limit(self, budget: Budget) -> int:
         """Return the maximum length of the summary in tokens."""
+        # An eighth, so that in a small window the summary does not take the room that it makes.
         return min(self._options.max_summary_tokens, budget.usable_tokens // 8)
 
     def _worth_it(self, replaced: Sequence[Item], budget: Budget) -> bool:
@@ -208,6 +211,7 @@ class Summarization(Middleware):
         from zeus_plugins.middlewares.summarization.summary_message import bounded, compose, newest_said
 
         count = self._counter.text
+        # A longer summary of so few messages would hardly pay for the changed prefix.
         limit = min(self._limit(budget), sum(item.tokens for item in replaced) // 3)
         handle = self._context.archive.history_handle
         note = f"[cut; the rest is in {handle}]"
@@ -246,6 +250,7 @@ class Summarization(Middleware):
         count = self._counter.text
         former = summary_in(str(view.summary.content)) if view.summary is not None else ""
         paid, refused = self._paid, None
+        # The planner refused the edit after the summary was paid for: only what came since is summarized.
         if paid is not None and paid.first == view.first and paid.summary:
             former = paid.summary
             replaced = [item for item in replaced if item.seq >= paid.start]
@@ -268,6 +273,7 @@ class Summarization(Middleware):
             cost = refused.cost_usd if cost is None else cost + (refused.cost_usd or 0.0)
         if not outcome.failure:
             return outcome.summary, how, cost
+        # The model failed part of the way: its summary so far stays, and the rest becomes an extract.
         rest = replaced[skipped + outcome.done :]
         known = outcome.summary if outcome.calls else bounded(former, count, limit, "[cut]") if former else ""
         lines = extract([(item.seq, item.message) for item in rest], count, limit)

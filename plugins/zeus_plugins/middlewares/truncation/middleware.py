@@ -56,6 +56,7 @@ class Truncation(Middleware):
         saved = sum(self._saving(each, edit) for each, edit in zip(ripe, proposals, strict=True))
         if not ripe or (saved < self._options.min_saving_tokens and not budget.overflow):
             return ()
+        # All were proposed before, so the planner refused them. Ask again when the window is fuller.
         if self._offered.issuperset(each.call_id for each in ripe):
             self._ask_again_at = budget.fraction_used + ASK_AGAIN_AFTER
         self._offered.update(each.call_id for each in ripe)
