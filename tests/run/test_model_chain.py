@@ -274,6 +274,32 @@ async def test_a_smaller_window_of_the_next_model_leads_to_a_compaction(tmp_path
     assert steps[2].input_limit_tokens == 9_000
 
 
+async def test_policies_ask_and_count_with_the_model_that_is_asked_now(tmp_path: Path) -> None:
+    summarizing = {
+        "plugins": {"files": ["probe.py", "rules.py"]},
+        "middlewares": [{"resume": {"trigger": {"messages": 3}, "keep": 2}}],
+    }
+    (tmp_path / "rules.py").write_text(RULES)
+    echo = Call("echo", json.dumps({"text": "antidisestablishmentarianism " * 40}))
+    replies = [Reply(calls=[echo]), Reply("oops", status=500), Reply("a summary"), Reply("done")]
+    with Provider(*replies) as provider:
+        path = write_chain(tmp_path, provider, **summarizing)
+        (events,) = await played(path)
+        assert wires(provider) == ["gpt", "gpt", "claude", "claude"]
+    assert events[-1].answer == "done"  # type: ignore[union-attr]
+    first, last = await steps_of(tmp_path, events[-1].session)  # type: ignore[union-attr]
+    assert (first.model, last.model) == (GPT, CLAUDE)
+    assert last.policy_cost_usd == 11 * 100 + 7 * 1000
+    async with Agent.from_config(path, directory=tmp_path) as agent:
+        *_, call, result, _ = await agent.history(events[-1].session)  # type: ignore[union-attr]
+        ours, others = (
+            [model.token_counter.message(each) for each in (call, result)]
+            for model in reversed(agent.plan.models)
+        )
+    assert ours != others
+    assert last.by_source["assistant"] + last.by_source["tool:echo"] == sum(ours), last.by_source
+
+
 async def test_sub_agents_have_the_chain_and_its_circuits(tmp_path: Path) -> None:
     def answer(received: Received) -> Reply:
         if not received.path.endswith("/messages"):
