@@ -112,8 +112,8 @@ def run_cases(
     130 interrupted: the finished runs are reported.
     """
     from zeus_runtime.cli.start import prepared
+    from zeus_runtime.cli.trusting import read_trusted_evaluation
     from zeus_runtime.config.secrets.masking import secrets_of_environment
-    from zeus_runtime.testing.cases.reading import read_evaluation
     from zeus_runtime.testing.cases.running import planned_runs
 
     given: dict[Source, bool] = {"record": record, "replay": replay, "live": live}
@@ -123,15 +123,16 @@ def run_cases(
     if junit is not None and not junit.parent.is_dir():
         raise click.UsageError(f"there is no folder {junit.parent} for --junit", ctx)
     process.learn(secrets_of_environment(process.environ))
-    read = read_evaluation(file, directory=process.directory, environ=process.environ)
+    read = read_trusted_evaluation(process, file, may_ask=not as_object)
     read = _changed(read, models, repeats)
     _check_names(ctx, read, names)
     with prepared(process):
         which = ConfigArgs(None, env, sets)
-        runs = [*planned_runs(read, [*_agents(process, read, which, may_ask=not as_object)], names)]
-        done, interrupted = _done(
-            read, runs, sources[0] if sources else _source_of(read), quiet=quiet or as_object
-        )
+        agents = [*_agents(process, read, which, may_ask=not as_object)]
+        runs = [*planned_runs(read, agents, names)]
+        source = sources[0] if sources else _source_of(read)
+        _check_files(read, agents, runs, source)
+        done, interrupted = _done(process, read, runs, source, quiet=quiet or as_object)
     report = _reported(read, runs, done, interrupted=interrupted)
     if as_object:
         from zeus_runtime.testing.cases.report import as_object as to_object
@@ -193,12 +194,35 @@ def _agents(
         for model in models:
             args = with_model(replace(which, config=read.config_of(agent)), model)
             checked = read_trusted(process, args, may_ask=may_ask)
-            make_plan(checked)  # so that problems are found before any run costs money
-            yield EvaluatedAgent(agent, model, checked)
+            plan = make_plan(checked)  # so that problems are found before any run costs money
+            # As --model: the other options stay, such as the address of a gateway.
+            judges = {
+                name: read_trusted(process, with_model(args, name), may_ask=may_ask)
+                for name in read.evaluation.judges
+            }
+            yield EvaluatedAgent(agent, model, checked, plan.context.workspace, judges)
+
+
+def _check_files(
+    read: ReadEvaluation, agents: Sequence[EvaluatedAgent], runs: Sequence[PlannedRun], source: Source
+) -> None:
+    """Refuse files that the cases may not copy, and a folder that recordings may not be written to.
+
+    Raises:
+        ConfigError: with every problem.
+    """
+    from zeus_runtime.testing.cases.file_access import refused_copies, refused_recordings
+
+    problems = [
+        *refused_copies(read, agents),
+        *(refused_recordings(read, runs) if source == "record" else ()),
+    ]
+    if problems:
+        raise read.document.error(problems)
 
 
 def _done(
-    read: ReadEvaluation, runs: Sequence[PlannedRun], source: Source, *, quiet: bool
+    process: Process, read: ReadEvaluation, runs: Sequence[PlannedRun], source: Source, *, quiet: bool
 ) -> tuple[list[RunOutcome], bool]:
     """The outcomes, and whether the user interrupted the runs."""
     from contextlib import aclosing
@@ -212,7 +236,7 @@ def _done(
             async for outcome in stream:
                 done.append(outcome)
                 if not quiet:
-                    _tell(outcome, len(done), len(runs))
+                    _tell(process, outcome, len(done), len(runs))
 
     try:
         asyncio.run(_until_terminated(work()))
@@ -241,10 +265,11 @@ async def _until_terminated(work: Any) -> None:
 _STYLES: Final[dict[str, Style]] = {"passed": "dim", "failed": "red", "error": "red"}
 
 
-def _tell(outcome: RunOutcome, number: int, count: int) -> None:
+def _tell(process: Process, outcome: RunOutcome, number: int, count: int) -> None:
     from zeus_runtime.escaping import terminal_line
 
-    complain(f"[{number}/{count}] {outcome.status}: {terminal_line(outcome.case)}", _STYLES[outcome.status])
+    case = terminal_line(process.redact(outcome.case))
+    complain(f"[{number}/{count}] {outcome.status}: {case}", _STYLES[outcome.status])
 
 
 def _reported(

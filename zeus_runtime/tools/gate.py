@@ -19,6 +19,7 @@ from zeus_runtime.tools.access import (
     FLOOR_NAMES,
     AccessPolicy,
     AccessRule,
+    Floor,
     Kind,
     Name,
     Reached,
@@ -151,6 +152,19 @@ class Gate:
             foreign: ``parts`` is not a path of this workspace; outside of it only rules about names apply.
         """
         return self._ruling(parts, host, kind, _CALL.get().tool, foreign=foreign)
+
+    def protection(self, parts: Parts, host: str, kind: Kind) -> Ruling | None:
+        """Return the built-in ruling against any access to a file outside of the workspace, also by Zeus itself.
+
+        Rules that the user has allowed may open it for reading, never for writing.
+
+        Args:
+            parts: its path below a folder that the user named.
+            host: its real path.
+        """
+        below_git = _below_git(host) if kind == "write" else None
+        floor = self.policy.floor if kind == "read" else Floor(self.policy.floor.deciding)
+        return floor.ruling(Reached((Name(parts, foreign=True),), host, below_git), kind, None)
 
     def hidden(self, parts: Parts, folder: str, entries: Iterable[str]) -> set[str]:
         """Return the entries of a folder that listings and searches must not show.
