@@ -153,18 +153,20 @@ class Gate:
         """
         return self._ruling(parts, host, kind, _CALL.get().tool, foreign=foreign)
 
-    def protection(self, parts: Parts, host: str, kind: Kind) -> Ruling | None:
-        """Return the built-in ruling against any access to a file outside of the workspace, also by Zeus itself.
+    def ruling_elsewhere(self, parts: Parts, host: str, kind: Kind) -> Ruling | None:
+        """Return the ruling on a file outside of the workspace that Zeus itself would open, by all parts of its path.
 
-        Rules that the user has allowed may open it for reading, never for writing.
+        For writing, only the built-in protection counts, and no rule lifts it.
 
         Args:
             parts: its path below a folder that the user named.
             host: its real path.
         """
         below_git = _below_git(host) if kind == "write" else None
-        floor = self.policy.floor if kind == "read" else Floor(self.policy.floor.deciding)
-        return floor.ruling(Reached((Name(parts, foreign=True),), host, below_git), kind, None)
+        reached = Reached((Name(parts, foreign=True),), host, below_git)
+        if kind == "read":
+            return self.policy.ruling(reached, kind, ANY_TOOL)
+        return Floor(self.policy.floor.deciding).ruling(reached, kind, ANY_TOOL)
 
     def hidden(self, parts: Parts, folder: str, entries: Iterable[str]) -> set[str]:
         """Return the entries of a folder that listings and searches must not show.

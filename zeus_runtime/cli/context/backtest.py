@@ -111,7 +111,12 @@ def backtest(
     for each in listings:
         complain(each.told, "plain" if each.tools else "yellow")
     if target is not None:
-        write_plot(target, [replay_curve(each) for each in played], title="zeus context backtest")
+        write_plot(
+            target,
+            [replay_curve(each) for each in played],
+            title="zeus context backtest",
+            mask=process.redact,
+        )
     value = {"outcomes": found, "listings": listings}
     tell(process, value, lambda: outcomes_table(found), as_object=as_object)
 

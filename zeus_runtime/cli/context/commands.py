@@ -53,7 +53,7 @@ def show(
     trace = _read(process, session, which)
     found = composition(trace, step)
     if target is not None:
-        write_plot(target, [session_curve(trace)], title=f"{trace.session}: context")
+        write_plot(target, [session_curve(trace)], title=f"{trace.session}: context", mask=process.redact)
     tell(
         process,
         {"session": trace.session, **vars(found), "problems": trace.problems},

@@ -77,7 +77,7 @@ def _refusal(read: ReadEvaluation, files: WorkspaceFiles, file: Path) -> str | N
     """Why tools may not read a file; None if they may."""
     real = Path(real_path(file))
     if not files.paths_of(real) and files.gate is not None:
-        ruling = files.gate.protection(_below(read, real), str(real), "read")
+        ruling = files.gate.ruling_elsewhere(_below(read, real), str(real), "read")
         if ruling is not None:
             return ruling.why
     return files.refusal_of(file) or (_ASKS if files.needs_question(file) else None)
@@ -87,7 +87,9 @@ def _unwritable(read: ReadEvaluation, files: WorkspaceFiles, file: Path) -> str 
     real = Path(real_path(file))
     if real.parent != Path(real_path(read.cassette)):
         return f"{file.name} is a link to another folder"
-    ruling = None if files.gate is None else files.gate.protection(_below(read, real), str(real), "write")
+    ruling = (
+        None if files.gate is None else files.gate.ruling_elsewhere(_below(read, real), str(real), "write")
+    )
     return None if ruling is None else ruling.why
 
 
