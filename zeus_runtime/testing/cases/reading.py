@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zeus_runtime.config.document import Document
+from zeus_runtime.config.layers.files import DISCOVERED, names_preset
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.schema.composed import DIALECT
 from zeus_runtime.config.schema.construct import BuildError, build
@@ -20,6 +21,7 @@ from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Path as ConfigPath
+from zeus_runtime.escaping import printable
 from zeus_runtime.testing.cases.format import Evaluation, FileState
 
 if TYPE_CHECKING:
@@ -54,6 +56,11 @@ class ReadEvaluation:
         """The config that an entry of ``agents`` means, as the command line takes it."""
         return str(self.path.parent / agent) if is_file_name(agent) else agent
 
+    def _file_of(self, agent: str) -> Path:
+        """Where the command line finds the config of an agent, unless a preset has its name."""
+        found = self.document.directory / self.config_of(agent)
+        return found / DISCOVERED if found.is_dir() else found
+
     @property
     def agents(self) -> tuple[str, ...]:
         """The agents, as they are written."""
@@ -81,7 +88,7 @@ class ReadEvaluation:
         """
         from zeus_runtime.plan.executed_parts import FileSource, elsewhere_part, named_parts
 
-        configs = {each: Path(self.config_of(each)) for each in self.agents if is_file_name(each)}
+        configs = {each: self._file_of(each) for each in self.agents}
         document = replace(self.document, files={**configs, **self.document.files})
         ground = FileSource(document, self.trust, installed=())
         found: dict[str, Part] = {}
@@ -170,6 +177,9 @@ _Problem: TypeAlias = tuple[ConfigPath, str, str, str, Any]
 """Path, code, message, hint, and whether the key or the value is wrong."""
 
 
+_AGENT: Final = "name a config (*.yaml), relative to this file, or a preset"
+
+
 def _problems(evaluation: Evaluation, folder: Path) -> Iterator[_Problem]:
     if (evaluation.agent is None) == (not evaluation.agents):
         both = evaluation.agent is not None
@@ -180,14 +190,11 @@ def _problems(evaluation: Evaluation, folder: Path) -> Iterator[_Problem]:
     named |= {} if evaluation.agent is None else {("agent",): evaluation.agent}
     for path, agent in named.items():
         if is_file_name(agent) and not os.path.exists(folder / agent):  # noqa: PTH110 - it never raises
-            message = f"there is no file {folder / agent}"
-            yield (
-                path,
-                "file-not-found",
-                message,
-                "name a config, relative to this file, or a preset",
-                "value",
-            )
+            message = f"there is no file {printable(str(folder / agent))}"
+            yield path, "file-not-found", message, _AGENT, "value"
+        elif agent == "-" or not (is_file_name(agent) or names_preset(agent)):
+            message = f"{printable(agent)} is neither a file nor a preset's name"
+            yield path, "wrong-value", message, _AGENT, "value"
     for key in ("agents", "models"):
         yield from _twice((key,), getattr(evaluation, key))
     names: dict[str, int] = {}
@@ -237,7 +244,7 @@ def _file_problems_of(evaluation: Evaluation) -> Iterator[_Problem]:
         path = ("cases", number)
         for name, content in case.files.items():
             if not isinstance(content, str) and not Path(content.file).is_file():
-                message = f"there is no file {content.file}"
+                message = f"there is no file {printable(content.file)}"
                 yield (*path, "files", name, "file"), "file-not-found", message, "correct the path", "value"
         for index, each in enumerate(case.expect):
             if each.schema is not None and not isinstance(each.schema, Mapping):
@@ -358,7 +365,10 @@ def schema_value(schema: Any) -> Mapping[str, Any]:
     from zeus_runtime.config.yaml.tree import plain
 
     file = Path(schema.file)
-    text = decode(file.read_bytes(), file.name)
+    if not file.is_file():
+        raise ValueError("there is no such file")
+    with file.open("rb") as stream:
+        text = decode(stream.read(MAX_BYTES + 1), file.name)
     value = json.loads(text) if file.suffix == ".json" else plain(read(text, file.name))
     if not isinstance(value, dict):
         raise ValueError("it holds no mapping")

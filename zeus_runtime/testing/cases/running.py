@@ -177,6 +177,8 @@ class _Bench:
         from zeus_runtime.plan.apart import set_apart
         from zeus_runtime.plan.plan import make_plan
 
+        # A link may lead elsewhere since the user was asked.
+        self.read.trust.require(self.read.parts())
         checked = set_apart(self.run.agent.checked, self.folder)
         self._write_files(checked)
         plan, model = make_plan(checked), None
