@@ -170,6 +170,20 @@ def test_a_key_file_that_a_rule_opens_to_tools_is_copied(
     assert result.exit_code == 0, result.out + result.err
 
 
+def test_a_project_in_a_folder_with_a_protected_name_is_no_protected_place(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    inner = Project(project.folder / ".env.d" / "inner")
+    inner.agent("Good.", more="workspace: {root: work}\n")
+    inner.write("work/a", "a")
+    inner.write("b", "b")
+    evaluation(inner, {"files": {"a": {"file": "work/a"}, "b": {"file": "b"}}})
+    monkeypatch.chdir(inner.folder)
+    result = zeus("eval", "cases.yaml", "--record")
+    assert result.exit_code == 0, result.err + result.out
+
+
 def test_a_link_that_changes_after_the_question_is_not_followed(
     project: Project, zeus: Zeus, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zeus_runtime.config.document import Document
-from zeus_runtime.config.layers.files import DISCOVERED, names_preset
+from zeus_runtime.config.layers.files import names_preset
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.schema.composed import DIALECT
 from zeus_runtime.config.schema.construct import BuildError, build
@@ -56,11 +56,6 @@ class ReadEvaluation:
         """The config that an entry of ``agents`` means, as the command line takes it."""
         return str(self.path.parent / agent) if is_file_name(agent) else agent
 
-    def _file_of(self, agent: str) -> Path:
-        """Where the command line finds the config of an agent, unless a preset has its name."""
-        found = self.document.directory / self.config_of(agent)
-        return found / DISCOVERED if found.is_dir() else found
-
     @property
     def agents(self) -> tuple[str, ...]:
         """The agents, as they are written."""
@@ -88,7 +83,8 @@ class ReadEvaluation:
         """
         from zeus_runtime.plan.executed_parts import FileSource, elsewhere_part, named_parts
 
-        configs = {each: self._file_of(each) for each in self.agents}
+        # A word may be a preset's, and otherwise a file or folder in the working directory.
+        configs = {each: self.document.directory / self.config_of(each) for each in self.agents}
         document = replace(self.document, files={**configs, **self.document.files})
         ground = FileSource(document, self.trust, installed=())
         found: dict[str, Part] = {}
