@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.conftest import Project, Result, Zeus
+from tests.cli.pseudo_terminal import PseudoTerminal
 from zeus_runtime.escaping import is_unseen
 from zeus_runtime.testing.cases.report import CaseReport, EvaluationReport, junit
 from zeus_runtime.testing.cases.running import RunOutcome
@@ -85,6 +86,17 @@ def test_a_file_elsewhere_asks_before_it_is_opened(
         assert (result.exit_code, result.json["runs_done"]) == ((5 if "schema" in str(case) else 0), 1)
     assert zeus("trust", "--revoke", "cases.yaml").exit_code == 0
     assert zeus("eval", "cases.yaml").exit_code == 4
+
+
+def test_a_terminal_asks_about_an_evaluation_file_and_then_runs_it(project: Project, elsewhere: Path) -> None:
+    evaluation(project, {"files": {"x": {"file": "../elsewhere/hosts"}}})
+    for answer, code in (("n\n", 4), ("y\n", 0)):
+        with PseudoTerminal(["eval", "cases.yaml"], project.folder) as terminal:
+            asked = terminal.until("[v]iew whole: ")
+            assert "cases.yaml needs what you have not allowed yet" in asked
+            assert "file 'cases.0.files.x.file'  (cases.yaml:1:" in asked
+            terminal.press(answer)
+            assert terminal.end() == code
 
 
 @pytest.mark.parametrize("agent", ["..", ".", "-", "~", "~root", "a b"])
