@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context import Archive
+from zeus_runtime.events import Notice
 from zeus_runtime.middleware.contexts import RunContext
 from zeus_runtime.models.retry import with_retry
 from zeus_runtime.plan.redaction import behind_mask, masked_for
@@ -20,6 +21,7 @@ from zeus_runtime.prompt.project import (
     project_section,
 )
 from zeus_runtime.run.approvals import ApprovalBroker
+from zeus_runtime.run.notes import RunNotes
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.toolbox import Toolbox
 from zeus_runtime.run.usage import Metered, UsageMeter
@@ -75,6 +77,7 @@ def run_resources(
         max_megabytes=kept.max_megabytes,
     )
     memory = plan.context.memory and plan.context.memory.for_session(session)
+    notes = RunNotes(secrets)
     context = RunContext(
         **(vars(plan.context) | {"memory": memory}),
         session=session,
@@ -86,6 +89,8 @@ def run_resources(
         approvals=approvals,
         tools=toolbox.by_name,
         secrets=secrets,
+        notes=notes,
+        notify=lambda code, message: meter.notify(Notice(code, message)),
     )
     middlewares: list[tuple[str, Middleware]] = []
     for planned in plan.middlewares:
@@ -116,6 +121,7 @@ def run_resources(
         project=_project(plan),
         output=plan.output,
         agent=plan.config.name,
+        notes=notes,
     )
 
 
