@@ -234,6 +234,7 @@ NO_ANSWERS = {
     "\udcff": "wrote something else than JSON ('utf-8' codec can't decode",
     '{"decide": "deny"}': "wrote the key 'decide'; it may write decision, reason, arguments, context",
     '{"decision": "yes"}': "wrote the decision 'yes'; it is 'allow' or 'deny'",
+    f'{{"decision": "{"x" * 10_000}"}}': "wrote the decision 'xxx",
     '{"context": 1}': "wrote a 'context' that is not a text",
     '{"arguments": []}': "wrote a 'arguments' that is not an object",
     '{"decision": "deny", "arguments": {}, "context": ""}': "denied, and wrote arguments, context too",
@@ -249,6 +250,7 @@ def test_whatever_is_not_exactly_an_answer_is_a_failure(text: str) -> None:
     with pytest.raises(HookFailedError) as raised:
         answer_of("before_tool_call", text.encode("utf-8", "surrogateescape"))
     assert raised.value.what.startswith(NO_ANSWERS[text])
+    assert len(raised.value.what) < 200
 
 
 @pytest.mark.parametrize("text", ["", " \n", "{}", '{"decision": "allow"}'])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-from zeus_runtime.plugin import dataclass
+from zeus_runtime.plugin import cut_text, dataclass
 from zeus_runtime.plugin.tool import strict_json
 
 Event: TypeAlias = Literal[
@@ -23,6 +23,8 @@ _KEYS: Final[Mapping[Event, Mapping[str, type]]] = {
 }
 MOST_BYTES: Final = 4 << 20
 """Of an answer."""
+_LONGEST_SHOWN: Final = 80
+"""Characters of a wrong word that a failure shows."""
 _TYPES: Final[Mapping[type, str]] = {str: "a text", dict: "an object"}
 
 
@@ -75,12 +77,12 @@ def answer_of(event: Event, output: bytes) -> Answer:
     keys = _KEYS[event]
     for key, value in given.items():
         if key not in keys:
-            raise HookFailedError(f"wrote the key {key!r}; it may write {', '.join(keys)}")
+            raise HookFailedError(f"wrote the key {_shown(key)}; it may write {', '.join(keys)}")
         if not isinstance(value, keys[key]):
             raise HookFailedError(f"wrote a {key!r} that is not {_TYPES[keys[key]]}")
     decision = given.get("decision", "allow")
     if decision not in ("allow", "deny"):
-        raise HookFailedError(f"wrote the decision {decision!r}; it is 'allow' or 'deny'")
+        raise HookFailedError(f"wrote the decision {_shown(decision)}; it is 'allow' or 'deny'")
     if decision == "deny" and (more := given.keys() - {"decision", "reason"}):
         raise HookFailedError(f"denied, and wrote {', '.join(sorted(more))} too")
     if decision == "allow" and "reason" in given:
@@ -92,3 +94,7 @@ def answer_of(event: Event, output: bytes) -> Answer:
         given.get("result"),
         given.get("context", ""),
     )
+
+
+def _shown(text: str) -> str:
+    return repr(cut_text(text, _LONGEST_SHOWN))
