@@ -346,6 +346,7 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
 
         def back(connection: Connection) -> None:
             connection.execute(text("DROP TABLE original_handle"))
+            connection.execute(text("DROP TABLE run_note"))
             connection.execute(text("DROP TABLE knowledge_part"))
             connection.execute(text("DROP TABLE database_identity"))
             connection.execute(text("ALTER TABLE knowledge_base DROP COLUMN collection"))

@@ -166,6 +166,12 @@ class ModelStep:
                 failed = step.override(error=told.code, why=why)
                 await self._transcript.append_step(failed, request.fixed.texts)
                 raise told from error
+            except ZeusError as error:
+                if self._is_paid():  # a middleware refuses the answer
+                    step = self._step(cursor, run_id, request, decisions, started)
+                    refused = step.override(error=error.code, why=why, **self._cost())
+                    await self._transcript.append_step(refused, request.fixed.texts)
+                raise
             step = self._step(cursor, run_id, request, decisions, started).override(why=why)
             return Answered(response, self._answered(step, request.planned, response), request.fixed.texts)
 
@@ -173,6 +179,10 @@ class ModelStep:
     def limit_tokens(self) -> int:
         """The model's input limit as known so far."""
         return self._planning.limit_tokens
+
+    def _is_paid(self) -> bool:
+        """Whether the call has cost something so far."""
+        return self._cost_usd is not None
 
     async def compact(self, cursor: int, steps: int) -> PlannedContext:
         """Let every policy remove what it can, as after an overflow, and write an entry of the ledger."""
@@ -231,11 +241,17 @@ class ModelStep:
         return step.override(
             margin_share=self._planning.margin_share,
             usage=reported,
-            cost_usd=self._cost_usd,
-            cost_estimated=self._is_estimated and self._cost_usd is not None,
             cache_seconds=cached,
             finish_reason=response.finish_reason,
+            **self._cost(),
         )
+
+    def _cost(self) -> dict[str, Any]:
+        """The cost of the call so far, as the ledger has it."""
+        return {
+            "cost_usd": self._cost_usd,
+            "cost_estimated": self._is_estimated and self._cost_usd is not None,
+        }
 
     def _note_change(self, middleware: str, given: ModelRequest, changed: ModelRequest) -> None:
         if self._changes is not None:
