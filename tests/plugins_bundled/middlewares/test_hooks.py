@@ -234,7 +234,7 @@ NO_ANSWERS = {
     "\udcff": "wrote something else than JSON ('utf-8' codec can't decode",
     '{"decide": "deny"}': "wrote the key 'decide'; it may write decision, reason, arguments, context",
     '{"decision": "yes"}': "wrote the decision 'yes'; it is 'allow' or 'deny'",
-    f'{{"decision": "{"x" * 10_000}"}}': "wrote the decision 'xxx",
+    f'{{"decision": "{"x " * 300}"}}': "wrote the decision 'x x",
     '{"context": 1}': "wrote a 'context' that is not a text",
     '{"arguments": []}': "wrote a 'arguments' that is not an object",
     '{"decision": "deny", "arguments": {}, "context": ""}': "denied, and wrote arguments, context too",
