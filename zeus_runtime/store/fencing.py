@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.session_lock import LogConflictError, claim_lost
-from zeus_runtime.store.tables import EditRow, MessageRow, StepRow, ThreadRow
+from zeus_runtime.store.tables import EditRow, MessageRow, NoteRow, StepRow, ThreadRow
 from zeus_runtime.store.threads import Thread, here, refuse_archived
 
 T = TypeVar("T")
@@ -24,6 +24,7 @@ _thread = ThreadRow.__table__  # type: ignore[attr-defined]
 MESSAGE: Table = MessageRow.__table__  # type: ignore[attr-defined]
 EDIT: Table = EditRow.__table__  # type: ignore[attr-defined]
 STEP: Table = StepRow.__table__  # type: ignore[attr-defined]
+NOTE: Table = NoteRow.__table__  # type: ignore[attr-defined]
 
 
 class Fence(NamedTuple):
@@ -133,7 +134,7 @@ async def appending(
 
 
 def put(connection: Connection, table: Table, row: Mapping[str, Any], fence: Fence | None) -> None:
-    """Insert a row of ``MESSAGE``, ``EDIT`` or ``STEP``, inside ``appending``."""
+    """Insert a row of ``MESSAGE``, ``EDIT``, ``STEP`` or ``NOTE``, inside ``appending``."""
     if fence is None:
         connection.execute(_PLAIN[table], row)
         return
@@ -178,5 +179,5 @@ def _in_epoch(table: Table) -> Insert:
     return insert(table).from_select(names, held).execution_options(preserve_rowcount=True)
 
 
-_PLAIN = {table: insert(table) for table in (MESSAGE, EDIT, STEP)}
-_FENCED = {table: _in_epoch(table) for table in (MESSAGE, EDIT, STEP)}
+_PLAIN = {table: insert(table) for table in (MESSAGE, EDIT, STEP, NOTE)}
+_FENCED = {table: _in_epoch(table) for table in (MESSAGE, EDIT, STEP, NOTE)}

@@ -57,6 +57,7 @@ class MemoryItemRow(SQLModel, table=True):
 
     ``digest`` is equal for texts that differ only in case, spacing and closing punctuation. ``words`` is the lexical
     index's form of the text, empty for a text that is never searched, and ``word_count`` is the number of those words.
+    ``settled`` is 1 if a model or a person decided which memories it replaces, so that no rule decides it later.
     """
 
     __tablename__ = "memory_item"
@@ -94,10 +95,21 @@ class MemoryItemRow(SQLModel, table=True):
     superseded_by: str | None = _text(nullable=True)
     embedding_model: str | None = _text(nullable=True)
     embedding_dimension: int | None = Field(default=None, sa_column=Column(Integer, nullable=True))
+    settled: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
     version: int = Field(sa_column=Column(Integer, nullable=False))
     created_ms: int = _number()
     updated_ms: int = _number()
     last_used_ms: int | None = _number(nullable=True)
+
+
+class MemoryLinkRow(SQLModel, table=True):
+    """Two memories that are near each other, and both were kept."""
+
+    __tablename__ = "memory_link"
+    __table_args__ = (Index("memory_link_other", "other"),)
+
+    item: str = Field(sa_column=Column(Text, primary_key=True))
+    other: str = Field(sa_column=Column(Text, primary_key=True))
 
 
 class MemoryGoneRow(SQLModel, table=True):
@@ -123,10 +135,15 @@ class MemoryHistoryRow(SQLModel, table=True):
     by: str = _text()
     at_ms: int = _number()
     content: str = _text()
+    valid_from_ms: int | None = _number(nullable=True)
+    valid_until_ms: int | None = _number(nullable=True)
 
 
 class ExtractionRow(SQLModel, table=True):
-    """One memory that the agent saved on its own initiative, which the limit counts."""
+    """One memory that the agent saved on its own initiative. The limit counts the answers that saved some.
+
+    ``answer`` is the model's answer that saved it; None for a save that belongs to no answer.
+    """
 
     __tablename__ = "extraction_log"
     __table_args__ = (Index("extraction_log_of", "session", "at_ms"),)
@@ -134,6 +151,7 @@ class ExtractionRow(SQLModel, table=True):
     key: int | None = _key()
     session: str = _text()
     at_ms: int = _number()
+    answer: str | None = _text(nullable=True)
 
 
 class UserProfileRow(SQLModel, table=True):
@@ -217,6 +235,7 @@ def _table(row: type[SQLModel]) -> Table:
 
 PLACE: Final = _table(MemoryPlaceRow)
 ITEM: Final = _table(MemoryItemRow)
+LINK: Final = _table(MemoryLinkRow)
 GONE: Final = _table(MemoryGoneRow)
 HISTORY: Final = _table(MemoryHistoryRow)
 EXTRACTION: Final = _table(ExtractionRow)
@@ -229,6 +248,7 @@ USER_SETTING: Final = _table(UserSettingRow)
 MEMORY_TABLES: Final = (
     PLACE,
     ITEM,
+    LINK,
     GONE,
     HISTORY,
     EXTRACTION,

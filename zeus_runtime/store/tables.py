@@ -204,6 +204,22 @@ class ApprovalRow(SQLModel, table=True):
     shown: str | None = Field(default=None, sa_column=Column(Text, nullable=True))
 
 
+class NoteRow(SQLModel, table=True):
+    """A value that a run stores to find it again when it is resumed; ``value`` is JSON."""
+
+    __tablename__ = "run_note"
+
+    thread: int = Field(
+        sa_column=Column(
+            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
+        )
+    )
+    run_id: str = Field(sa_column=Column(Text, primary_key=True))
+    name: str = Field(sa_column=Column(Text, primary_key=True))
+    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+    value: str = Field(sa_column=Column(Text, nullable=False))
+
+
 class AllowedRow(SQLModel, table=True):
     """A tool that a user does not want to be asked about again."""
 
@@ -246,6 +262,7 @@ TABLES: Final[tuple[Table, ...]] = tuple(
         IdentityRow,
         ParentRow,
         ApprovalRow,
+        NoteRow,
         AllowedRow,
         HandleRow,
     )

@@ -19,6 +19,7 @@ from zeus_runtime.tools.access import (
     FLOOR_NAMES,
     AccessPolicy,
     AccessRule,
+    Floor,
     Kind,
     Name,
     Reached,
@@ -151,6 +152,21 @@ class Gate:
             foreign: ``parts`` is not a path of this workspace; outside of it only rules about names apply.
         """
         return self._ruling(parts, host, kind, _CALL.get().tool, foreign=foreign)
+
+    def ruling_elsewhere(self, parts: Parts, host: str, kind: Kind) -> Ruling | None:
+        """Return the ruling on a file outside of the workspace that Zeus itself would open, by all parts of its path.
+
+        For writing, only the built-in protection counts, and no rule lifts it.
+
+        Args:
+            parts: its path below a folder that the user named.
+            host: its real path.
+        """
+        below_git = _below_git(host) if kind == "write" else None
+        reached = Reached((Name(parts, foreign=True),), host, below_git)
+        if kind == "read":
+            return self.policy.ruling(reached, kind, ANY_TOOL)
+        return Floor(self.policy.floor.deciding).ruling(reached, kind, ANY_TOOL)
 
     def hidden(self, parts: Parts, folder: str, entries: Iterable[str]) -> set[str]:
         """Return the entries of a folder that listings and searches must not show.

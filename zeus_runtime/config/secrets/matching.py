@@ -157,6 +157,20 @@ def unfinished(text: str) -> int:
     return _tail(text, _UNFINISHED)
 
 
+def finished_beginnings(text: str) -> list[str]:
+    """``text``, and what is left of it without its unfinished escape, and without the one before that, and so on.
+
+    An escape may be written by another one: of ``&%61mp;`` there may be ``&%6`` so far, in which both are unfinished.
+    """
+    found = [text]
+    for _ in range(_PASSES):
+        end = unfinished(found[-1])
+        if end == len(found[-1]):
+            break
+        found.append(found[-1][:end])
+    return found
+
+
 def unfinished_wrap(text: str) -> int:
     """Where a line wrap or a colour begins that more text may complete; the length of ``text`` if there is none."""
     return _tail(text, _UNFINISHED_WRAP)
