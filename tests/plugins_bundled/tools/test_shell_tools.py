@@ -301,15 +301,49 @@ async def test_the_access_policy_holds_for_commands(tmp_path: Path) -> None:
     assert (tmp_path / ".git/config").read_text() == "CONTENT=of it\n"
 
 
-async def test_a_folder_that_is_renamed_keeps_its_closed_files_closed(tmp_path: Path) -> None:
+MOVING = [
+    "mv -T deep moved || mv -T deep/er moved",
+    "mv --exchange deep/er fixed || python3 -c 'import os; os.rename(\"deep/er\", \"moved\")'",
+    "rm -rf deep/er; rmdir deep/er",
+    "mv secrets/a moved; mv secrets moved",
+    "ln deep/er/key.pem moved || ln asked.txt moved",
+    "ln -s deep/er/key.pem moved; cat moved",
+    "python3 -c 'import os; os.replace(\"src\", \"deep\")'",
+    "mv notes moved; ln -s {outside} notes; cat notes/secret",
+]
+
+
+async def test_a_path_with_rights_of_its_own_keeps_them_whatever_a_command_moves(
+    tmp_path: Path, outside: Path
+) -> None:
     need_bubblewrap()
     project(tmp_path)
-    moved, again = await results(
-        tmp_path, "mv deep moved; cat moved/er/key.pem", "cat moved/er/key.pem", keys=POLICY
+    (tmp_path / "src").mkdir()
+    (tmp_path / "notes").mkdir()
+    keys: dict[str, Any] = {
+        "workspace": {
+            "access": {**POLICY["workspace"]["access"], "deep/er/key.pem": "deny"},
+            "routes": {"/notes/": "notes"},
+        }
+    }
+    tries = [each.format(outside=outside) for each in MOVING]
+    waiting = "until [ -e go ]; do sleep 0.02; done; mv deep moved || mv deep/er moved; cat moved/key.pem"
+    answers = await results(
+        tmp_path,
+        command(waiting, background=True),
+        *tries,
+        "touch go",
+        calling(("read_output", {"command_id": "cmd_1", "wait_seconds": 20})),
+        "cat moved/* moved; echo x >> deep/er/key.pem; cat notes/secret; ls deep/er",
+        keys=keys,
     )
-    assert moved.is_error
-    assert again.is_error
-    assert "CONTENT" not in moved.content + again.content
+    moved = answers[1 : len(tries) + 1]
+    assert [text for text, each in zip(tries, moved, strict=True) if not each.is_error] == []
+    said = " ".join(each.content for each in answers)
+    assert "CONTENT" not in said
+    assert "of another project" not in said
+    assert answers[-1].content.endswith("key.pem")
+    assert (tmp_path / "deep/er/key.pem").read_text() == "CONTENT=of it\n"
 
 
 @pytest.fixture
