@@ -233,15 +233,15 @@ def test_a_hard_link_made_anywhere_closes_the_file_in_an_unchanged_folder(
     """By its number of names alone, or where package managers link files, because a key is among its names."""
     write(tmp_path / linked)
     (tmp_path / "store/node_modules").mkdir(parents=True)
-    parent = os.path.dirname(linked)
+    parent = str(Path(linked).parent)
     assert f"/{linked}" not in looks.changed(".", parent, "store")
     os.link(tmp_path / linked, tmp_path / "store/node_modules/copy")
     found = looks.changed("store/node_modules")
     assert (f"/{linked}" in found) == (parent == "a")
     # Its other name becomes one of a key; the number of names is as before.
-    os.rename(tmp_path / "store/node_modules/copy", tmp_path / "store/.env")
+    (tmp_path / "store/node_modules/copy").rename(tmp_path / "store/.env")
     assert looks.changed("store/node_modules", "store")[f"/{linked}"] == "none"
-    os.unlink(tmp_path / "store/.env")
+    (tmp_path / "store/.env").unlink()
     assert f"/{linked}" not in looks.changed("store")
 
 

@@ -351,14 +351,15 @@ class Gate:
         return _CALL.get().tool, [dict(gate._links.targets) for gate in self._all]
 
     def tops(self) -> Iterator[Path]:
-        """Yield the root and the config's routes as they are written, here and in the workspaces of the agents above."""
+        """Yield the root and the config's routes as they are written, also those of the agents above."""
         for gate in self._all:
             yield from gate.mounts.written_folders()
 
     def keys_on(self, device: int) -> object:
         """Return which files on a device hold keys, by any name: what rulings on files with several names depend on."""
         return [
-            _identities(set(gate.policy.floor.deciding.keys)) | gate._linked_keys(device) for gate in self._all
+            _identities(set(gate.policy.floor.deciding.keys)) | gate._linked_keys(device)
+            for gate in self._all
         ]
 
     def hides(self, parts: Parts, host: str) -> bool:

@@ -3,8 +3,8 @@
 A program opens files without the workspace's checks, so the access policy must be applied before it starts, as mounts.
 A file that needs an approval cannot wait for one: it is read-only, or not there if already reading it needs one.
 
-A mount covers a file, and not its path. So each folder above one is a mount too: the kernel renames and removes no mount,
-and the file cannot get another path, by which the rules would judge it otherwise later.
+A mount covers a file, and not its path. So each folder above one is a mount too: the kernel renames and removes no
+mount, and the file cannot get another path, by which the rules would judge it otherwise later.
 """
 
 from __future__ import annotations
@@ -84,9 +84,7 @@ class JudgedFolders:
             return None
         return judged if kept_keys is None or kept_keys == keys() else None
 
-    def keep(
-        self, host: str, state: object, judged: Sequence[_Judged], keys: Callable[[], object]
-    ) -> None:
+    def keep(self, host: str, state: object, judged: Sequence[_Judged], keys: Callable[[], object]) -> None:
         """Keep the files of a folder for the next look."""
         self._folders[host] = state, keys() if any(map(_has_names, judged)) else None, judged
 

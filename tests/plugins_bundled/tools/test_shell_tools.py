@@ -303,12 +303,12 @@ async def test_the_access_policy_holds_for_commands(tmp_path: Path) -> None:
 
 MOVING = [
     "mv -T deep moved || mv -T deep/er moved",
-    "mv --exchange deep/er fixed || python3 -c 'import os; os.rename(\"deep/er\", \"moved\")'",
+    'mv --exchange deep/er fixed || python3 -c \'import os; os.rename("deep/er", "moved")\'',
     "rm -rf deep/er; rmdir deep/er",
     "mv secrets/a moved; mv secrets moved",
     "ln deep/er/key.pem moved || ln asked.txt moved",
     "ln -s deep/er/key.pem moved; cat moved",
-    "python3 -c 'import os; os.replace(\"src\", \"deep\")'",
+    'python3 -c \'import os; os.replace("src", "deep")\'',
     "mv notes moved; ln -s {outside} notes; cat notes/secret",
 ]
 
