@@ -46,7 +46,7 @@ _MOST_MOUNTS: Final = 4_000
 
 _MOST_LEVELS: Final = 200
 _LONGEST_PATH: Final = 3_900
-"""In bytes. The kernel takes 4,095, and bubblewrap mounts below a path of its own."""
+"""In bytes. The kernel takes 4,095, and bubblewrap puts a prefix before a path that it mounts."""
 
 _SETTLED_NANOSECONDS: Final = 2_000_000_000
 """A folder that was changed later than so before a look may change again within the same tick of its file system."""
@@ -57,8 +57,8 @@ class JudgedFolders:
 
     They also depend on the running tool, on where links lead, and on the folder's own right: with another one, its
     files are judged again. Folders of Zeus are always judged again, since a session may read only its own files there.
-    A file gets and loses further names (hard links) without a change of its folder, so each file's number of names is
-    looked up at each look; and files with several are judged again when other files hold keys.
+    A file gets and loses further names (hard links) without a change of its folder. So each look asks for each file's
+    number of names. Files with several are judged again when other files hold keys.
     """
 
     def __init__(self) -> None:

@@ -33,7 +33,7 @@ _FORMS: Final = {
         "heredoc_end": rb"[A-Za-z_]+",
     }.items()
 }
-"""The kinds of tokens that have a text of their own."""
+"""The kinds of tokens whose text the line gives."""
 _SIGNS: Final = frozenset(
     '; & && || | |& ( ) { } ! $( ` <( >( if then elif else fi while until do done [ ] [[ ]] = == != += .. " $ ${'
     " > >> >| < >& <& &> &>> <> <<< <<".split()
@@ -93,7 +93,7 @@ def _has_form(token: Node, text: bytes) -> bool:
 
 
 def _needs_space(token: Node) -> bool:
-    """Whether a token has its meaning only as a word of its own."""
+    """Whether a token has its meaning only as a separate word."""
     around = token.parent
     return token.type in _FOLLOWED_BY_SPACE and (around is None or around.type != "brace_expression")
 
