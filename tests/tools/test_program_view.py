@@ -82,10 +82,10 @@ def test_a_folder_that_cannot_be_looked_through_is_closed(
     if reason == "mode":
         scandir = os.scandir
 
-        def refusing(path: str) -> Any:
-            if path == str(shut):
-                raise PermissionError(path)
-            return scandir(path)
+        def refusing(descriptor: int) -> Any:
+            if os.path.samestat(os.fstat(descriptor), shut.stat()):
+                raise PermissionError(shut)
+            return scandir(descriptor)
 
         monkeypatch.setattr(os, "scandir", refusing)
     elif reason == "depth":

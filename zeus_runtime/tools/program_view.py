@@ -23,6 +23,7 @@ from zeus_runtime.tools.gate import GIT_NAMES, Gate, git_depth
 from zeus_runtime.tools.mounts import Parts
 from zeus_runtime.tools.own_folders import ARCHIVES, STATE
 from zeus_runtime.tools.paths import WorkspaceError, folded
+from zeus_runtime.tools.safe_open import OPEN_FOLDER
 
 ProgramRight: TypeAlias = Literal["none", "read", "write"]
 
@@ -34,11 +35,14 @@ class ProgramMount(NamedTuple):
         host: its real path.
         right: the program's right; of a folder it covers all that is in it, apart from later mounts.
         is_folder: whether it is a folder.
+        identity: the device and inode that were judged. Before a program runs, compare them with what was mounted:
+            other programs may put another file or a link there meanwhile. None: not known.
     """
 
     host: str
     right: ProgramRight
     is_folder: bool
+    identity: tuple[int, int] | None = None
 
 
 _MOST_MOUNTS: Final = 4_000
@@ -80,13 +84,17 @@ class JudgedFolders:
         if found is None or found[0] != state:
             return None
         _, kept_keys, judged = found
-        if any(not each.is_folder and _identity(each.host) != each.identity for each in judged):
+        if not all(each.is_folder or _is_same(each) for each in judged):
             return None
         return judged if kept_keys is None or kept_keys == keys() else None
 
     def keep(self, host: str, state: object, judged: Sequence[_Judged], keys: Callable[[], object]) -> None:
         """Keep the files of a folder for the next look."""
-        self._folders[host] = state, keys() if any(map(_has_names, judged)) else None, judged
+        self._folders[host] = (
+            state,
+            keys() if any(not each.is_folder and each.names > 1 for each in judged) else None,
+            judged,
+        )
 
 
 def program_view(gate: Gate, known: JudgedFolders, *, max_files: int) -> list[ProgramMount]:
@@ -140,23 +148,23 @@ class _Judged(NamedTuple):
     parts: Parts
     is_folder: bool
     right: ProgramRight
-    identity: tuple[int, ...] | None
+    identity: tuple[int, int]
+    names: int
 
 
-def _identity(host: str) -> tuple[int, ...] | None:
+def _is_same(judged: _Judged) -> bool:
+    """Whether a file is still the one that was judged, with as many names (hard links)."""
     try:
-        return _identity_of(os.lstat(host))
+        status = os.lstat(judged.host)
     except OSError:
-        return None
+        return False
+    return (_identity(status), status.st_nlink) == (judged.identity, judged.names) and not stat.S_ISDIR(
+        status.st_mode
+    )
 
 
-def _identity_of(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_dev, status.st_ino, stat.S_IFMT(status.st_mode), status.st_nlink
-
-
-def _has_names(judged: _Judged) -> bool:
-    """Whether it is a file with several names (hard links)."""
-    return not judged.is_folder and judged.identity is not None and judged.identity[-1] > 1
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 class _Scan:
@@ -170,25 +178,23 @@ class _Scan:
     def folder(self, host: str) -> Sequence[ProgramMount]:
         """Return the mount of a top folder, and those below it."""
         parts = self._gate.mounts.names_of(host)[0].parts
-        right = self._right(parts, host, os.stat(host)) if parts else self._top(host)  # noqa: PTH116
-        if right == "none":
-            return [self._mount(host, "none", is_folder=True)]
-        below = self._below(host, parts, right, (git_depth(f"{host}/."),))
+        status = os.stat(host)  # noqa: PTH116 - a str is at hand
+        right = self._right(parts, host, status) if parts else self._top(host)
+        top = _Judged(host, parts, True, right, _identity(status), 1)
+        below = None if right == "none" else self._below(top, (git_depth(f"{host}/."),))
         if below is None:
-            return [self._mount(host, "none", is_folder=True)]
-        return [self._mount(host, right, is_folder=True), *below]
+            return [self._mount(top, "none")]
+        return [self._mount(top, right), *below]
 
     def _top(self, host: str) -> ProgramRight:
         """The root has no name that a rule could fit, so a file that might be made in it is judged."""
         new = self._gate.ruling(("new",), f"{host.rstrip('/')}/new", "write")
         return "write" if new is None else "read"
 
-    def _below(
-        self, host: str, parts: Parts, outer: ProgramRight, around: tuple[object, ...]
-    ) -> list[ProgramMount] | None:
+    def _below(self, folder: _Judged, around: tuple[object, ...]) -> list[ProgramMount] | None:
         """Return the mounts in a folder; None if it cannot be looked through, so nothing in it may be shown."""
         try:
-            judged = self._judged(host, parts, outer, around)
+            judged = self._judged(folder, around)
         except FileNotFoundError:
             return []
         except OSError:
@@ -200,51 +206,56 @@ class _Scan:
                 remedy="Tell the user: a smaller workspace.root, or more `max_files` of the tool.",
             )
         found: list[ProgramMount] = []
+        outer = folder.right
         hidden = sum(each.right == "none" for each in judged)
         if outer == "read" and hidden > len(judged) - hidden:
             # Nothing can be made in it, so it can be shown with the other files only: fewer mounts, and no names.
-            found.append(self._mount(host, "none", is_folder=True))
+            found.append(self._mount(folder, "none"))
             outer = "none"
-        around = (*around, tuple(os.path.lexists(f"{host}/{name}") for name in GIT_NAMES))
-        for at, inner, is_folder, right, _ in judged:
-            below = self._below(at, inner, right, around) if is_folder and right != "none" else []
+        around = (*around, tuple(os.path.lexists(f"{folder.host}/{name}") for name in GIT_NAMES))
+        for each in judged:
+            right = each.right
+            below = self._below(each, around) if each.is_folder and right != "none" else []
             if below is None:
                 right, below = "none", []
-            is_pinned = right == "write" and (bool(below) or at in self._tops)
+            is_pinned = right == "write" and (bool(below) or each.host in self._tops)
             if right != outer or is_pinned:
-                found.append(self._mount(at, right, is_folder=is_folder))
+                found.append(self._mount(each, right))
             found += below
         return found
 
-    def _judged(
-        self, host: str, parts: Parts, outer: ProgramRight, around: tuple[object, ...]
-    ) -> Sequence[_Judged]:
+    def _judged(self, folder: _Judged, around: tuple[object, ...]) -> Sequence[_Judged]:
         """Return the files of a folder with their rights.
 
         Raises:
-            OSError: it cannot be listed, or one of its files cannot be looked at.
+            OSError: it cannot be listed, one of its files cannot be looked at, or another folder is there now.
         """
-        status = os.lstat(host)
-        if not stat.S_ISDIR(status.st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), host)
-        # A program can set the first time back, and not the second.
-        times = (status.st_mtime_ns, status.st_ctime_ns)
-        state = (status.st_dev, status.st_ino, times, parts, outer, around)
-
-        def keys() -> object:
-            return self._gate.keys_on(status.st_dev)
-
-        found = self._known.find(host, state, keys)
-        if found is None:
-            found = list(self._looked_at(host, parts))
-            if time.time_ns() - max(times) > _SETTLED_NANOSECONDS and not _is_kept(host, parts):
-                self._known.keep(host, state, found, keys)
-        return found
-
-    def _looked_at(self, host: str, parts: Parts) -> Iterator[_Judged]:
+        host, parts = folder.host, folder.parts
         if len(parts) > _MOST_LEVELS or len(os.fsencode(host)) > _LONGEST_PATH:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), host)
-        with os.scandir(host) as scanned:
+        descriptor = os.open(host, OPEN_FOLDER)
+        try:
+            status = os.fstat(descriptor)
+            if _identity(status) != folder.identity:
+                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), host)
+            # A program can set the first time back, and not the second.
+            times = (status.st_mtime_ns, status.st_ctime_ns)
+            state = (folder.identity, times, parts, folder.right, around)
+
+            def keys() -> object:
+                return self._gate.keys_on(status.st_dev)
+
+            found = self._known.find(host, state, keys)
+            if found is None:
+                found = list(self._looked_at(descriptor, host, parts))
+                if time.time_ns() - max(times) > _SETTLED_NANOSECONDS and not _is_kept(host, parts):
+                    self._known.keep(host, state, found, keys)
+            return found
+        finally:
+            os.close(descriptor)
+
+    def _looked_at(self, descriptor: int, host: str, parts: Parts) -> Iterator[_Judged]:
+        with os.scandir(descriptor) as scanned:
             entries = sorted(scanned, key=lambda each: each.name)
         for entry in entries:
             if entry.is_symlink():  # its target is judged where it lies
@@ -254,17 +265,19 @@ class _Scan:
                 status = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
-            right = self._right(inner, at, status)
-            yield _Judged(at, inner, stat.S_ISDIR(status.st_mode), right, _identity_of(status))
+            is_folder = stat.S_ISDIR(status.st_mode)
+            yield _Judged(
+                at, inner, is_folder, self._right(inner, at, status), _identity(status), status.st_nlink
+            )
 
-    def _mount(self, host: str, right: ProgramRight, *, is_folder: bool) -> ProgramMount:
+    def _mount(self, judged: _Judged, right: ProgramRight) -> ProgramMount:
         self._mounts += 1
         if self._mounts > _MOST_MOUNTS:
             raise WorkspaceError(
                 f"More than {_MOST_MOUNTS:,} files have other rights than their folders, so no command can be run.",
                 remedy="Tell the user: rules of workspace.access for folders instead of files.",
             )
-        return ProgramMount(host, right, is_folder)
+        return ProgramMount(judged.host, right, judged.is_folder, judged.identity)
 
     def _right(self, parts: Parts, host: str, status: os.stat_result) -> ProgramRight:
         if self._gate.ruling(parts, host, "read") is not None:
