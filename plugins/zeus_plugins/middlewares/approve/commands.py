@@ -224,7 +224,6 @@ class _Found:
 
     def _test(self, node: Node, depth: int) -> None:
         opening, *inner, _ = node.children
-        self.is_clear = self.is_clear and len(inner) == 1
         for each in inner:
             self._condition(each, depth, splits=opening.type == "[")
 
@@ -248,7 +247,7 @@ class _Found:
                 self._condition(each, depth + 1, splits=splits)
         else:
             is_one = not splits or node.type == "string" or _word(node) is not None or _is_number(node)
-            self.is_clear = self.is_clear and is_one and "@" not in _text(node)
+            self.is_clear = self.is_clear and is_one
             self._inside(node, depth, _IN_WORDS)
 
     def _inside(self, node: Node, depth: int, known: frozenset[str]) -> None:
@@ -271,7 +270,7 @@ class _Found:
 
 def _runs_its_program(words: Sequence[Word]) -> bool:
     """Whether a command certainly runs the program that its first word names, with the other words as mere text."""
-    if not words or words[0] is None or words[0] in _NOT_PROGRAMS or "=" in words[0]:
+    if not words or words[0] is None or words[0] in _NOT_PROGRAMS:
         return False
     if words[0] in _TAKING_NAMES:
         return len(words) == 1 or not (words[1] is None or words[1].startswith("-"))

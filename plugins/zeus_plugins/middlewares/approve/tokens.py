@@ -41,6 +41,11 @@ _SIGNS: Final = frozenset(
 _FOLLOWED_BY_SPACE: Final = frozenset("{ ! [ [[".split())
 _SPACE: Final = re.compile(rb"(?:[ \t\n]|(?<=[ \t])\\\n)*")
 """A continued line separates words only after a blank; else bash joins what is before and behind."""
+_ON_ONE_LINE: Final = frozenset(
+    "command test_command unary_expression binary_expression redirected_statement file_redirect herestring_redirect"
+    " negated_command".split()
+)
+"""A new line ends a command, also between `[` and `]`."""
 _SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))
 
 
@@ -51,20 +56,16 @@ def splits_as_bash(data: bytes, root: Node) -> bool:
         data: the line.
         root: its tree, without errors and not too deep for recursion.
     """
-    end, before = 0, b""
+    end = 0
     for token, is_substituted in _tokens(root, is_substituted=False):
-        text, start = data[token.start_byte : token.end_byte], token.start_byte
-        if start < end or not _is_space(data, end, start) or not _has_form(token, text):
+        start = token.start_byte
+        if start < end or not _is_space(data, end, start) or not _has_form(token, _text(data, token)):
             return False
-        if start == end and (before.endswith(b"(") and text.startswith(b"(")):
-            return False  # `((` may be arithmetic
         if _needs_space(token) and data[token.end_byte : token.end_byte + 1] not in (b" ", b"\t", b"\n"):
             return False
-        if token.type == "comment" and (is_substituted or not _may_begin_comment(data[:start])):
-            return False
-        if token.type.startswith("heredoc") and is_substituted:
-            return False
-        end, before = token.end_byte, text
+        if is_substituted and token.type in ("comment", "heredoc_start"):
+            return False  # versions of bash differ in where the substitution ends
+        end = token.end_byte
     return _is_space(data, end, len(data)) and all(_is_whole(data, each) for each in _nodes(root))
 
 
@@ -79,6 +80,10 @@ def _nodes(node: Node) -> Iterator[Node]:
     yield node
     for each in node.children:
         yield from _nodes(each)
+
+
+def _text(data: bytes, node: Node) -> bytes:
+    return data[node.start_byte : node.end_byte]
 
 
 def _is_space(data: bytes, start: int, end: int) -> bool:
@@ -98,23 +103,16 @@ def _needs_space(token: Node) -> bool:
     return token.type in _FOLLOWED_BY_SPACE and (around is None or around.type != "brace_expression")
 
 
-def _may_begin_comment(before: bytes) -> bool:
-    return re.search(rb"(?:^|[ \t;&|()]|(?<!\\)\n)\Z", before) is not None
-
-
 def _is_whole(data: bytes, node: Node) -> bool:
     """Whether bash, too, takes the tokens of a node together, and those of its neighbours apart."""
-    if node.type == "concatenation":
+    if node.type in _ON_ONE_LINE:
         pairs = zip(node.children, node.children[1:], strict=False)
-        return all(one.end_byte == other.start_byte for one, other in pairs)
-    if node.type == "command":
-        pairs = zip(node.children, node.children[1:], strict=False)
-        return all(
-            one.end_byte < other.start_byte or data[other.start_byte : other.start_byte + 1] in b"<>&"
-            for one, other in pairs
-        )
-    if node.type == "command_substitution" and data[node.start_byte : node.start_byte + 1] == b"`":
-        return b"\\" not in data[node.start_byte : node.end_byte]
+        gaps = [(data[one.end_byte : other.start_byte], other) for one, other in pairs]
+        if any(b"\n" in gap.replace(b"\\\n", b"") for gap, _ in gaps):
+            return False
+        return node.type != "command" or all(gap or _text(data, other)[:1] in b"<>&" for gap, other in gaps)
+    if node.type == "command_substitution" and _text(data, node).startswith(b"`"):
+        return b"\\" not in _text(data, node)
     if node.type != "simple_expansion" and any(each.type == "$" for each in node.children):
         return False  # `$[…]` and `$"…"` are more than a dollar sign
     if node.type == "heredoc_redirect":
@@ -125,12 +123,6 @@ def _is_whole(data: bytes, node: Node) -> bool:
 def _is_whole_heredoc(data: bytes, node: Node) -> bool:
     if [each.type for each in node.children] != ["<<", "heredoc_start", "heredoc_body", "heredoc_end"]:
         return False
-    _, start, body, end = node.children
-    name = data[start.start_byte + 1 : start.end_byte - 1]
-    lines = data[body.start_byte : body.end_byte].split(b"\n")
-    return (
-        data[start.end_byte : body.start_byte].strip(b" \t") == b"\n"
-        and data[end.start_byte : end.end_byte] == name
-        and name not in lines
-        and data[end.end_byte : end.end_byte + 1] in (b"", b"\n")
-    )
+    _, start, _, end = node.children
+    name = _text(data, start)[1:-1]
+    return _text(data, end) == name and data[end.end_byte : end.end_byte + 1] in (b"", b"\n")
