@@ -99,6 +99,24 @@ def test_a_folder_that_cannot_be_looked_through_is_closed(
     }
 
 
+def test_a_folder_that_is_replaced_while_it_is_judged_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "a/.env", "A=b")
+    (tmp_path / "other").mkdir()
+    listed = os.open
+
+    def replacing(path: Any, *rest: Any, **more: Any) -> int:
+        if path == str(tmp_path / "a") and (tmp_path / "other").exists():
+            (tmp_path / "a").rename(tmp_path / "third")
+            (tmp_path / "other").rename(tmp_path / "a")
+        return listed(path, *rest, **more)
+
+    files = workspace(tmp_path, {})
+    monkeypatch.setattr(os, "open", replacing)
+    assert view(files)["/a"] == "none"
+
+
 def test_a_folder_deeper_than_the_stack_is_closed(tmp_path: Path) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
     for _ in range(1_200):
@@ -164,7 +182,7 @@ def test_too_many_files_are_an_error_that_names_the_limit(tmp_path: Path) -> Non
         view(workspace(tmp_path, {}), max_files=1)
 
 
-ACCESS: Final = {"shut/**": "deny", "link/**": "deny", "a/kept": "write"}
+ACCESS: Final = {"shut/**": "deny", "link/**": "deny", "fixed/**": "read", "fixed/open/**": "write"}
 
 
 class Looks:
@@ -198,7 +216,7 @@ class Looks:
 
 @pytest.fixture
 def looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Looks:
-    for name in ("a/b/c", "a/d", "hooks/run", "shut/e"):
+    for name in ("a/b/c", "a/d", "hooks/run", "shut/e", "fixed/open/f"):
         write(tmp_path / name)
     found = Looks(tmp_path, monkeypatch)
     found.changed(".", "a")
@@ -218,12 +236,12 @@ def test_a_new_file_and_a_new_link_are_judged(looks: Looks, tmp_path: Path) -> N
 
 
 def test_a_folder_that_becomes_a_git_folder_protects_what_is_below(looks: Looks, tmp_path: Path) -> None:
-    write(tmp_path / "a/b/hooks/run")
-    looks.changed("a/b")
+    assert looks.changed("fixed")["/fixed/open"] == "write"
     for name in ("HEAD", "refs/x", "objects/x"):
         write(tmp_path / name)
+    # Neither the folder `fixed` has changed, nor its right.
     found = looks.changed(".")
-    assert found["/."] == "read" or found["/hooks"] == "read"
+    assert (found["/."], found.get("/fixed/open")) == ("read", None)
 
 
 @pytest.mark.parametrize("linked", ["a/d", "node_modules/d"])

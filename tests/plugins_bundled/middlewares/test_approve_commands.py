@@ -239,7 +239,6 @@ def test_a_line_that_does_more_in_bash_is_not_allowed(line: str, tmp_path: Path)
         "test -v 'a[$(mark)]'",
         "wait -p 'a[$(mark)]'",
         "read 'a[$(mark)]'",
-        "a[$(mark)]=1 ls",
         "command ls",
         "exec ls",
         "hash -p a ls; ls",
@@ -253,7 +252,7 @@ def test_a_line_that_does_more_in_bash_is_not_allowed(line: str, tmp_path: Path)
         "l\\\ns a",
         "{ls a; }",
         "[[a = b ]]; ls",
-        "ls`mark`{1..3} a",
+        "ls`ls`{1..3} a",
         'ls "$"$x"ls"',
         "ls ${! x}",
         "ls ${HOME=x}",
@@ -262,10 +261,11 @@ def test_a_line_that_does_more_in_bash_is_not_allowed(line: str, tmp_path: Path)
         "((ls); mark)",
         "ls <<-'E'\n\tE\nmark\nE",
         "ls <<'E' | mark\nE",
+        "ls <<'E'\nx\nE; mark\nE",
     ],
 )
 def test_a_line_that_only_bash_can_judge_is_asked_about(line: str) -> None:
-    assert action(line, allow=["* *"], deny=["rm *"]) in ("ask", "deny")
+    assert not command_line(line).is_clear
 
 
 BEGINNINGS = [
