@@ -257,6 +257,8 @@ def test_a_line_that_does_more_in_bash_is_not_allowed(line: str, tmp_path: Path)
         "ls ${! x}",
         "ls ${HOME=x}",
         "ls (ls a; ls)",
+        "ls ;; ls",
+        "ls `ls`#",
         "ls $(ls # )\nmark)",
         "((ls); mark)",
         "ls <<-'E'\n\tE\nmark\nE",

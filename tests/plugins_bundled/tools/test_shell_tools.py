@@ -307,6 +307,8 @@ MOVING = [
     'mv --exchange deep/er fixed || python3 -c \'import os; os.rename("deep/er", "moved")\'',
     "rm -rf deep/er; rmdir deep/er",
     "mv secrets/a moved; mv secrets moved",
+    "mv submodule moved || mv submodule/.git moved || echo gitdir: x > submodule/.git",
+    "umount deep/er/key.pem || umount -l deep || mount --bind deep src",
     "ln deep/er/key.pem moved || ln asked.txt moved",
     "ln -s deep/er/key.pem moved; cat moved",
     'python3 -c \'import os; os.replace("src", "deep")\'',
@@ -319,8 +321,9 @@ async def test_a_path_with_rights_of_its_own_keeps_them_whatever_a_command_moves
 ) -> None:
     need_bubblewrap()
     project(tmp_path)
-    (tmp_path / "src").mkdir()
-    (tmp_path / "notes").mkdir()
+    for name in ("src", "notes", "submodule"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "submodule/.git").write_text("gitdir: ../.git/modules/submodule\n")
     keys: dict[str, Any] = {
         "workspace": {
             "access": {**POLICY["workspace"]["access"], "deep/er/key.pem": "deny"},
