@@ -280,7 +280,7 @@ def _runs_its_program(words: Sequence[Word]) -> bool:
 
 
 def _is_plain_expansion(node: Node) -> bool:
-    """Whether a node is no expansion, or only puts in the value of a variable: `$NAME`, `${NAME}`."""
+    """Whether a node that may be an expansion only puts in the value of a variable: `${NAME}`."""
     if node.type != "expansion":
         return True
     return [each.type for each in node.children] == ["${", "variable_name", "}"]
