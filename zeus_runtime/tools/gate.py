@@ -238,7 +238,7 @@ class Gate:
         written: str = "",
     ) -> Ruling | None:
         names = (*self._names(parts, host, foreign=foreign), *self._named_as(written, bool(written)))
-        below_git = _below_git(host) if kind == "write" else None
+        below_git = git_depth(host) if kind == "write" else None
         own = self._judged(Reached(names, host, below_git), kind, tool)
         if self.above is None:
             return own
@@ -320,7 +320,7 @@ class Gate:
     def _nameable(self, rule: AccessRule) -> Iterator[Reached]:
         """Yield the files whose protection a rule without wildcards may lift."""
         host = self.mounts.host_of(rule.parts)
-        below = _below_git(f"{host}/.")
+        below = git_depth(f"{host}/.")
         yield Reached((Name(rule.parts),), host, None if below is None else below - 1)
         for protected in () if rule.is_rooted else self.policy.floor.deciding.added:
             host = f"{protected.rpartition('/')[0]}/{rule.parts[0]}"
@@ -365,6 +365,18 @@ class Gate:
     def seen_with(self) -> object:
         """Return what rulings depend on besides the file and its folder: the running tool, and where links lead."""
         return _CALL.get().tool, [dict(gate._links.targets) for gate in self._all]
+
+    def tops(self) -> Iterator[Path]:
+        """Yield the root and the config's routes as they are written, also those of the agents above."""
+        for gate in self._all:
+            yield from gate.mounts.written_folders()
+
+    def keys_on(self, device: int) -> object:
+        """Return which files on a device hold keys, by any name: what rulings on files with several names depend on."""
+        return [
+            _identities(set(gate.policy.floor.deciding.keys)) | gate._linked_keys(device)
+            for gate in self._all
+        ]
 
     def hides(self, parts: Parts, host: str) -> bool:
         """Whether listings and searches must not show a file."""
@@ -461,13 +473,15 @@ def _kept_path(parts: Parts) -> str | None:
 
 
 _GIT_FOLDERS: Final = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
+GIT_NAMES: Final = (".git", *sorted({name for names in _GIT_FOLDERS for name in names}))
+"""The names in a folder that `git_depth` asks for."""
 
 
 def _folded(parts: Parts) -> Parts:
     return tuple(map(folded, parts))
 
 
-def _below_git(host: str) -> int | None:
+def git_depth(host: str) -> int | None:
     """Return how many parts of a real path are below a git folder, whatever the folder's name is.
 
     A folder also counts if the file itself would make it a git folder. The search ends at the innermost working tree,
