@@ -62,6 +62,8 @@ _FILLERS: Final = (
 )
 """Wraps, with a backslash or blanks before them and the number that ``read_file`` shows behind, also between the quotes
 of two string literals; colours; the zeros of UTF-16; invisible characters."""
+_LATIN_1: Final = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}
+"""The characters of bytes that are no UTF-8, from their surrogates."""
 _QUOTES: Final = _Stage(("'", '"'), "['\"]+", "'")
 _BLANKS: Final = _Stage((), r"\s+", "")
 _UNFINISHED: Final = (
@@ -245,8 +247,7 @@ def _decoded(match: re.Match[str]) -> str:
 
 def _of_bytes(digits: str) -> str:
     """UTF-8; a byte that is none by itself as Latin-1."""
-    decoded = bytes.fromhex(digits).decode("utf-8", "surrogateescape")
-    return decoded.translate({0xDC00 + byte: byte for byte in range(0x80, 0x100)})
+    return bytes.fromhex(digits).decode("utf-8", "surrogateescape").translate(_LATIN_1)
 
 
 @cache
