@@ -162,7 +162,7 @@ class Gate:
             parts: its path below a folder that the user named.
             host: its real path.
         """
-        below_git = _below_git(host) if kind == "write" else None
+        below_git = git_depth(host) if kind == "write" else None
         reached = Reached((Name(parts, foreign=True),), host, below_git)
         if kind == "read":
             return self.policy.ruling(reached, kind, ANY_TOOL)
