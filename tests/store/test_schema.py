@@ -346,10 +346,16 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
 
         def back(connection: Connection) -> None:
             connection.execute(text("DROP TABLE original_handle"))
+            connection.execute(text("DROP TABLE run_note"))
             connection.execute(text("DROP TABLE knowledge_part"))
             connection.execute(text("DROP TABLE database_identity"))
             connection.execute(text("ALTER TABLE knowledge_base DROP COLUMN collection"))
             connection.execute(text("ALTER TABLE pending_approval DROP COLUMN shown"))
+            connection.execute(text("DROP TABLE memory_link"))
+            connection.execute(text("ALTER TABLE memory_item DROP COLUMN settled"))
+            connection.execute(text("ALTER TABLE memory_history DROP COLUMN valid_from_ms"))
+            connection.execute(text("ALTER TABLE memory_history DROP COLUMN valid_until_ms"))
+            connection.execute(text("ALTER TABLE extraction_log DROP COLUMN answer"))
             connection.execute(text("CREATE TABLE knowledge_chunk (key INTEGER, document INTEGER)"))
             connection.execute(text("UPDATE alembic_version SET version_num = '0008'"))
 

@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -19,6 +19,7 @@ from zeus_runtime.tools.access import (
     FLOOR_NAMES,
     AccessPolicy,
     AccessRule,
+    Floor,
     Kind,
     Name,
     Reached,
@@ -28,7 +29,7 @@ from zeus_runtime.tools.access import (
     refusal_text,
     strictest,
 )
-from zeus_runtime.tools.links import LinkedNames, folded_parts, resolving
+from zeus_runtime.tools.links import RESOLVED, LinkedNames, folded_parts
 from zeus_runtime.tools.mounts import Mounts, Parts
 from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES, STATE
 from zeus_runtime.tools.paths import WorkspaceError, folded, join
@@ -65,10 +66,9 @@ _LINKED_KEYS: ContextVar[dict[tuple[int, int], set[tuple[int, int]]] | None] = C
 """Results for the running call: the folders are searched once per call, and only if a file has several names."""
 
 
-@contextmanager
 def calling(
     tool: str | None, *, approved: bool = False, files: Iterable[Parts] | None = None
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """While inside, files are opened for a call of ``tool``; None: for the user or for middlewares.
 
     Args:
@@ -76,13 +76,26 @@ def calling(
         files: the only files that an approval lets it change, which are also read without a question; None: all.
     """
     named = None if files is None else frozenset(map(_folded, files))
-    token, keys = _CALL.set(CallingTool(tool, approved, named)), _LINKED_KEYS.set({})
-    try:
-        with resolving(once=tool is not None):
-            yield
-    finally:
-        _CALL.reset(token)
+    return _Calling(CallingTool(tool, approved, named))
+
+
+class _Calling:
+    """A class, because a step enters it some 20 times, and a generator costs three times as much."""
+
+    __slots__ = ("_call", "_former")
+
+    def __init__(self, call: CallingTool) -> None:
+        self._call = call
+
+    def __enter__(self) -> None:
+        resolved = RESOLVED.set(None if self._call.tool is None else {})
+        self._former = _CALL.set(self._call), _LINKED_KEYS.set({}), resolved
+
+    def __exit__(self, *_: object) -> None:
+        call, keys, resolved = self._former
+        _CALL.reset(call)
         _LINKED_KEYS.reset(keys)
+        RESOLVED.reset(resolved)
 
 
 _KEPT: ContextVar[Callable[[str], bool] | None] = ContextVar("zeus_kept_files", default=None)
@@ -151,6 +164,21 @@ class Gate:
             foreign: ``parts`` is not a path of this workspace; outside of it only rules about names apply.
         """
         return self._ruling(parts, host, kind, _CALL.get().tool, foreign=foreign)
+
+    def ruling_elsewhere(self, parts: Parts, host: str, kind: Kind) -> Ruling | None:
+        """Return the ruling on a file outside of the workspace that Zeus itself would open, by all parts of its path.
+
+        For writing, only the built-in protection counts, and no rule lifts it.
+
+        Args:
+            parts: its path below a folder that the user named.
+            host: its real path.
+        """
+        below_git = git_depth(host) if kind == "write" else None
+        reached = Reached((Name(parts, foreign=True),), host, below_git)
+        if kind == "read":
+            return self.policy.ruling(reached, kind, ANY_TOOL)
+        return Floor(self.policy.floor.deciding).ruling(reached, kind, ANY_TOOL)
 
     def hidden(self, parts: Parts, folder: str, entries: Iterable[str]) -> set[str]:
         """Return the entries of a folder that listings and searches must not show.
