@@ -107,7 +107,7 @@ class RunningCommand:
         pipe: int,
         status: int | None,
         output: CommandOutput,
-        gate: Gate | None = None,
+        gate: StartGate | None = None,
     ) -> None:
         self.output = output
         self.exit_code: int | None = None
@@ -204,7 +204,7 @@ def started(start: Start, most_bytes: int) -> RunningCommand:
             if start.sees is not None:
                 ours, theirs = socket.socketpair()
                 stack.callback(theirs.close)
-                gate = on_error.enter_context(Gate(ours, start.sees))
+                gate = on_error.enter_context(StartGate(ours, start.sees))
                 command, given_input = (*_WAITING, *start.words), theirs.fileno()
         try:
             process = subprocess.Popen(
@@ -223,7 +223,7 @@ def started(start: Start, most_bytes: int) -> RunningCommand:
         return RunningCommand(process, read, status, CommandOutput(most_bytes), gate)
 
 
-class Gate:
+class StartGate:
     """Lets a command run once the files that it sees are those that it may see.
 
     Args:
@@ -235,7 +235,7 @@ class Gate:
         self._socket = ours
         self._sees = sees
 
-    def __enter__(self) -> Gate:
+    def __enter__(self) -> StartGate:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -255,7 +255,7 @@ class Gate:
         return None
 
 
-def _await_begin(status: int, gate: Gate | None) -> tuple[str | None, int | None]:
+def _await_begin(status: int, gate: StartGate | None) -> tuple[str | None, int | None]:
     """Return why a command may not run, and a pidfd of the first process in the namespaces; blocks.
 
     There is no pidfd if bubblewrap failed before it, or the process is gone.
