@@ -15,7 +15,7 @@ from zeus_runtime.context.prompt_cost import Fixed, FixedParts
 from zeus_runtime.context.tokens.uncertainty import first_share
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, ModelRetry, Notice, OutputPartial, Reasoning, Text, ToolCallChunk
-from zeus_runtime.middleware.chain import blamed, chain, overrides
+from zeus_runtime.middleware.chain import Blaming, blamed, chain, overrides
 from zeus_runtime.middleware.protocol import Sources, Turn
 from zeus_runtime.models.errors import ModelError
 from zeus_runtime.models.interface import (
@@ -326,14 +326,10 @@ class ModelStep:
                 given.pop(Section.CONNECTOR, None)
             sections.update(given)
         for name, middleware in self._sectioned:
-            try:
+            with Blaming(name):
                 with calling(None):
                     told = await middleware.sections(turn)
                 added = {Section(section): _as_text(text) for section, text in told.items()}
-            except ZeusError:
-                raise
-            except Exception as error:
-                raise blamed(name, error) from error
             for section, text in added.items():
                 if section in self._resources.stable:
                     raise blamed(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
-from zeus_runtime.store.fencing import NOTE, appending, put, reading
+from zeus_runtime.store.fencing import appending, put, reading
+from zeus_runtime.store.tables import NOTE
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
