@@ -173,6 +173,10 @@ class ProfileOverride:
         float | None, Doc("US dollars, where the prompt is kept for an hour."), Minimum(0)
     ] = None
     vision: Annotated[bool | None, Doc("Whether it takes pictures.")] = None
+    reasoning: Annotated[
+        Literal["none", "effort", "budget", "both"] | None,
+        Doc("Whether it reasons, and is told how much by an effort, a budget of tokens, or either."),
+    ] = None
     response_schema: Annotated[
         bool | None, Doc("Whether its provider holds answers to a JSON Schema, also beside tools.")
     ] = None
@@ -511,6 +515,23 @@ class ModelChain:
 
 
 @dataclass(frozen=True)
+class ReasoningAmount:
+    """How much the models of the agent reason before they answer."""
+
+    effort: Annotated[
+        Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None,
+        AlsoCalled(("level", "reasoning_effort")),
+        Doc("The provider's level; for a model that takes only budgets, a budget of 1,024 to 4,096 tokens."),
+    ] = None
+    budget_tokens: Annotated[
+        int | None,
+        AlsoCalled(("budget", "max_tokens", "thinking_budget")),
+        Doc("Tokens that the model may reason with, instead of the effort, where the model takes a budget."),
+        Minimum(1),
+    ] = None
+
+
+@dataclass(frozen=True)
 class Plugins:
     """Which plugins may load."""
 
@@ -531,6 +552,11 @@ class Config:
         AlsoCalled(("llm", "model_name", "language_model")),
         Doc("A model name (run by litellm), a Ref to a model component, or `{chain: […]}` of several."),
     ]
+    reasoning: Annotated[
+        ReasoningAmount | None,
+        AlsoCalled(("thinking", "reasoning_effort", "effort")),
+        Doc("How much the model reasons, by its profile; null: as the provider does by default."),
+    ] = None
     name: Annotated[str, Doc("The agent's name; `{{agent_name}}` in prompts.")] = "zeus"
     description: Annotated[str, Doc("The purpose of the agent; `zeus plan` shows it.")] = ""
     mode: Annotated[Mode, Doc("agent does, ask only reads, plan reads and plans.")] = "agent"

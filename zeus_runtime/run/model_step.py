@@ -105,9 +105,8 @@ class ModelStep:
             (name, each) for name, each in resources.middlewares if overrides(type(each), "sections")
         ]
         self._form = resources.output
-        self._settings: Mapping[str, Any] = (
-            {} if self._form is None else resources.secrets.masked(self._form.settings)
-        )
+        form = {} if self._form is None else resources.secrets.masked(self._form.settings)
+        self._settings: Mapping[str, Any] = {**form, **resources.reasoning}
         self._fixed = self._fixed_parts()
         self._refresh_tools()
         self._planning = ContextPlanner(
