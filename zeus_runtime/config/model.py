@@ -477,7 +477,7 @@ class Breaker:
     ] = 60.0
 
 
-MoveOn: TypeAlias = Literal["rate_limit", "server", "network", "timeout", "context_overflow"]
+MoveOn: TypeAlias = Literal["rate_limit", "billing", "server", "network", "timeout", "context_overflow"]
 
 
 @dataclass(frozen=True)
@@ -496,7 +496,7 @@ class ModelChain:
             "The errors after which the next model answers. `context_overflow` moves only to a model with a larger"
             " window, after the context policies have removed all they can. Other errors end the run."
         ),
-    ] = ("rate_limit", "server", "network", "timeout", "context_overflow")
+    ] = ("rate_limit", "billing", "server", "network", "timeout", "context_overflow")
     tries: Annotated[
         int,
         Doc("Tries of a model while another one is left, at most `retry.attempts`, which the last one has."),
