@@ -162,6 +162,11 @@ FIRST_FAILS = asked_in_turn("gpt-4o")
 TWICE = asked_in_turn("gpt-4o", runs=2)
 
 
+async def reserved(scene: Scene) -> int:
+    """The tokens of the window for the answer."""
+    return scene.agent().plan.models[0].output_reserve_tokens
+
+
 def of_model(option: str, value: Any, see: See, before: Any, after: Any, **options: Any) -> Flip:
     """A flip of an option of litellm, seen by the provider."""
     model = {"litellm": {**SERVED["model"]["litellm"], **options}}  # type: ignore[index]
@@ -173,6 +178,34 @@ def of_model(option: str, value: Any, see: See, before: Any, after: Any, **optio
 MODELS = (
     Flip(
         "model", "claude-3-5-sonnet", profile, (128_000, 16_384, "o200k_base"), (200_000, 8_192, "estimate")
+    ),
+    Flip(
+        "reasoning.effort",
+        "high",
+        sent("body.reasoning_effort"),
+        "low",
+        "high",
+        {
+            **SERVED,
+            "model": {"litellm": {**SERVED["model"]["litellm"], "model": "openai/gpt-5.2"}},  # type: ignore[index]
+            "reasoning": {"effort": "low"},
+        },
+    ),
+    Flip(
+        "reasoning.budget_tokens",
+        3_000,
+        reserved,
+        2_000 + 4_096,
+        3_000 + 4_096,
+        {"model": "claude-sonnet-4-5", "reasoning": {"budget_tokens": 2_000}},
+    ),
+    Flip(
+        "profiles.models.*.reasoning",
+        "budget",
+        reserved,
+        0,
+        2_048 + 4_096,
+        {"model": "gpt-5.2", "reasoning": {"effort": "medium"}},
     ),
     Flip(
         "model.chain",

@@ -80,6 +80,12 @@ def only(events: Sequence[Event], kind: type[Any]) -> list[Any]:
     ("failure", "code"),
     [
         (Reply("slow down", status=429), "model_rate_limit"),
+        (Reply("pay", status=402), "model_billing"),
+        (
+            Reply(body='{"error": {"message": "no", "type": "x", "code": "insufficient_quota"}}', status=429),
+            "model_billing",
+        ),
+        (Reply("Your credit balance is too low to access the Anthropic API.", status=400), "model_billing"),
         (Reply("oops", status=500), "model_server"),
         (Reply("Half of an answer", cut_after=4), "model_network"),
         (Reply(reset_after=0), "model_network"),
@@ -115,6 +121,7 @@ async def test_the_next_model_answers_and_is_billed_by_its_own_prices(
         (Reply("no such key", status=401), {}, "model_auth"),
         (Reply("no such model", status=404), {}, "model_bad_request"),
         (Reply("oops", status=500), {"move_on": ["rate_limit"]}, "model_server"),
+        (Reply("pay", status=402), {"move_on": ["rate_limit"]}, "model_billing"),
     ],
 )
 async def test_other_errors_end_the_run(

@@ -22,7 +22,9 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from tests.plugins_bundled.tools.mcp.test_stdio import agent as agent_with_servers
 from tests.plugins_bundled.tools.mcp.test_stdio import seen, server
+from tests.run.test_model_chain import played, write_chain
 from tests.support.agents import Answering, PositionModel, call, calling, events_of, play, script, write_agent
+from tests.support.provider import Call, Provider, Reply
 from zeus_runtime import Agent, tracing
 from zeus_runtime.plugin.model import ModelError
 
@@ -323,3 +325,20 @@ def test_without_an_sdk_a_span_does_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     with tracing.TraceSpan("nothing", {}) as span:
         assert not span.is_recording
         span.note({"a": 1})
+
+
+async def test_a_call_of_a_chain_says_by_codes_why_its_model_is_asked(
+    tmp_path: Path, received: Received
+) -> None:
+    calls = [Call("echo", json.dumps({"text": "x"}))]
+    replies = [
+        Reply("a private text", status=500),
+        Reply(calls=calls),
+        Reply("done"),
+        Reply("and"),
+    ]
+    with Provider(*replies) as provider:
+        await played(write_chain(tmp_path, provider, breaker={"failures": 1}), "go", "and now")
+    whys = [of(each).get("zeus.chain.why") for each in received.named("chat ")]
+    assert whys == [None, ("openai/gpt-4o: model_server",), ("stays",), ("openai/gpt-4o: passed_over",)]
+    assert "a private text" not in repr([of(each) for each in received.spans])

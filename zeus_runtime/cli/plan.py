@@ -20,6 +20,7 @@ from zeus_runtime.cli.options import (
 from zeus_runtime.cli.output import TextTable, as_json, rendered
 from zeus_runtime.cli.streams import answer, complain
 from zeus_runtime.escaping import terminal_line
+from zeus_runtime.models.reasoning import budget_of
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -148,10 +149,18 @@ def _model_rows(plan: Plan, written: Sequence[str] | None) -> Iterator[tuple[str
         label = "model" if number == 0 else f"model {number + 1}"
         yield label, " · ".join([_component(each.component, written, path), *each.notes])
         for name, value, source in profile_rows(each.profile):
-            if (name, value) != ("kind", "chat"):
+            if name != "reasoning" and (name, value) != ("kind", "chat"):
                 yield "", f"{name} {value}  ({source})"
+        if plan.config.reasoning is not None:
+            yield "", f"asked to reason: {_reasoning(each.reasoning)}"
     if (chain := plan.config.chain) is not None:
         yield "moves on", f"after {', '.join(chain.move_on) or 'no error'}"
+
+
+def _reasoning(settings: Mapping[str, Any]) -> str:
+    if budget := budget_of(settings):
+        return f"a budget of {budget:,} tokens"
+    return f"effort {settings.get('reasoning_effort', 'none')}"
 
 
 def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | TextTable]:
@@ -418,8 +427,14 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
         "model": _component_object(plan.model),
         "model_notes": plan.models[0].notes,
         "profile": plan.profile,
+        "reasoning": plan.models[0].reasoning,
         "fallbacks": [
-            {**_component_object(each.component), "model_notes": each.notes, "profile": each.profile}
+            {
+                **_component_object(each.component),
+                "model_notes": each.notes,
+                "profile": each.profile,
+                "reasoning": each.reasoning,
+            }
             for each in plan.fallbacks
         ],
         "middlewares": [_component_object(each) for each in plan.middlewares],

@@ -173,6 +173,10 @@ class ProfileOverride:
         float | None, Doc("US dollars, where the prompt is kept for an hour."), Minimum(0)
     ] = None
     vision: Annotated[bool | None, Doc("Whether it takes pictures.")] = None
+    reasoning: Annotated[
+        Literal["none", "effort", "budget", "both"] | None,
+        Doc("Whether it reasons, and is told how much by an effort, a budget of tokens, or either."),
+    ] = None
     response_schema: Annotated[
         bool | None, Doc("Whether its provider holds answers to a JSON Schema, also beside tools.")
     ] = None
@@ -473,7 +477,7 @@ class Breaker:
     ] = 60.0
 
 
-MoveOn: TypeAlias = Literal["rate_limit", "server", "network", "timeout", "context_overflow"]
+MoveOn: TypeAlias = Literal["rate_limit", "billing", "server", "network", "timeout", "context_overflow"]
 
 
 @dataclass(frozen=True)
@@ -492,7 +496,7 @@ class ModelChain:
             "The errors after which the next model answers. `context_overflow` moves only to a model with a larger"
             " window, after the context policies have removed all they can. Other errors end the run."
         ),
-    ] = ("rate_limit", "server", "network", "timeout", "context_overflow")
+    ] = ("rate_limit", "billing", "server", "network", "timeout", "context_overflow")
     tries: Annotated[
         int,
         Doc("Tries of a model while another one is left, at most `retry.attempts`, which the last one has."),
@@ -508,6 +512,23 @@ class ModelChain:
         Minimum(0.001),
     ] = None
     breaker: Annotated[Breaker, Doc("When a model is passed over.")] = field(default_factory=Breaker)
+
+
+@dataclass(frozen=True)
+class ReasoningAmount:
+    """How much the models of the agent reason before they answer."""
+
+    effort: Annotated[
+        Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None,
+        AlsoCalled(("level", "reasoning_effort")),
+        Doc("The provider's level; for a model that takes only budgets, a budget of 1,024 to 4,096 tokens."),
+    ] = None
+    budget_tokens: Annotated[
+        int | None,
+        AlsoCalled(("budget", "max_tokens", "thinking_budget")),
+        Doc("Tokens that the model may reason with, instead of the effort, where the model takes a budget."),
+        Minimum(1),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -531,6 +552,11 @@ class Config:
         AlsoCalled(("llm", "model_name", "language_model")),
         Doc("A model name (run by litellm), a Ref to a model component, or `{chain: […]}` of several."),
     ]
+    reasoning: Annotated[
+        ReasoningAmount | None,
+        AlsoCalled(("thinking", "reasoning_effort", "effort")),
+        Doc("How much the model reasons, by its profile; null: as the provider does by default."),
+    ] = None
     name: Annotated[str, Doc("The agent's name; `{{agent_name}}` in prompts.")] = "zeus"
     description: Annotated[str, Doc("The purpose of the agent; `zeus plan` shows it.")] = ""
     mode: Annotated[Mode, Doc("agent does, ask only reads, plan reads and plans.")] = "agent"

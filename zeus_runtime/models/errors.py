@@ -7,7 +7,15 @@ from typing import Literal, TypeAlias
 from zeus_runtime.errors import RunError
 
 ErrorClass: TypeAlias = Literal[
-    "auth", "rate_limit", "context_overflow", "bad_request", "server", "network", "timeout", "divergence"
+    "auth",
+    "billing",
+    "rate_limit",
+    "context_overflow",
+    "bad_request",
+    "server",
+    "network",
+    "timeout",
+    "divergence",
 ]
 
 

@@ -18,6 +18,7 @@ def plan_digest(plan: Plan) -> str:
         "model": [plan.model.name, plan.model.options],
         # An unset key is left out, so that it does not change the digest of a config without it.
         **({"chain": _chain(plan)} if plan.config.chain else {}),
+        **({"reasoning": [each.reasoning for each in plan.models]} if plan.config.reasoning else {}),
         "counter": plan.counter and [plan.counter.name, plan.counter.options],
         "memory": plan.memory
         and [

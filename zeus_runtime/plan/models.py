@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profiles import ModelProfile, lookup, written_profile
+from zeus_runtime.models.reasoning import ANSWER_TOKENS, budget_of, reasoning_settings
 from zeus_runtime.plan.components import PlannedComponent, planned_component
 
 if TYPE_CHECKING:
@@ -51,7 +52,12 @@ class PlannedModel:
     @property
     def output_reserve_tokens(self) -> int:
         """The tokens of the window to reserve for the answer."""
-        return output_reserve_tokens(self.component.options, self.profile)
+        return output_reserve_tokens(self.component.options, self.profile, budget_of(self.reasoning))
+
+    @cached_property
+    def reasoning(self) -> Mapping[str, Any]:
+        """The settings of a request that ask it to reason."""
+        return reasoning_settings(self.context.config.reasoning, self.profile)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -70,16 +76,25 @@ def counter_of(counter: PlannedComponent | None, context: PlanContext) -> Counte
     return made
 
 
-def output_reserve_tokens(options: Mapping[str, Any], profile: ModelProfile) -> int:
+def output_reserve_tokens(
+    options: Mapping[str, Any], profile: ModelProfile, reasoning_tokens: int = 0
+) -> int:
     """The tokens of the window to reserve for the answer: the most that a request asks for, at most half of the window.
 
-    The value is ``max_tokens`` of the model's options, else ``profiles.models.NAME.max_output_tokens`` of the YAML,
-    else 0.
+    Without a maximum in the config it is the budget for reasoning with the tokens of the answer beside it, else 0.
     """
+    asked = most_answer_tokens(options, profile)
+    if asked is None and reasoning_tokens:
+        asked = reasoning_tokens + ANSWER_TOKENS
+    return min(asked or 0, profile.max_input_tokens // 2)
+
+
+def most_answer_tokens(options: Mapping[str, Any], profile: ModelProfile) -> int | None:
+    """``max_tokens`` of the model's options, else ``profiles.models.NAME.max_output_tokens`` of the YAML, else None."""
     asked = options.get("max_tokens")
     if asked is None and profile.sources.get("max_output_tokens", "").startswith("profiles.models"):
         asked = profile.max_output_tokens
-    return min(asked, profile.max_input_tokens // 2) if isinstance(asked, int) else 0
+    return asked if isinstance(asked, int) else None
 
 
 def planned_chain(checked: Checked) -> Sequence[tuple[PlannedComponent, ModelProfile]]:

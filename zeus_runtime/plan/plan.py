@@ -144,7 +144,7 @@ def make_plan(
     single = [each for each in (model, *further, counter, *kept, checkpointer) if each is not None]
     profiles = [profile for _, profile in chain]
     told = refuse_conflicts(
-        checked, context, [*single, *toolsets], middlewares, given, profiles, is_part=above is not None
+        checked, context, [*single, *toolsets], middlewares, given, chain, is_part=above is not None
     )
     output = _output(checked, profiles, given)
     stable_with = _stable(checked, config, output)

@@ -124,6 +124,7 @@ def run_resources(
         project=_project(plan),
         output=plan.output,
         agent=plan.config.name,
+        reasoning=plan.models[0].reasoning,
         chain=links,
         chain_rules=plan.config.chain if links else None,
         follow=follow,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.events import Event, ModelChanged
@@ -17,7 +17,21 @@ if TYPE_CHECKING:
     from zeus_runtime.run.transcript import Transcript
 
 _LONGEST_REASON: Final = 300
-_STAYS: Final = "it answered before in this turn"
+
+
+class _Reason(NamedTuple):
+    """Why a model of a chain is asked.
+
+    Args:
+        code: for spans, where no provider's message belongs.
+        text: for the ledger and the user.
+    """
+
+    code: str
+    text: str
+
+
+_STAYS: Final = _Reason("stays", "it answered before in this turn")
 
 
 class RunModels:
@@ -66,24 +80,29 @@ class RunModels:
         if self._rules is None:
             return await self.step.ask(cursor, run_id, steps)
         left = self._order()
-        reasons: dict[int, str] = {}
+        reasons: dict[int, _Reason] = {}
         while True:
             index = self._take(left, reasons)
             link = self._links[index]
             if index != self._expected:
                 former = self._expected
-                self._emit(ModelChanged(link.name, self._links[former].name, reasons.get(former, "")))
+                reason = reasons[former].text if former in reasons else ""
+                self._emit(ModelChanged(link.name, self._links[former].name, reason))
                 self._expected, self._is_settled = index, False
             self.step = self._use(index)
             link.has_next = any(not self._links[each].circuit.is_open for each in left)
-            why = "; ".join(f"{self._links[each].name}: {reason}" for each, reason in reasons.items())
+            told = [(self._links[each].name, reason) for each, reason in reasons.items()]
+            before = "; ".join(f"{name}: {reason.text}" for name, reason in told)
+            why, codes = before, [f"{name}: {reason.code}" for name, reason in told]
+            if index and not reasons:
+                why, codes = _STAYS.text, [_STAYS.code]
             try:
-                answered = await self.step.ask(cursor, run_id, steps, why or (_STAYS if index else ""))
+                answered = await self.step.ask(cursor, run_id, steps, why, {"zeus.chain.why": codes or None})
             except ModelError as error:
                 left = self._left_after(error, index, left)
                 if not left:
-                    raise (error.adding(f"before: {why}") if why else error) from error
-                reasons[index] = cut_text(error.message, _LONGEST_REASON)
+                    raise (error.adding(f"before: {before}") if before else error) from error
+                reasons[index] = _Reason(error.code, cut_text(error.message, _LONGEST_REASON))
                 continue
             link.circuit.answered()
             self._is_settled = True
@@ -94,13 +113,14 @@ class RunModels:
         first = [self._index] if self._is_settled else []
         return [*first, *(place for place in range(len(self._links)) if place not in first)]
 
-    def _take(self, left: list[int], reasons: dict[int, str]) -> int:
+    def _take(self, left: list[int], reasons: dict[int, _Reason]) -> int:
         """Take the next model: the first whose circuit is closed; if all are open, the first, since none is better."""
         for index in left:
             if self._links[index].circuit.admits():
                 break
             failures = self._links[index].circuit.breaker.failures
-            reasons.setdefault(index, f"passed over after {failures} failed calls in a row")
+            text = f"passed over after {failures} failed calls in a row"
+            reasons.setdefault(index, _Reason("passed_over", text))
         else:
             index = left[0]
         reasons.pop(index, None)

@@ -38,7 +38,7 @@ from zeus_runtime.run.spans import context_attributes, note_answer, note_request
 from zeus_runtime.run.transcript import Transcript
 from zeus_runtime.tools.gate import calling
 from zeus_runtime.tools.modes import has_connectors
-from zeus_runtime.tracing import now_ns
+from zeus_runtime.tracing import Value, now_ns
 
 OVERFLOW_RETRIES = 2
 """How often a request that did not fit is planned again, with every policy's trigger counted as reached."""
@@ -105,9 +105,8 @@ class ModelStep:
             (name, each) for name, each in resources.middlewares if overrides(type(each), "sections")
         ]
         self._form = resources.output
-        self._settings: Mapping[str, Any] = (
-            {} if self._form is None else resources.secrets.masked(self._form.settings)
-        )
+        form = {} if self._form is None else resources.secrets.masked(self._form.settings)
+        self._settings: Mapping[str, Any] = {**form, **resources.reasoning}
         self._fixed = self._fixed_parts()
         self._refresh_tools()
         self._planning = ContextPlanner(
@@ -122,6 +121,7 @@ class ModelStep:
             learned_limit_tokens=_learned_limit(transcript.last_step, resources),
             margin_share=_margin_share(transcript.last_step, resources),
         )
+        self._noted: Mapping[str, Value] = {}
         self._changes: RequestChanges | None = None
         self._planned: PlannedContext | None = None
         self._growing: GrowingOutput | None = None
@@ -129,17 +129,26 @@ class ModelStep:
             resources.middlewares, "wrap_model_call", self._stream, ModelResponse, self._note_change
         )
 
-    async def ask(self, cursor: int, run_id: str, steps: int, why: str = "") -> Answered:
+    async def ask(
+        self,
+        cursor: int,
+        run_id: str,
+        steps: int,
+        why: str = "",
+        noted: Mapping[str, Value] | None = None,
+    ) -> Answered:
         """The model's answer to the messages up to ``cursor``; a request that does not fit is planned again.
 
         Args:
             steps: how many steps the run has made.
             why: why this model of a chain is asked, for the ledger.
+            noted: attributes of the calls' spans.
 
         Raises:
             ModelError: the provider's; the ledger has an entry for it.
         """
         decisions: tuple[PolicyDecision, ...] = ()
+        self._noted = noted or {}
         retries, failure, self._cost_usd, self._is_estimated = 0, None, None, False
         while True:
             request = await self._request(cursor, steps, forced=retries > 0)
@@ -359,7 +368,7 @@ class ModelStep:
             self._projected,
             purpose=request.purpose,
             model=model.name,
-            noted=context_attributes(self._planned),
+            noted={**self._noted, **context_attributes(self._planned)},
             is_current=True,
         ) as call:
             note_request(call.span, request, resources.known)

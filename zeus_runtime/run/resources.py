@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context import Archive
@@ -42,6 +42,7 @@ class RunResources:
         limits: steps, seconds, cost and repetitions after which the run stops.
         profile: the model's limits and prices.
         output_reserve_tokens: tokens of the window reserved for the answer.
+        reasoning: the settings of a request that ask the model to reason.
         meter: counts the run's usage.
         counter: counts tokens as the model's provider does.
         tool_counts: the tokens of the tools, counted once for all runs.
@@ -81,6 +82,7 @@ class RunResources:
     project: ProjectSection = NO_PROJECT
     output: PlannedOutput | None = None
     agent: str = ""
+    reasoning: Mapping[str, Any] = field(default_factory=dict)
     chain: Sequence[ChainedModel] = ()
     chain_rules: ModelChain | None = None
     follow: Callable[[RunResources], None] = field(default=lambda _resources: None, repr=False)
@@ -93,6 +95,7 @@ class RunResources:
             model=link,
             profile=planned.profile,
             output_reserve_tokens=planned.output_reserve_tokens,
+            reasoning=planned.reasoning,
             counter=planned.token_counter,
             tool_counts=planned.tool_counts,
         )

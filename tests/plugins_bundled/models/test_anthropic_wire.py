@@ -164,6 +164,8 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
         },
     },
     "adaptive thinking": {"model": "claude-opus-4-7", "extra": {"thinking": {"type": "adaptive"}}},
+    "an effort": {"model": "claude-opus-4-7", "extra": {"reasoning_effort": "low"}},
+    "an effort for a model in between": {"model": "claude-sonnet-4-6", "extra": {"reasoning_effort": "high"}},
 }  # fmt: skip
 
 

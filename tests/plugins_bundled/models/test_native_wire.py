@@ -97,6 +97,7 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
     "gpt-4o": {},
     "sampling": {"temperature": 0.5, "top_p": 0.9, "max_tokens": 5, "extra": {"seed": 1, "stop": ["x"]}},
     "gpt-5": {"model": "openai/gpt-5.2", "max_tokens": 5, "extra": {"service_tier": "flex"}},
+    "gpt-5 with an effort": {"model": "openai/gpt-5.2", "extra": {"reasoning_effort": "high"}},
     "gpt-5-chat": {"model": "openai/gpt-5-chat-latest", "max_tokens": 5},
     "a bare name": {"model": "gpt-4.1"},
     "a deployment of azure": {"model": "azure/my-deployment", "max_tokens": 5, "temperature": 0.5},

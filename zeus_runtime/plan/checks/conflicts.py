@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.config import ConfigError
 from zeus_runtime.plan.checks.asking_order import approvals_unused, changed_after_asking
 from zeus_runtime.plan.checks.misfits import misfits
+from zeus_runtime.plan.checks.reasoning import reasoning_refused
 from zeus_runtime.tools import check_tools
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def refuse_conflicts(
     components: Sequence[PlannedComponent],
     middlewares: Sequence[PlannedMiddleware],
     given: PlannedTools,
-    profiles: Sequence[ModelProfile],
+    chain: Sequence[tuple[PlannedComponent, ModelProfile]],
     *,
     is_part: bool = False,
 ) -> Sequence[Diagnostic]:
@@ -37,7 +38,7 @@ def refuse_conflicts(
         components: all but the middlewares.
         middlewares: the middlewares, in the order of the YAML.
         given: the tools of all.
-        profiles: of every model of the plan.
+        chain: every model of the plan, with its profile.
         is_part: whether this is a sub-agent's plan, which may share its parent's config and not use all of it.
 
     Returns:
@@ -53,7 +54,8 @@ def refuse_conflicts(
         *misfits(checked, [*components, *middlewares], context, given),
         *changed_after_asking(checked, middlewares),
         *(() if is_part else approvals_unused(checked, middlewares)),
-        *_price_unknown(checked, profiles),
+        *_price_unknown(checked, [profile for _, profile in chain]),
+        *reasoning_refused(checked, chain),
     ]
     if any(each.severity == "error" for each in problems):
         raise ConfigError(problems)
