@@ -117,6 +117,9 @@ async def test_the_end_of_what_is_replaced_is_the_beginning_of_its_successor(tmp
         assert entry.valid_until == item.valid_until
         assert memory.holds(item) is (begins == 30)
         assert memory.holds(await memory.get(new)) is (begins != 30)
+    later = await add(memory, "The user was in Oslo", replaces=[], valid_from=clock.now - timedelta(days=5))
+    await add(memory, "The user was in Bergen", replaces=[later], valid_from=clock.now - timedelta(days=9))
+    assert (await memory.get(later)).valid_until == clock.now, "it cannot end before it begins"
     clock.forward(days=31)
     assert not memory.holds(item)
     assert memory.holds(await memory.get(new))

@@ -142,6 +142,9 @@ async def test_a_save_shows_the_memories_near_it_and_replaces_those_that_the_mod
     assert "Similar" not in settled.content
     kept = {item.id: item for item in await memory.list_memories(status=None)}
     assert (kept[old].status, kept[old].superseded_by, kept[new].status) == ("superseded", new, "active")
+    itself = await use(given, "memory_save", content=DARK, replaces=[new])
+    assert itself.content.startswith(f"Nothing new: {new} ")
+    assert (await memory.get(new)).status == "active"
     once_more = await use(given, "memory_save", content=DARK, replaces=[old])
     assert once_more.content.startswith(f"Nothing new: {new} ")
     assert "Similar" not in once_more.content

@@ -277,7 +277,7 @@ def _about(
     if not changes:
         return decisions[0] if decisions else StoredAlone()
     first, *others = changes
-    return replace(first, also=tuple(each.of for each in others if each.reason not in _NOTHING_TELLS))
+    return replace(first, also=tuple(each.of for each in others))
 
 
 def _with_named(decisions: Sequence[Duplicate | Superseded], named: Sequence[MemoryItem]) -> Decision:
@@ -319,7 +319,7 @@ def unless_outdated(decision: Decision, said_at: datetime) -> Decision:
     )
 
 
-_AGREES: Final = frozenset(("trusted more", "says more"))
+_AGREES: Final = frozenset(("trusted more",))
 """Reasons for which a text replaces another one without contradicting it."""
 
 
@@ -348,9 +348,6 @@ def _kept_apart(
             return Duplicate(item, SAME_WORDS.reason)
     return StoredAlone()
 
-
-_NOTHING_TELLS: Final = frozenset(("reworded", "says more"))
-"""Reasons based only on similarity: they allow replacing the nearest memory, but no further one."""
 
 _TRUST: Final[dict[Trust, int]] = {"quarantined": 0, "untrusted": 1, "trusted": 2}
 
