@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from zeus_runtime.events import Event as Event
     from zeus_runtime.events import ModelCallEnded as ModelCallEnded
     from zeus_runtime.events import ModelCallStarted as ModelCallStarted
+    from zeus_runtime.events import ModelChanged as ModelChanged
     from zeus_runtime.events import ModelRetry as ModelRetry
     from zeus_runtime.events import Notice as Notice
     from zeus_runtime.events import OutputPartial as OutputPartial
@@ -70,6 +71,7 @@ _ROOMS = {
     "MissingError": "errors",
     "ModelCallEnded": "events",
     "ModelCallStarted": "events",
+    "ModelChanged": "events",
     "ModelRetry": "events",
     "Notice": "events",
     "OptionsError": "errors",

@@ -59,13 +59,17 @@ def terminal_text(text: str) -> str:
     variation selector after such a character. Bidirectional controls never stay. Of the marks on one character, the
     first six stay. For signs such as ``…`` that the output's encoding lacks, ASCII stands in.
     """
+    shown = utf8_text(text)
+    return shown if _is_representable(shown) else "".join(map(_represented, shown))
+
+
+def utf8_text(text: str) -> str:
+    """``terminal_text`` for a UTF-8 file, whatever the output's encoding lacks."""
     heaped = _heaped(text)
-    if not heaped and _is_plain(text):
+    if not heaped and _is_visible(text):
         return text
     return "".join(
-        escape(char)
-        if place in heaped or (is_unseen(char) and not _belongs(text, place))
-        else _represented(char)
+        escape(char) if place in heaped or (is_unseen(char) and not _belongs(text, place)) else char
         for place, char in enumerate(text)
     )
 
@@ -214,11 +218,11 @@ def escape(char: str) -> str:
 
 def _is_plain(text: str) -> bool:
     """Whether a quick search finds nothing to escape."""
-    return (
-        text.replace("\n", "").replace("\t", "").isprintable()
-        and not _BLANK.search(text)
-        and _is_representable(text)
-    )
+    return _is_visible(text) and _is_representable(text)
+
+
+def _is_visible(text: str) -> bool:
+    return text.replace("\n", "").replace("\t", "").isprintable() and not _BLANK.search(text)
 
 
 def _is_representable(text: str) -> bool:

@@ -228,6 +228,24 @@ class ModelRetry(EventData):
 
 
 @dataclass(frozen=True)
+class ModelChanged(EventData):
+    """Another model of the chain is asked from now on: the pieces of this call that streamed so far are void.
+
+    It stays until the turn ends, unless it fails too.
+
+    Args:
+        model: its name.
+        former: the model that was asked before, or would have been.
+        reason: why it does not answer.
+    """
+
+    type: ClassVar[str] = "model_changed"
+    model: str
+    former: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class ApprovalRequested(EventData):
     """A call waits for a decision. The event is repeated if its run is resumed while the call is undecided.
 
@@ -360,6 +378,7 @@ Event: TypeAlias = (
     | ModelCallEnded
     | TokenUsage
     | ModelRetry
+    | ModelChanged
     | Notice
     | ApprovalRequested
     | ApprovalDecided

@@ -13,7 +13,7 @@ import pytest
 from tests.acceptance.settings import Flip, Scene, See
 from tests.acceptance.shared_settings import PRICED, PROBED, problems, seen
 from tests.support.hand_time import moved_by_hand
-from tests.support.provider import Provider, Reply
+from tests.support.provider import Provider, Received, Reply
 from zeus_runtime.testing import ScriptedModel
 
 SERVED = {
@@ -125,6 +125,48 @@ async def seven_seconds(scene: Scene) -> bool:
     return 7.0 in pauses
 
 
+def _chained(*names: str) -> list[dict[str, Any]]:
+    options = {"api_base": "${PROVIDER}", "api_key": "sk-given", "idle_seconds": 60}
+    return [{"litellm": {"model": f"openai/{name}", **options}} for name in names]
+
+
+CHAINED = {
+    "model": {"chain": _chained("gpt-4o", "gpt-4o-mini")},
+    "retry": {"attempts": 3, "initial_seconds": 0},
+}
+FAILS_ONCE = {**CHAINED, "model": {**CHAINED["model"], "breaker": {"failures": 1}}}
+
+
+def asked_in_turn(failing: str, *, runs: int = 1, hangs: bool = False) -> See:
+    """The models that are asked in so many runs while one of them fails, or is silent."""
+
+    def answer(received: Received) -> Reply:
+        if received.body["model"] != failing:
+            return Reply("x")
+        return Reply(hang_after=0) if hangs else Reply("down", status=503)
+
+    async def see(scene: Scene) -> list[str]:
+        with Provider(answer=answer) as provider, moved_by_hand() as time:
+            scene.environ |= {"PROVIDER": provider.openai}
+            passing = asyncio.create_task(time.goes_on())
+            async with scene.agent() as agent:
+                for _ in range(runs):
+                    assert [event async for event in agent.stream("go")]
+            passing.cancel()
+        return [request.body["model"] for request in provider.requests]
+
+    return see
+
+
+FIRST_FAILS = asked_in_turn("gpt-4o")
+TWICE = asked_in_turn("gpt-4o", runs=2)
+
+
+async def reserved(scene: Scene) -> int:
+    """The tokens of the window for the answer."""
+    return scene.agent().plan.models[0].output_reserve_tokens
+
+
 def of_model(option: str, value: Any, see: See, before: Any, after: Any, **options: Any) -> Flip:
     """A flip of an option of litellm, seen by the provider."""
     model = {"litellm": {**SERVED["model"]["litellm"], **options}}  # type: ignore[index]
@@ -136,6 +178,82 @@ def of_model(option: str, value: Any, see: See, before: Any, after: Any, **optio
 MODELS = (
     Flip(
         "model", "claude-3-5-sonnet", profile, (128_000, 16_384, "o200k_base"), (200_000, 8_192, "estimate")
+    ),
+    Flip(
+        "reasoning.effort",
+        "high",
+        sent("body.reasoning_effort"),
+        "low",
+        "high",
+        {
+            **SERVED,
+            "model": {"litellm": {**SERVED["model"]["litellm"], "model": "openai/gpt-5.2"}},  # type: ignore[index]
+            "reasoning": {"effort": "low"},
+        },
+    ),
+    Flip(
+        "reasoning.budget_tokens",
+        3_000,
+        reserved,
+        2_000 + 4_096,
+        3_000 + 4_096,
+        {"model": "claude-sonnet-4-5", "reasoning": {"budget_tokens": 2_000}},
+    ),
+    Flip(
+        "profiles.models.*.reasoning",
+        "budget",
+        reserved,
+        0,
+        2_048 + 4_096,
+        {"model": "gpt-5.2", "reasoning": {"effort": "medium"}},
+    ),
+    Flip(
+        "model.chain",
+        _chained("gpt-4o-mini", "gpt-4o"),
+        FIRST_FAILS,
+        ["gpt-4o", "gpt-4o", "gpt-4o-mini"],
+        ["gpt-4o-mini"],
+        CHAINED,
+    ),
+    Flip(
+        "model.move_on",
+        ["rate_limit"],
+        FIRST_FAILS,
+        ["gpt-4o", "gpt-4o", "gpt-4o-mini"],
+        ["gpt-4o", "gpt-4o"],
+        CHAINED,
+    ),
+    Flip(
+        "model.tries",
+        1,
+        FIRST_FAILS,
+        ["gpt-4o", "gpt-4o", "gpt-4o-mini"],
+        ["gpt-4o", "gpt-4o-mini"],
+        CHAINED,
+    ),
+    Flip(
+        "model.first_token_seconds",
+        20,
+        asked_in_turn("gpt-4o", hangs=True),
+        ["gpt-4o", "gpt-4o", "gpt-4o-mini"],
+        ["gpt-4o", "gpt-4o-mini"],
+        CHAINED,
+    ),
+    Flip(
+        "model.breaker.failures",
+        1,
+        TWICE,
+        ["gpt-4o", "gpt-4o", "gpt-4o-mini"] * 2,
+        ["gpt-4o", "gpt-4o", "gpt-4o-mini", "gpt-4o-mini"],
+        CHAINED,
+    ),
+    Flip(
+        "model.breaker.seconds",
+        0.001,
+        TWICE,
+        ["gpt-4o", "gpt-4o", "gpt-4o-mini", "gpt-4o-mini"],
+        ["gpt-4o", "gpt-4o", "gpt-4o-mini"] * 2,
+        FAILS_ONCE,
     ),
     Flip("counter", {"tokenizer_file": {"path": "words.json"}}, word_tokens, 15, 2),
     Flip("profiles.strict", True, problems, (), ("unknown-model",), {"model": "gpt-5-2"}),

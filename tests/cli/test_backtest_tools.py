@@ -55,6 +55,16 @@ def test_a_listing_says_it_for_what_was_never_recorded(zeus: Zeus, candidates: P
     assert sent["with.yaml"] - sent["without.yaml"] >= listing["tokens"] > 100
 
 
+def test_the_name_of_a_trajectory_makes_no_line_of_its_own_and_shows_no_secret(
+    zeus: Zeus, candidates: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHIP_TOKEN", "argo-Secret-4711")
+    candidates.write("talks.jsonl", json.dumps({**TALK, "id": "argo-Secret-4711\nerror: forged"}))
+    _, _, said = played(zeus, "--trajectories", "talks.jsonl")
+    assert "<secret:SHIP_TOKEN>\\nerror: forged" in said
+    assert "argo-Secret-4711" not in said
+
+
 def test_where_nothing_lists_them_the_output_says_that_they_do_not_count(
     zeus: Zeus, candidates: Project
 ) -> None:

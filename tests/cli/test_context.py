@@ -6,15 +6,18 @@ import io
 import json
 import sqlite3
 import sys
+import warnings
 from contextlib import chdir
 from pathlib import Path
 from shutil import copytree
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from tests.cli.conftest import Project, Zeus
 from zeus_runtime.cli import main
+from zeus_runtime.escaping import is_unseen
 
 
 @pytest.fixture(scope="module")
@@ -195,6 +198,25 @@ def test_plots_are_written(talked: Project, zeus: Zeus, name: str) -> None:
         assert "<svg" in text
         assert "http-equiv" not in text
         assert "<script" not in text
+
+
+@pytest.mark.parametrize("name", ["plot.html", "plot.png"])
+def test_a_plot_shows_escapes_and_no_secret_whatever_a_tool_is_called(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("matplotlib")
+    from zeus_runtime.cli.context.plots import Curve, write_plot
+
+    odd = "<b>$\x07\x1b\u202e key -->"
+    curve = Curve(odd, [1, 2], {odd: [1, 2], "prompt": [2, 3]}, {1: odd})
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        write_plot(tmp_path / name, [curve], title=odd, mask=lambda text: text.replace("key", "***"))
+    assert not warned
+    if name == "plot.html":
+        text = (tmp_path / name).read_text("utf-8")
+        assert not any(map(is_unseen, text))
+        assert "key" not in text.replace("keyboard", "")
+        assert text.count("&lt;b&gt;$\\x07\\x1b\\u202e *** ") == 4
+        ElementTree.fromstring(text[text.index("<svg") : text.index("</body>")])
 
 
 def test_without_matplotlib_a_plot_says_what_to_install(

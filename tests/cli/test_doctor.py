@@ -161,3 +161,9 @@ def test_the_doctor_says_that_a_sandbox_cannot_be_made(zeus: Zeus, project: Proj
     (found,) = [each for each in told.json if each["subject"] == "sandbox"]
     assert (told.exit_code, found["status"]) == (4, "fail")
     assert "no-such-bwrap is not installed" in found["detail"]
+
+
+def test_each_model_of_a_chain_is_checked(zeus: Zeus, project: Project) -> None:
+    chain = "[{scripted: {answers: [Hello.]}}, openai/gpt-4o]"
+    project.write("zeus.yaml", project.agent().read_text().replace("model: ", f"model: {{chain: {chain}}} #"))
+    assert [each["status"] for each in findings(zeus)["model"]] == ["ok", "fail"]

@@ -312,7 +312,7 @@ def test_junit_agrees_with_the_exit_code_and_holds_no_control_character(project:
     assert first.find("failure") is None
     assert "\\x07" in str(first.findtext("system-out"))
     assert "to contain" in str(second.find("failure").get("message"))  # type: ignore[union-attr]
-    assert second.get("name") == "a\u2028b<&"
+    assert second.get("name") == "a\\u2028b<&"
 
 
 def test_a_secret_is_in_no_output_and_no_recording(

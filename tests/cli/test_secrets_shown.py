@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 import threading
+import warnings
 
 import pytest
 
@@ -278,6 +279,19 @@ def test_errors_of_threads_and_finalizers_are_printed_without_secrets(
     assert err.endswith("RuntimeError at the end of the process\n")
 
 
+def test_a_warning_of_a_library_is_printed_without_secrets_and_unseen_characters(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHIP_TOKEN", "argo-Secret-4711")
+    monkeypatch.setattr(
+        "zeus_runtime.testing.cases.reading.evaluation_schema",
+        lambda: warnings.warn("argo-Secret-4711 \a\x1b[2J\u202e", stacklevel=1) or {},
+    )
+    told = zeus("schema", "--eval")
+    assert told.exit_code == 0
+    assert "UserWarning: <secret:SHIP_TOKEN> \\x07\\x1b[2J\\u202e\n" in told.err
+
+
 @pytest.mark.parametrize("known", ["environment", "dotenv"])
 @pytest.mark.parametrize(
     "words",
@@ -306,9 +320,9 @@ def test_a_wrong_command_line_is_told_without_secrets(
 
 
 def test_python_prints_its_own_errors_again_after_a_command(zeus: Zeus, project: Project) -> None:
-    hooks = sys.excepthook, threading.excepthook, sys.unraisablehook
+    hooks = sys.excepthook, threading.excepthook, sys.unraisablehook, warnings.showwarning
     assert zeus("--version").exit_code == 0
-    assert (sys.excepthook, threading.excepthook, sys.unraisablehook) == hooks
+    assert (sys.excepthook, threading.excepthook, sys.unraisablehook, warnings.showwarning) == hooks
 
 
 KEY = "argo-Secret-4711"

@@ -163,10 +163,10 @@ def test_an_export_has_everything_and_masks_secrets(
 
 
 def test_signs_that_are_no_line_end_stay_in_a_view_of_a_session(zeus: Zeus, project: Project) -> None:
-    """They became line ends in an export, and vanished at the ends of a message."""
+    """They became line ends in an export, and vanished at the ends of a message. Markdown shows them as escapes."""
     project.agent("\x85one\u2028two\x0b")
     session = zeus("run", "zeus.yaml", "go", "--output", "json").json["session"]
-    assert "> \x85one\u2028two\x0b" in zeus("sessions", "export", session, "--format", "markdown").out
+    assert "> \\x85one\\u2028two\\x0b" in zeus("sessions", "export", session, "--format", "markdown").out
     shown = zeus("sessions", "show", session).out
     assert "\x85one" in shown
     assert "two\x0b" in shown

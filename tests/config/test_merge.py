@@ -23,7 +23,12 @@ DOCUMENTS = st.dictionaries(KEYS, VALUES, max_size=4)
 REFS = RefPlaces(
     None,
     {
-        "model": RefPlaces(RefTo("model", ("litellm", "model")), {}),
+        # A Ref, or a record of "a" and "b" instead of it, as a chain of models.
+        "model": RefPlaces(
+            RefTo("model", ("litellm", "model")),
+            {"a": RefPlaces(None, {"*": RefPlaces(RefTo("tool"), {})})},
+            frozenset({"a", "b"}),
+        ),
         "tool": RefPlaces(RefTo("tool"), {}),
         "a": RefPlaces(None, {"*": RefPlaces(RefTo("tool"), {})}),
     },

@@ -246,3 +246,10 @@ def test_a_config_of_the_process_is_found_by_default(write, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ZEUS_TEST_NAME", "here")
     assert load().value["name"] == "here"
+
+
+def test_a_list_of_models_is_refused_with_the_key_that_takes_it(checked) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ConfigError) as raised:
+        checked("version: 1\nmodel: [gpt-5.2, gpt-4o]\n")
+    (problem,) = raised.value.diagnostics
+    assert (problem.code, problem.hint) == ("wrong-type", "write `model: {chain: […]}`")

@@ -53,7 +53,7 @@ def test_any_text_is_classified_without_failing(text: str) -> None:
     [
         (400, "bad_request"),
         (401, "auth"),
-        (402, "bad_request"),
+        (402, "billing"),
         (403, "auth"),
         (404, "bad_request"),
         (408, "timeout"),
@@ -69,6 +69,35 @@ def test_any_text_is_classified_without_failing(text: str) -> None:
 )
 def test_the_status_decides_when_the_text_says_nothing(status: int, kind: str) -> None:
     assert classify("no", status=status).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "body", "kind"),
+    [
+        ('{"error": {"code": "insufficient_quota", "message": "x"}}', 429, None, "billing"),
+        ("x", 429, {"code": "insufficient_quota"}, "billing"),
+        ("x", 429, {"error": {"type": "billing_error"}}, "billing"),
+        ('{"type": "error", "error": {"type": "billing_error", "message": "x"}}', None, None, "billing"),
+        ("Your credit balance is too low to access the Anthropic API.", 400, None, "billing"),
+        # Gemini says so of a limited rate, and asks for another try.
+        ("You exceeded your current quota", 429, {"status": "RESOURCE_EXHAUSTED"}, "rate_limit"),
+        ("no user's text: insufficient_quota, credit balance is too low", 422, None, "bad_request"),
+        (
+            "x",
+            400,
+            {"error": {"type": ["billing_error"], "error": {"error": "billing_error"}}},
+            "bad_request",
+        ),
+    ],
+)
+def test_an_account_without_credit_is_told_by_the_providers_code(
+    text: str, status: int | None, body: Any, kind: str
+) -> None:
+    attributes = {"status_code": status, "body": body}
+    given = {key: value for key, value in attributes.items() if value is not None}
+    error = model_error(raised("APIStatusError", text=text, **given))
+    assert error.kind == kind
+    assert error.exit_code == 1
 
 
 def test_a_refused_credential_is_exit_4_and_other_failures_exit_1() -> None:

@@ -24,6 +24,7 @@ from zeus_runtime.cli.options import (
     set_option,
     with_model,
 )
+from zeus_runtime.cli.otel import otel_option
 from zeus_runtime.cli.streams import complain, is_terminal
 from zeus_runtime.escaping import printable
 
@@ -66,6 +67,7 @@ LATEST: Final = 15
 @click.option("-y", "--yes", is_flag=True, help="Approve what would need your approval; `deny` rules hold.")
 @attach_option
 @click.option("-q", "--quiet", is_flag=True, help="Show the answers and errors only.")
+@otel_option
 @gather_config
 @click.pass_obj
 @click.pass_context

@@ -139,21 +139,21 @@ def _keys(process: Process) -> DoctorFinding:
 
 
 def _model(checked: Checked) -> Iterator[DoctorFinding]:
-    """Whether the model could be called; a model that can tell has ``async check()``, which raises if not."""
+    """Whether each model could be called; a model that can tell has ``async check()``, which raises if not."""
     import asyncio
 
     from zeus_runtime.plan.plan import make_plan
 
-    plan = make_plan(checked)
-    try:
-        model: Any = plan.model.create(plan.context)
-        check = getattr(model, "check", None)
-        if check is not None:
-            asyncio.run(check())
-    except ZeusError as error:
-        yield missing("model", error.message, error.remedy or "")
-    else:
-        yield DoctorFinding("ok", "model", f"{plan.profile.name} ({plan.model.name})")
+    for planned in make_plan(checked).models:
+        try:
+            model: Any = planned.component.create(planned.context)
+            check = getattr(model, "check", None)
+            if check is not None:
+                asyncio.run(check())
+        except ZeusError as error:
+            yield missing("model", error.message, error.remedy or "")
+        else:
+            yield DoctorFinding("ok", "model", f"{planned.profile.name} ({planned.component.name})")
 
 
 def _sandboxes(checked: Checked) -> Iterator[DoctorFinding]:

@@ -51,7 +51,7 @@ def effective_values(document: Document, plan: Plan) -> tuple[ConfigValue, ...]:
 def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
     """Path, value, and the path under which it is written."""
     components: Mapping[str, PlannedComponent | tuple[PlannedComponent, ...]] = {
-        "model": plan.model,
+        **({"model": plan.model} if plan.config.chain is None else {}),
         "tools": plan.toolsets,
         "middlewares": plan.middlewares,
         "checkpointer": plan.checkpointer,
@@ -61,6 +61,8 @@ def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
         planned = components.get(field.name)
         if field.name == "memory" and plan.memory is not None:
             yield from _memory(document, plan.config.memory, plan.memory)
+        elif field.name == "model" and planned is None:
+            yield from _chain(document, plan)
         elif planned is None:
             yield from _inside(getattr(plan.config, field.name), (field.key,))
         elif isinstance(planned, tuple):
@@ -70,6 +72,15 @@ def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
                 yield from _component(document, each, (field.name, index))
         else:
             yield from _component(document, planned, (field.name,))
+
+
+def _chain(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
+    chain = plan.config.chain
+    for index, each in enumerate(plan.models):
+        yield from _component(document, each.component, ("model", "chain", index))
+    for field in fields(type(chain)):
+        if field.name != "chain":
+            yield from _inside(getattr(chain, field.name), ("model", field.key))
 
 
 def _memory(document: Document, memory: Any, planned: PlannedMemory) -> Iterator[tuple[Path, Any, Path]]:

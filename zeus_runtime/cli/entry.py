@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 if TYPE_CHECKING:
     import threading
@@ -58,28 +58,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _tell_stray_errors(process: Process) -> Callable[[], None]:
-    """Print what threads, finalizers and the end of the process raise as other errors are printed, without secrets.
+    """Print what threads, finalizers and the end of the process raise, and Python's warnings, as other errors are
+    printed: without secrets, and with escapes for what cannot be seen.
 
     Returns:
         what puts Python's own hooks back.
     """
     import threading
+    import warnings
 
-    former = sys.excepthook, threading.excepthook, sys.unraisablehook
+    former = sys.excepthook, threading.excepthook, sys.unraisablehook, warnings.showwarning
 
     def give_back() -> None:
-        sys.excepthook, threading.excepthook, sys.unraisablehook = former
+        sys.excepthook, threading.excepthook, sys.unraisablehook, warnings.showwarning = former
 
     def tell(what: str, error: BaseException | None) -> None:
         if sys.is_finalizing():
             # Nothing can be imported any more, so nothing can be masked.
-            sys.stderr.write(f"{type(error).__name__} at the end of the process\n")
+            name = "a warning" if error is None else type(error).__name__
+            sys.stderr.write(f"{name} at the end of the process\n")
             return
         from traceback import format_exception
 
         from zeus_runtime.cli.streams import complain
 
-        complain(process.redact(f"{what}{''.join(format_exception(error))}".rstrip()))
+        trace = "" if error is None else "".join(format_exception(error))
+        complain(process.redact(f"{what}{trace}".rstrip()))
 
     def uncaught(_kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
         tell("", error)
@@ -92,7 +96,18 @@ def _tell_stray_errors(process: Process) -> Callable[[], None]:
     def unraisable(stray: sys.UnraisableHookArgs) -> None:
         tell(f"{stray.err_msg or 'Exception ignored in'}: {stray.object!r}\n", stray.exc_value)
 
+    def warn(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        tell(warnings.formatwarning(message, category, filename, lineno, line=""), None)
+
     sys.excepthook, threading.excepthook, sys.unraisablehook = uncaught, in_thread, unraisable
+    warnings.showwarning = warn
     return give_back
 
 

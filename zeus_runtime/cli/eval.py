@@ -18,9 +18,10 @@ from zeus_runtime.cli.options import (
     set_option,
     with_model,
 )
-from zeus_runtime.cli.output import TextTable, as_json
+from zeus_runtime.cli.otel import otel_option
+from zeus_runtime.cli.output import TextTable, as_json, complain_masked
 from zeus_runtime.cli.sessions.options import config_option
-from zeus_runtime.cli.streams import answer, complain
+from zeus_runtime.cli.streams import answer
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.output import Shown
@@ -83,6 +84,7 @@ def command() -> None:
 @set_option
 @json_option
 @quiet_option
+@otel_option
 @click.pass_obj
 @click.pass_context
 def run_cases(
@@ -112,8 +114,8 @@ def run_cases(
     130 interrupted: the finished runs are reported.
     """
     from zeus_runtime.cli.start import prepared
+    from zeus_runtime.cli.trusting import read_trusted_evaluation
     from zeus_runtime.config.secrets.masking import secrets_of_environment
-    from zeus_runtime.testing.cases.reading import read_evaluation
     from zeus_runtime.testing.cases.running import planned_runs
 
     given: dict[Source, bool] = {"record": record, "replay": replay, "live": live}
@@ -123,15 +125,16 @@ def run_cases(
     if junit is not None and not junit.parent.is_dir():
         raise click.UsageError(f"there is no folder {junit.parent} for --junit", ctx)
     process.learn(secrets_of_environment(process.environ))
-    read = read_evaluation(file, directory=process.directory, environ=process.environ)
+    read = read_trusted_evaluation(process, file, may_ask=not as_object)
     read = _changed(read, models, repeats)
     _check_names(ctx, read, names)
     with prepared(process):
         which = ConfigArgs(None, env, sets)
-        runs = [*planned_runs(read, [*_agents(process, read, which, may_ask=not as_object)], names)]
-        done, interrupted = _done(
-            read, runs, sources[0] if sources else _source_of(read), quiet=quiet or as_object
-        )
+        agents = [*_agents(process, read, which, may_ask=not as_object)]
+        runs = [*planned_runs(read, agents, names)]
+        source = sources[0] if sources else _source_of(read)
+        _check_files(read, agents, runs, source)
+        done, interrupted = _done(process, read, runs, source, quiet=quiet or as_object)
     report = _reported(read, runs, done, interrupted=interrupted)
     if as_object:
         from zeus_runtime.testing.cases.report import as_object as to_object
@@ -193,12 +196,35 @@ def _agents(
         for model in models:
             args = with_model(replace(which, config=read.config_of(agent)), model)
             checked = read_trusted(process, args, may_ask=may_ask)
-            make_plan(checked)  # so that problems are found before any run costs money
-            yield EvaluatedAgent(agent, model, checked)
+            plan = make_plan(checked)  # so that problems are found before any run costs money
+            # As --model: the other options stay, such as the address of a gateway.
+            judges = {
+                name: read_trusted(process, with_model(args, name), may_ask=may_ask)
+                for name in read.evaluation.judges
+            }
+            yield EvaluatedAgent(agent, model, checked, plan.context.workspace, judges)
+
+
+def _check_files(
+    read: ReadEvaluation, agents: Sequence[EvaluatedAgent], runs: Sequence[PlannedRun], source: Source
+) -> None:
+    """Refuse files that the cases may not copy, and a folder that recordings may not be written to.
+
+    Raises:
+        ConfigError: with every problem.
+    """
+    from zeus_runtime.testing.cases.file_access import refused_copies, refused_recordings
+
+    problems = [
+        *refused_copies(read, agents),
+        *(refused_recordings(read, runs) if source == "record" else ()),
+    ]
+    if problems:
+        raise read.document.error(problems)
 
 
 def _done(
-    read: ReadEvaluation, runs: Sequence[PlannedRun], source: Source, *, quiet: bool
+    process: Process, read: ReadEvaluation, runs: Sequence[PlannedRun], source: Source, *, quiet: bool
 ) -> tuple[list[RunOutcome], bool]:
     """The outcomes, and whether the user interrupted the runs."""
     from contextlib import aclosing
@@ -212,7 +238,7 @@ def _done(
             async for outcome in stream:
                 done.append(outcome)
                 if not quiet:
-                    _tell(outcome, len(done), len(runs))
+                    _tell(process, outcome, len(done), len(runs))
 
     try:
         asyncio.run(_until_terminated(work()))
@@ -241,10 +267,8 @@ async def _until_terminated(work: Any) -> None:
 _STYLES: Final[dict[str, Style]] = {"passed": "dim", "failed": "red", "error": "red"}
 
 
-def _tell(outcome: RunOutcome, number: int, count: int) -> None:
-    from zeus_runtime.escaping import terminal_line
-
-    complain(f"[{number}/{count}] {outcome.status}: {terminal_line(outcome.case)}", _STYLES[outcome.status])
+def _tell(process: Process, outcome: RunOutcome, number: int, count: int) -> None:
+    complain_masked(process, f"[{number}/{count}] {outcome.status}: {outcome.case}", _STYLES[outcome.status])
 
 
 def _reported(
@@ -367,7 +391,7 @@ def add_case(process: Process, session: str, target: Path, which: ConfigArgs) ->
         target.write_text(made.replace("\n", newline), encoding="utf-8", newline="")
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror}") from None
-    complain(f"added the case {masked['name']!r} to {target}; edit what it expects")
+    complain_masked(process, f"added the case {masked['name']!r} to {target}; edit what it expects")
 
 
 def _existing(process: Process, target: Path) -> tuple[str | None, str, Sequence[str]]:
@@ -375,11 +399,19 @@ def _existing(process: Process, target: Path) -> tuple[str | None, str, Sequence
 
     Raises:
         ConfigError: it is not valid.
+        UntrustedError: it names files elsewhere that the user has not allowed, or is a link to one.
+        UsageError: it is a link to a file that is not there.
     """
     from zeus_runtime.config.yaml.reader import decode
+    from zeus_runtime.errors import UsageError
     from zeus_runtime.testing.cases.reading import read_evaluation
 
     if not target.exists():
+        if target.is_symlink():
+            raise UsageError(
+                f"{target} is a link to a file that is not there",
+                remedy="Name another file with --to, or remove the link.",
+            )
         return None, "\n", ()
     found = read_evaluation(target, directory=process.directory, environ=process.environ)
     data = target.read_bytes()

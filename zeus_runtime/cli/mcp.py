@@ -19,6 +19,7 @@ from zeus_runtime.cli.options import (
     mode_option,
     set_option,
 )
+from zeus_runtime.cli.otel import otel_option
 from zeus_runtime.cli.streams import complain
 from zeus_runtime.escaping import shell_word
 
@@ -39,6 +40,7 @@ _log = logging.getLogger(__name__)
 @mode_option
 @env_option
 @set_option
+@otel_option
 @gather_config
 @click.pass_obj
 def command(process: Process, mode: Mode | None, which: ConfigArgs) -> None:

@@ -17,6 +17,7 @@ from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.columns import Style
 
 _Measure: TypeAlias = Callable[[str], int]
 Mask: TypeAlias = Callable[[Any], Any]
@@ -102,6 +103,11 @@ def tell(
         complain(nothing)
     else:
         answer(rendered(made, mask=mask))
+
+
+def complain_masked(process: Process, text: str, style: Style = "plain") -> None:
+    """Write one line to standard error without the secrets that ``process`` knows; a line end in it is an escape."""
+    complain(terminal_line(process.redact(text)), style)
 
 
 def rendered(shown: Shown, *, mask: Mask | None = None) -> str:

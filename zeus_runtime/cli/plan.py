@@ -19,6 +19,8 @@ from zeus_runtime.cli.options import (
 )
 from zeus_runtime.cli.output import TextTable, as_json, rendered
 from zeus_runtime.cli.streams import answer, complain
+from zeus_runtime.escaping import terminal_line
+from zeus_runtime.models.reasoning import budget_of
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -138,15 +140,31 @@ def _prompt(plan: Plan) -> str:
     return assemble({**plan.stable, Section.TIME: time_section(now, plan.config.prompt.time)}).text
 
 
-def _model_notes(plan: Plan) -> Sequence[str]:
-    """What the model's options say of it besides their values."""
-    notes = getattr(plan.model.value, "notes", None)
-    return () if notes is None else tuple(notes(plan.context))
+def _model_rows(plan: Plan, written: Sequence[str] | None) -> Iterator[tuple[str, str]]:
+    """The model, or the models of a chain, each with its limits and prices."""
+    from zeus_runtime.cli.profiles import profile_rows
+
+    for number, each in enumerate(plan.models):
+        path = "model" if plan.config.chain is None else f"model.chain.{number}"
+        label = "model" if number == 0 else f"model {number + 1}"
+        yield label, " · ".join([_component(each.component, written, path), *each.notes])
+        for name, value, source in profile_rows(each.profile):
+            if name != "reasoning" and (name, value) != ("kind", "chat"):
+                yield "", f"{name} {value}  ({source})"
+        if plan.config.reasoning is not None:
+            yield "", f"asked to reason: {_reasoning(each.reasoning)}"
+    if (chain := plan.config.chain) is not None:
+        yield "moves on", f"after {', '.join(chain.move_on) or 'no error'}"
+
+
+def _reasoning(settings: Mapping[str, Any]) -> str:
+    if budget := budget_of(settings):
+        return f"a budget of {budget:,} tokens"
+    return f"effort {settings.get('reasoning_effort', 'none')}"
 
 
 def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | TextTable]:
     from zeus_runtime.cli.config_values import effective_values
-    from zeus_runtime.cli.profiles import profile_rows
 
     values = effective_values(checked.document, plan)
     written = None if whole else [each.path for each in values if each.marks]
@@ -156,12 +174,7 @@ def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | Te
             *([("", plan.config.description)] if plan.config.description else []),
             ("config", checked.document.source),
             ("digest", plan.digest[:16]),
-            ("model", " · ".join([_component(plan.model, written, "model"), *_model_notes(plan)])),
-            *[
-                ("", f"{name} {value}  ({source})")
-                for name, value, source in profile_rows(plan.profile)
-                if (name, value) != ("kind", "chat")
-            ],
+            *_model_rows(plan, written),
             *([("counter", _component(plan.counter))] if plan.counter else []),
             *_memory_rows(checked, plan),
             ("checkpointer", _component(plan.checkpointer, written, "checkpointer")),
@@ -174,7 +187,13 @@ def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | Te
     )
     yield "\nmiddlewares, outermost first" if plan.middlewares else "\nno middlewares"
     for place, each in enumerate(plan.middlewares):
-        yield f"  {place + 1}. {_component(each, written, f'middlewares.{place}')}"
+        described = getattr(each.value, "described", None)
+        if described is None or written is None:
+            yield f"  {place + 1}. {_component(each, written, f'middlewares.{place}')}"
+            continue
+        yield f"  {place + 1}. {_component(each, [])}"
+        for line in described():
+            yield f"       {terminal_line(checked.document.redactor.text(line))}"
     yield f"\ntools in {plan.mode} mode" if plan.tools else "\nno tools"
     if plan.tools and not whole:
         yield TextTable(_tool_rows(plan), indent="  ")
@@ -256,7 +275,8 @@ def _agent_lines(plan: Plan, indent: str) -> Iterator[str]:
         source = each.spec.config or "this config"
         changed = f", changed: {', '.join(each.spec.overrides)}" if each.spec.overrides else ""
         yield f"{indent}{name}: {each.spec.description}"
-        yield f"{indent}  {source}{changed} · {own.profile.name} · mode {own.mode} · context {each.spec.context}"
+        models = " → ".join(model.profile.name for model in own.models)
+        yield f"{indent}  {source}{changed} · {models} · mode {own.mode} · context {each.spec.context}"
         instructions = _instructions_source(each.checked, own)
         if instructions is not None:
             yield f"{indent}  instructions: {instructions}"
@@ -405,8 +425,18 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
         "instructions": _instructions_source(checked, plan),
         "project_instructions": _project_files(plan),
         "model": _component_object(plan.model),
-        "model_notes": _model_notes(plan),
+        "model_notes": plan.models[0].notes,
         "profile": plan.profile,
+        "reasoning": plan.models[0].reasoning,
+        "fallbacks": [
+            {
+                **_component_object(each.component),
+                "model_notes": each.notes,
+                "profile": each.profile,
+                "reasoning": each.reasoning,
+            }
+            for each in plan.fallbacks
+        ],
         "middlewares": [_component_object(each) for each in plan.middlewares],
         "counter": plan.counter and _component_object(plan.counter),
         "memory": _memory_object(checked, plan),

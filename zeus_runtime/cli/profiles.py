@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from zeus_runtime.models.profiles import ModelProfile
 
+_REASONING = {"effort": "by effort", "budget": "by a budget", "both": "by effort or a budget"}
 _PRICES = ("input", "output", "cache_read", "cache_write")
 
 
@@ -28,6 +29,8 @@ def profile_rows(profile: ModelProfile) -> Iterator[tuple[str, str, str]]:
         yield "provider", profile.provider, source.get("provider", "the name")
     if "vision" in source:
         yield "pictures", "seen" if profile.vision else "not seen", source["vision"]
+    if profile.reasoning != "none":
+        yield "reasoning", _REASONING[profile.reasoning], source.get("reasoning", "")
     if profile.mode is not None:
         yield "kind", profile.mode, source.get("mode", "")
 

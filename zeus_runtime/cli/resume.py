@@ -15,6 +15,7 @@ from zeus_runtime.cli.options import (
     output_option,
     quiet_option,
 )
+from zeus_runtime.cli.otel import otel_option
 from zeus_runtime.cli.sessions.options import session_argument
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 )
 @output_option
 @quiet_option
+@otel_option
 @click.pass_obj
 @click.pass_context
 def command(

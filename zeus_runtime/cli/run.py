@@ -26,6 +26,7 @@ from zeus_runtime.cli.options import (
     set_option,
     with_model,
 )
+from zeus_runtime.cli.otel import otel_option
 from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.streams import complain, is_terminal
 
@@ -124,6 +125,7 @@ class Request:
 @attach_option
 @output_option
 @quiet_option
+@otel_option
 @gather_config
 @click.pass_obj
 @click.pass_context

@@ -24,6 +24,7 @@ from zeus_runtime.events import (
     ApprovalDecided,
     ApprovalRequested,
     Event,
+    ModelChanged,
     ModelRetry,
     Notice,
     Reasoning,
@@ -79,7 +80,7 @@ class TerminalView:
                 self._redraw()
         elif isinstance(event, RunStarted):
             self._wait()
-        elif isinstance(event, ModelRetry):
+        elif isinstance(event, ModelRetry | ModelChanged):
             # The text of this call so far is void. Text already printed stays, and the line says so.
             self._growing = ""
             self._tell(event)

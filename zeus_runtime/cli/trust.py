@@ -14,6 +14,7 @@ from zeus_runtime.cli.streams import answer, complain
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.cli.trusting import Examined
     from zeus_runtime.trust.parts import Part
 
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "--print", "prints", is_flag=True, help="Print the value of ZEUS_TRUST that allows CONFIG as it is now."
 )
+@click.option("--eval", "is_eval", is_flag=True, help="CONFIG is an evaluation file.")
 @click.option("--json", "as_object", is_flag=True, help="With --list: JSON for programs.")
 @click.pass_obj
 @click.pass_context
@@ -36,6 +38,7 @@ def command(
     lists: bool,
     revoke: bool,
     prints: bool,
+    is_eval: bool,
     as_object: bool,
 ) -> None:
     """Show what a config executes and where it sends data, and allow it once.
@@ -51,25 +54,38 @@ def command(
         raise click.UsageError("--list, --revoke and --print exclude each other", ctx)
     if as_object and not lists:
         raise click.UsageError("--json goes with --list", ctx)
+    if is_eval and (which.config in (None, "-") or which.laid_over):
+        raise click.UsageError("--eval needs an evaluation file, and neither --env nor --set", ctx)
     if lists:
         _list(process, which, as_object=as_object)
     elif revoke:
         _revoke(process, which)
     elif prints:
-        answer(",".join(sorted(part.digest for part in _asked_for(process, which))))
+        answer(",".join(sorted(part.digest for part in _asked_for(process, which, is_eval=is_eval))))
     else:
-        _allow(process, which)
+        _allow(process, which, is_eval=is_eval)
 
 
-def _allow(process: Process, which: ConfigArgs) -> None:
-    from zeus_runtime.cli.trusting import allow_asked, can_ask, complain_lines, examined, record, shown
+def _examined(process: Process, which: ConfigArgs, *, is_eval: bool) -> tuple[Examined, Sequence[Part]]:
+    """The config or evaluation file, and its parts."""
+    from zeus_runtime.cli.trusting import examined, examined_evaluation
     from zeus_runtime.plan.parts_with_subagents import all_parts
 
+    if is_eval:
+        evaluation = examined_evaluation(process, Path(str(which.config)))
+        return evaluation, evaluation.parts()
+    config = examined(process, which)
+    return config, all_parts(config)
+
+
+def _allow(process: Process, which: ConfigArgs, *, is_eval: bool) -> None:
+    from zeus_runtime.cli.trusting import allow_parts, can_ask, complain_lines, record, shown
+
+    found, parts = _examined(process, which, is_eval=is_eval)
     if which.config != "-" and can_ask():
-        count = allow_asked(process, which)
+        count = allow_parts(found, parts)
     else:
-        found = examined(process, which)
-        missing = [part for part in all_parts(found) if not found.trust.allows(part)]
+        missing = [part for part in parts if not found.trust.allows(part)]
         complain_lines(shown(missing, whole=True))
         record(found, missing)
         count = len(missing)
@@ -78,12 +94,12 @@ def _allow(process: Process, which: ConfigArgs) -> None:
     )
 
 
-def _asked_for(process: Process, which: ConfigArgs) -> Sequence[Part]:
+def _asked_for(process: Process, which: ConfigArgs, *, is_eval: bool) -> Sequence[Part]:
     """What needs the user's permission, given or not."""
-    from zeus_runtime.cli.trusting import complain_lines, examined, shown
-    from zeus_runtime.plan.parts_with_subagents import all_parts
+    from zeus_runtime.cli.trusting import complain_lines, shown
 
-    parts = [part for part in all_parts(examined(process, which)) if not part.own]
+    _, every = _examined(process, which, is_eval=is_eval)
+    parts = [part for part in every if not part.own]
     complain_lines(shown(parts, whole=True))
     return parts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TextIO, TypeAlias
 
 from zeus_runtime.cli.options import ConfigArgs, read_config
 from zeus_runtime.cli.output import padded
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.config import Document
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.testing.cases.reading import ReadEvaluation
+    from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.parts import Part
     from zeus_runtime.trust.records import Record
 
@@ -44,7 +47,8 @@ def read_trusted(process: Process, which: ConfigArgs, *, may_ask: bool = True) -
     except UntrustedError as refusal:
         if not (may_ask and which.config != "-" and can_ask()):
             raise
-        allow_asked(process, which, refusal)
+        found = examined(process, which)
+        allow_parts(found, all_parts(found), refusal)
         checked = read_config(process, which)
         # The user has not seen changes made since the question.
         checked.trust.require(all_parts(checked))
@@ -66,25 +70,64 @@ def examined(process: Process, which: ConfigArgs) -> Checked:
     return found
 
 
-def allow_asked(process: Process, which: ConfigArgs, refusal: UntrustedError | None = None) -> int:
-    """Ask the user about what is not allowed yet and record it; how many parts that were.
+def read_trusted_evaluation(process: Process, file: Path, *, may_ask: bool = True) -> ReadEvaluation:
+    """The evaluation file; the user has allowed all files and machines elsewhere that it names.
+
+    Raises:
+        ConfigError: with every problem.
+        UntrustedError: the user has not allowed a part, and said no or cannot be asked.
+    """
+    from zeus_runtime.testing.cases.reading import read_evaluation
+
+    try:
+        return read_evaluation(file, directory=process.directory, environ=process.environ)
+    except UntrustedError as refusal:
+        if not (may_ask and can_ask()):
+            raise
+        found = examined_evaluation(process, file)
+        allow_parts(found, found.parts(), refusal)
+        return read_evaluation(file, directory=process.directory, environ=process.environ)
+
+
+def examined_evaluation(process: Process, file: Path) -> ReadEvaluation:
+    """The evaluation file; no file that it names is opened.
+
+    Raises:
+        ConfigError: with every problem that can be found so.
+    """
+    from zeus_runtime.testing.cases.reading import examine_evaluation
+
+    found = examine_evaluation(file, directory=process.directory, environ=process.environ)
+    process.learn(found.document.redactor)
+    return found
+
+
+class Examined(Protocol):
+    """A config or an evaluation file."""
+
+    @property
+    def document(self) -> Document: ...
+
+    @property
+    def trust(self) -> Trust: ...
+
+
+def allow_parts(found: Examined, parts: Sequence[Part], refusal: UntrustedError | None = None) -> int:
+    """Ask the user about the parts that are not allowed yet, and record it; how many that were.
 
     Raises:
         UntrustedError: the answer was no.
     """
-    from zeus_runtime.plan.parts_with_subagents import all_parts
-
-    found = examined(process, which)
     trust = found.trust
-    missing = [part for part in all_parts(found) if not trust.allows(part)]
+    missing = [part for part in parts if not trust.allows(part)]
     if missing and not _is_allowed(found, missing):
         raise refusal or trust.refusal(missing)
     record(found, missing)
     return len(missing)
 
 
-def record(found: Checked, parts: Iterable[Part]) -> None:
-    """Record that the user allows ``parts`` of a config.
+def record(found: Examined, parts: Iterable[Part]) -> None:
+    """Record that the user allows ``parts`` of a config or an evaluation file.
 
     Raises:
         MissingError: neither HOME nor XDG_STATE_HOME is set, or the folder cannot be written.
@@ -202,7 +245,7 @@ def _line(mark: str, label: str, value: str, *, whole: bool) -> str:
     return f"  {mark} {padded(label, 9)} {cut}"
 
 
-def _is_allowed(found: Checked, missing: Sequence[Part]) -> bool:
+def _is_allowed(found: Examined, missing: Sequence[Part]) -> bool:
     from zeus_runtime.trust.parts import one_line
     from zeus_runtime.trust.records import records_of
 

@@ -24,6 +24,7 @@ from zeus_runtime.events import (
     ApprovalDecided,
     ApprovalRequested,
     Event,
+    ModelChanged,
     ModelRetry,
     Notice,
     RunCompleted,
@@ -86,6 +87,8 @@ class Journal:
                 complain(f"  {progress_line(event, width)}", "dim")
         elif isinstance(event, ModelRetry):
             complain(_indented(f"trying again in {event.wait_seconds:.1f} s: {event.reason}"), "yellow")
+        elif isinstance(event, ModelChanged):
+            complain(_indented(f"{event.model} answers now, not {event.former}: {event.reason}"), "yellow")
         elif isinstance(event, Notice):
             complain(_indented(f"note: {event.message}"), "yellow")
         elif isinstance(event, SubAgentEvent):
@@ -140,6 +143,7 @@ class StreamedView:
             event,
             ToolCallStarted
             | ModelRetry
+            | ModelChanged
             | Notice
             | ApprovalRequested
             | ApprovalDecided

@@ -173,6 +173,10 @@ class ProfileOverride:
         float | None, Doc("US dollars, where the prompt is kept for an hour."), Minimum(0)
     ] = None
     vision: Annotated[bool | None, Doc("Whether it takes pictures.")] = None
+    reasoning: Annotated[
+        Literal["none", "effort", "budget", "both"] | None,
+        Doc("Whether it reasons, and is told how much by an effort, a budget of tokens, or either."),
+    ] = None
     response_schema: Annotated[
         bool | None, Doc("Whether its provider holds answers to a JSON Schema, also beside tools.")
     ] = None
@@ -462,6 +466,72 @@ class SubAgent:
 
 
 @dataclass(frozen=True)
+class Breaker:
+    """When a model of a chain is passed over for a while."""
+
+    failures: Annotated[
+        int, Doc("After so many failed calls in a row, in all sessions of the agent."), Minimum(1)
+    ] = 3
+    seconds: Annotated[
+        float, Doc("How long it is passed over; then one call tries it again."), Minimum(0.001)
+    ] = 60.0
+
+
+MoveOn: TypeAlias = Literal["rate_limit", "billing", "server", "network", "timeout", "context_overflow"]
+
+
+@dataclass(frozen=True)
+class ModelChain:
+    """Models in a chain: if one fails, the next one answers."""
+
+    chain: Annotated[
+        tuple[Ref, ...],
+        RefTo("model", plain=("litellm", "model")),
+        MinLength(1),
+        Doc("The models, the preferred one first; each is a name or a Ref."),
+    ]
+    move_on: Annotated[
+        tuple[MoveOn, ...],
+        Doc(
+            "The errors after which the next model answers. `context_overflow` moves only to a model with a larger"
+            " window, after the context policies have removed all they can. Other errors end the run."
+        ),
+    ] = ("rate_limit", "billing", "server", "network", "timeout", "context_overflow")
+    tries: Annotated[
+        int,
+        Doc("Tries of a model while another one is left, at most `retry.attempts`, which the last one has."),
+        Minimum(1),
+        Maximum(20),
+    ] = 2
+    first_token_seconds: Annotated[
+        float | None,
+        Doc(
+            "How long a model may take until the first piece of its answer, tries included, while another one is left;"
+            " null: as long as the model's own options allow."
+        ),
+        Minimum(0.001),
+    ] = None
+    breaker: Annotated[Breaker, Doc("When a model is passed over.")] = field(default_factory=Breaker)
+
+
+@dataclass(frozen=True)
+class ReasoningAmount:
+    """How much the models of the agent reason before they answer."""
+
+    effort: Annotated[
+        Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None,
+        AlsoCalled(("level", "reasoning_effort")),
+        Doc("The provider's level; for a model that takes only budgets, a budget of 1,024 to 4,096 tokens."),
+    ] = None
+    budget_tokens: Annotated[
+        int | None,
+        AlsoCalled(("budget", "max_tokens", "thinking_budget")),
+        Doc("Tokens that the model may reason with, instead of the effort, where the model takes a budget."),
+        Minimum(1),
+    ] = None
+
+
+@dataclass(frozen=True)
 class Plugins:
     """Which plugins may load."""
 
@@ -478,11 +548,15 @@ class Config:
 
     version: Annotated[Literal[1], Doc("The format's version.")]
     model: Annotated[
-        Ref,
-        RefTo("model", plain=("litellm", "model")),
+        Annotated[Ref, RefTo("model", plain=("litellm", "model"))] | ModelChain,
         AlsoCalled(("llm", "model_name", "language_model")),
-        Doc("A model name (run by litellm), or a Ref to a model component."),
+        Doc("A model name (run by litellm), a Ref to a model component, or `{chain: […]}` of several."),
     ]
+    reasoning: Annotated[
+        ReasoningAmount | None,
+        AlsoCalled(("thinking", "reasoning_effort", "effort")),
+        Doc("How much the model reasons, by its profile; null: as the provider does by default."),
+    ] = None
     name: Annotated[str, Doc("The agent's name; `{{agent_name}}` in prompts.")] = "zeus"
     description: Annotated[str, Doc("The purpose of the agent; `zeus plan` shows it.")] = ""
     mode: Annotated[Mode, Doc("agent does, ask only reads, plan reads and plans.")] = "agent"
@@ -578,6 +652,11 @@ class Config:
     metadata: Annotated[Mapping[str, Any], Doc("The user's own; Zeus does not read it.")] = field(
         default_factory=dict
     )
+
+    @property
+    def chain(self) -> ModelChain | None:
+        """The chain of models; None for a single model."""
+        return self.model if isinstance(self.model, ModelChain) else None
 
     @property
     def user(self) -> str:

@@ -124,6 +124,7 @@ class Archive:
         Raises:
             ArchiveError: the workspace refused; no edit may be made.
         """
+        # A full disk fails here, before the edit is in the log. So a view never hides what cannot be read again.
         try:
             if any(not isinstance(edit, Pin) for edit in edits):
                 self._claim()
@@ -250,6 +251,7 @@ def _written(seq: int, message: BaseMessage) -> bytes:
     if isinstance(payload["content"], str):
         text = payload.pop("content").encode()
     more = _long_arguments(message)
+    # The length comes before the text, so a reader skips it and no text can look like the next entry.
     head = {"seq": seq, "bytes": len(text), **({"more": len(more)} if more else {}), "payload": payload}
     # `--` would end the comment.
     entry = _json(head).replace("--", "-\\u002d")

@@ -153,6 +153,7 @@ def breaks_cache(view: View, edits: Sequence[Edit], budget: Budget, cached: Cach
     if rewritten < cached.minimum_tokens:
         return None
     saved = sum(view.tokens - view.effect(edit).tokens_after for edit in replacing)
+    # A written token costs more than a read one, so the difference is what the changed prefix costs once.
     cost = (rewritten - saved) * (cached.write_price - cached.read_price)
     gain = saved * cached.read_price * CACHE_HORIZON_CALLS
     if cost <= gain:

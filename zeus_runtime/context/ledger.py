@@ -101,6 +101,7 @@ class StepRecord:
         duration_ms: the duration of the call.
         finish_reason: the answer's; empty for a failed call.
         error: the code of the error; empty if the model answered.
+        why: why this model of the chain was asked; empty for the first one, and without a chain.
     """
 
     number: int
@@ -132,6 +133,7 @@ class StepRecord:
     duration_ms: float = 0.0
     finish_reason: str = ""
     error: str = ""
+    why: str = ""
 
     @property
     def sent_tokens(self) -> int:

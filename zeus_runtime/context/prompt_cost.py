@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 FORM: Final = "(response format)"
 """The name of the answer's form among the tools of ``Fixed``."""
+SETTINGS: Final = "(settings)"
+"""The name of settings without such a form."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class FixedParts:
         counter: counts tokens.
         schemas: the tools.
         tools: counts that are already known; by default it counts the tools itself.
-        settings: of each request; the form of the answer in them costs tokens.
+        settings: of each request; the form of the answer and reasoning cost tokens.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class FixedParts:
     ) -> None:
         self._counter = counter
         self._form = _form_part(counter, settings) if settings else None
+        self._form_name = FORM if settings and "response_format" in settings else SETTINGS
         self._schemas = schemas
         self._counts = tools or ToolCounts(counter)
         self._sections: Mapping[str, PromptPart] = {}
@@ -137,8 +140,8 @@ class FixedParts:
         tools = {name: part for name, (part, _) in known.items()}
         tokens = self._counter.fixed(system) + self._counts.together(self._schemas)
         if self._form is not None:
-            known[FORM] = self._form
-            tools[FORM] = self._form[0]
+            known[self._form_name] = self._form
+            tools[self._form_name] = self._form[0]
             tokens += self._form[0].tokens
         digests = {name: _digest(text) for name, text in made_from.items()}
         whole = _json(

@@ -60,6 +60,7 @@ class View(Sequence["BaseMessage"]):
     def __init__(self, past: Past, extent: _Extent) -> None:
         self._past = past
         self._extent = extent
+        # Order of a view: pinned messages from before the cut, the summary, then `first` to `upto` without gaps.
         self._lead = len(extent.head) + (extent.summary is not None)
         self._length = self._lead + max(0, extent.upto - extent.first + 1)
         self._items: dict[int, Item] = {}
@@ -263,11 +264,13 @@ class View(Sequence["BaseMessage"]):
         """
         effect = effect or self.effect(edit)
         extent = self._extent
+        # Views share one past. An edit of an older view gets a copy of it, so that newer views do not change.
         past = self._past.going_on(extent.number)
         number = past.number
         if isinstance(edit, Pin):
             pinned = extent.pinned | (set(self.group(edit.seq)) if self.shown(edit.seq) else set())
             return View(past, _changed(extent, number=number, pinned=pinned))
+        # The summary of an earlier cut leaves with the messages; a new summary contains it.
         by_source: Tally[str] = Tally(extent.by_source)
         if isinstance(edit, DropBefore | Summarize):
             for seq in self.leaving(edit):
@@ -289,6 +292,7 @@ class View(Sequence["BaseMessage"]):
                     summary_tokens=effect.message_tokens,
                     pinned=extent.pinned,
                     tokens=effect.tokens_after,
+                    # Unary plus drops the sources that have no tokens left.
                     by_source=+by_source,
                 ),
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.context.ledger import StepRecord
@@ -68,6 +68,7 @@ class Dispatcher:
             await connections.toolsets_of(plan).opened(),
             connections.redactor,
             connections.recorded,
+            connections.chain_of(plan),
         )
 
     async def __call__(self, task: DelegatedTask) -> ToolResult:
@@ -172,7 +173,9 @@ class Dispatcher:
             clocks=(*self.broker.clocks, task.clock),
             above=self.broker,
         )
-        resources = await Dispatcher(connections, plan, thread.session, broker).resources()
+        resources = replace(
+            await Dispatcher(connections, plan, thread.session, broker).resources(), agent=planned.name
+        )
         resources.meter.above = task.meter
         session = Session(thread, connections, maintenance=_nothing)
         with connections.toolsets_of(plan).telling(emit):

@@ -19,6 +19,7 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.knowledge.chunks import CHUNK_TOKENS, OVERLAP_TOKENS
 from zeus_runtime.knowledge.embedding_models import AvailableModels, UnavailableModelError
 from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError
+from zeus_runtime.tracing import retrieval_span
 
 if TYPE_CHECKING:
     import numpy as np
@@ -325,30 +326,32 @@ class KnowledgeService:
         query = self._secrets.text(query)
         if not bases or not query.strip():
             return SearchResult((), tuple(notices))
-        searched, vectors = await self._vectors(query, bases, notices)
-        # The rules are asked on another thread, for the tool that runs here.
-        context, forms = copy_context(), "\n".join(self._secrets.forms)
+        with retrieval_span(", ".join(base.name for base in bases)) as span:
+            searched, vectors = await self._vectors(query, bases, notices)
+            # The rules are asked on another thread, for the tool that runs here.
+            context, forms = copy_context(), "\n".join(self._secrets.forms)
 
-        unapproved: set[str] = set()
+            unapproved: set[str] = set()
 
-        def is_closed(path: str) -> bool:
-            file = Path(self._secrets.restored(path, forms))
-            if context.run(self._refusal_of_stored, file) is not None:
-                return True
-            if for_tool and context.run(self._needs_question, file):
-                unapproved.add(path)
-            return path in unapproved
+            def is_closed(path: str) -> bool:
+                file = Path(self._secrets.restored(path, forms))
+                if context.run(self._refusal_of_stored, file) is not None:
+                    return True
+                if for_tool and context.run(self._needs_question, file):
+                    unapproved.add(path)
+                return path in unapproved
 
-        if any(base.collection for base in searched):
-            await self._store()
+            if any(base.collection for base in searched):
+                await self._store()
 
-        def work(connection: Connection) -> tuple[list[Hit], dict[str, int], dict[str, int]]:
-            index = self._searched()
-            found = index.search(connection, searched, query, vectors, top_k=top_k, is_closed=is_closed)
-            missing = {base.name: index.missing(connection, base) for base in searched}
-            return found, missing, {base.name: index.older(connection, base) for base in searched}
+            def work(connection: Connection) -> tuple[list[Hit], dict[str, int], dict[str, int]]:
+                index = self._searched()
+                found = index.search(connection, searched, query, vectors, top_k=top_k, is_closed=is_closed)
+                missing = {base.name: index.missing(connection, base) for base in searched}
+                return found, missing, {base.name: index.older(connection, base) for base in searched}
 
-        hits, missing, older = await database.run(work)
+            hits, missing, older = await database.run(work)
+            span.note({"zeus.retrieval.found": len(hits)})
         notices += [
             f"{count:,} passages of {name!r} have no vector and are found by words alone until `zeus kb add {name}`"
             for name, count in missing.items()

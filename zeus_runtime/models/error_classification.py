@@ -51,6 +51,7 @@ _NAME_BEFORE_STATUS: Final = frozenset(
 
 _BY_STATUS: Final[Mapping[int, ErrorClass]] = {
     401: "auth",
+    402: "billing",
     403: "auth",
     408: "timeout",
     409: "server",
@@ -74,8 +75,15 @@ _BY_TEXT: Final[tuple[tuple[str, ErrorClass], ...]] = (
 )  # fmt: skip
 """Wording to class, for errors that come inside a stream and so have no status."""
 
+_NO_CREDIT: Final = frozenset({"billing_error", "insufficient_quota"})
+"""The codes of Anthropic and OpenAI for an account without credit; OpenAI's status is that of a limited rate."""
+
+_NO_CREDIT_SAID: Final = "credit balance is too low"
+"""Anthropic gives this error the code of any invalid request, so only its message tells it."""
+
 _LABELS: Final[Mapping[ErrorClass, str]] = {
     "auth": "the provider refused the credential",
+    "billing": "the provider's account has no credit",
     "rate_limit": "the provider limits the rate",
     "context_overflow": "the request does not fit the model's context window",
     "bad_request": "the provider refused the request",
@@ -86,11 +94,11 @@ _LABELS: Final[Mapping[ErrorClass, str]] = {
 
 _REMEDIES: Final[Mapping[ErrorClass, str]] = {
     "auth": "Check the API key and that it may use this model",
+    "billing": "Add credit to the account: see the provider's billing page",
     "context_overflow": "Shorten the request, or use a model with a larger window",
     "network": "Check the network and, where one is set, api_base",
 }
 _BY_STATUS_REMEDIES: Final[Mapping[int, str]] = {
-    402: "The account has no credit left: see the provider's billing page",
     404: "Check the model's name and api_base",
 }
 
@@ -103,6 +111,7 @@ def classify(
     status: int | None = None,
     names: tuple[str, ...] = (),
     headers: Mapping[str, str] | None = None,
+    codes: frozenset[str] = frozenset(),
     now: datetime | None = None,
 ) -> ModelError:
     """The error a provider's answer means.
@@ -112,9 +121,10 @@ def classify(
         status: HTTP status, where there was one.
         names: the exception's class name and those of its bases, most derived first.
         headers: the response's headers, for Retry-After.
+        codes: the provider's own codes, besides those of an error object in ``text``.
         now: for a Retry-After that is a date; without it such a date is not used.
     """
-    kind = _kind(text, status, names)
+    kind = _kind(text, status, names, codes | _codes(_object_in(text)))
     overflow = find_overflow(text) if kind == "context_overflow" else None
     return ModelError(
         f"{_LABELS[kind]}{f' ({status})' if status and kind != 'network' else ''}: {readable(text)}",
@@ -127,9 +137,11 @@ def classify(
     )
 
 
-def _kind(text: str, status: int | None, names: tuple[str, ...]) -> ErrorClass:
+def _kind(text: str, status: int | None, names: tuple[str, ...], codes: frozenset[str]) -> ErrorClass:
     if status in (401, 403):
         return "auth"
+    if _NO_CREDIT & codes or (status == 400 and _NO_CREDIT_SAID in text):
+        return "billing"
     if find_overflow(text):
         return "context_overflow"
     named = next((_BY_NAME[name] for name in names if name in _BY_NAME), None)
@@ -161,7 +173,19 @@ def model_error(error: BaseException, *, now: datetime | None = None) -> ModelEr
     if isinstance(original, BaseException) and original is not error:
         return model_error(original, now=now)
     names = tuple(kind.__name__ for kind in type(error).__mro__)
-    return classify(_text(error), status=_status(error), names=names, headers=_headers(error), now=now)
+    codes = _codes(getattr(error, "body", None))
+    return classify(
+        _text(error), status=_status(error), names=names, headers=_headers(error), codes=codes, now=now
+    )
+
+
+def _codes(body: Any) -> frozenset[str]:
+    """The code and the type of an error object, which may stand inside of others."""
+    found: set[str] = set()
+    while isinstance(body, Mapping):
+        found.update(each for key in ("code", "type") if isinstance(each := body.get(key), str))
+        body = body.get("error")
+    return frozenset(found)
 
 
 def _text(error: BaseException) -> str:
@@ -225,12 +249,18 @@ def retry_after(headers: Mapping[str, str], text: str = "", now: datetime | None
 def readable(text: str) -> str:
     """A provider's message without the wrapping of exception names and JSON, cut to 2,000 characters."""
     said = re.sub(r"^(?:(?:litellm\.)?\w+(?:Error|Exception|Timeout)(?::| -) ?)+", "", text.strip())
-    start = said.find("{")
-    if start >= 0:
-        with suppress(ValueError, RecursionError):
-            said = _message(json.JSONDecoder().raw_decode(said, start)[0]) or said
+    said = _message(_object_in(said)) or said
     said = unwrapped(said) or text.strip() or "no message"
     return cut_text(said, _LONGEST_MESSAGE)
+
+
+def _object_in(text: str) -> Any:
+    """The JSON object in a text; None if there is none."""
+    start = text.find("{")
+    if start >= 0:
+        with suppress(ValueError, RecursionError):
+            return json.JSONDecoder().raw_decode(text, start)[0]
+    return None
 
 
 def _message(value: Any) -> str | None:

@@ -7,7 +7,15 @@ from typing import Literal, TypeAlias
 from zeus_runtime.errors import RunError
 
 ErrorClass: TypeAlias = Literal[
-    "auth", "rate_limit", "context_overflow", "bad_request", "server", "network", "timeout", "divergence"
+    "auth",
+    "billing",
+    "rate_limit",
+    "context_overflow",
+    "bad_request",
+    "server",
+    "network",
+    "timeout",
+    "divergence",
 ]
 
 
@@ -42,3 +50,17 @@ class ModelError(RunError):
         self.retry_after_seconds = retry_after_seconds
         self.input_tokens = input_tokens
         self.limit_tokens = limit_tokens
+
+    def adding(self, why: str) -> ModelError:
+        """The same error with more in its message; this one is its cause."""
+        told = ModelError(
+            f"{self.message} ({why})",
+            kind=self.kind,
+            status=self.status,
+            retry_after_seconds=self.retry_after_seconds,
+            input_tokens=self.input_tokens,
+            limit_tokens=self.limit_tokens,
+            remedy=self.remedy,
+        )
+        told.__cause__ = self
+        return told

@@ -38,6 +38,8 @@ REASONING_KEYS: Final = ("reasoning_content", "thinking_blocks", "provider_speci
 TOOL_CALL_FIELDS: Final = "tool_call_fields"
 """Key of ``additional_kwargs``: call id to what a provider attached to the call, such as Gemini's signatures."""
 
+PROVIDER: Final = "model_provider"
+"""Key of an answer's ``response_metadata`` where it holds parts for its provider alone: litellm's name of it."""
 
 CUT: Final = "the answer reached its output limit within the arguments of this call"
 """The ``error`` of a call that was cut off."""
@@ -125,13 +127,28 @@ def from_payload(payload: Mapping[str, Any]) -> BaseMessage:
     raise ValueError(f"a stored message has the unknown role {role!r}")
 
 
-def to_chat(message: BaseMessage, *, portable: bool = False) -> dict[str, Any]:
+def given_by(message: AIMessage, provider: str) -> AIMessage:
+    """``message``, with the provider that its reasoning and its calls' fields are for, if it has any."""
+    if not provider or not {*REASONING_KEYS, TOOL_CALL_FIELDS} & message.additional_kwargs.keys():
+        return message
+    metadata = {**message.response_metadata, PROVIDER: provider}
+    return message.model_copy(update={"response_metadata": metadata})
+
+
+def is_for(message: BaseMessage, provider: str) -> bool:
+    """Whether ``provider`` can read a message's reasoning and its calls' fields; another one may refuse them."""
+    return message.response_metadata.get(PROVIDER, provider) in (provider, "")
+
+
+def to_chat(message: BaseMessage, *, portable: bool = False, provider: str = "") -> dict[str, Any]:
     """The message as a chat-completions object.
 
     Args:
         message: human, ai, system or tool.
         portable: only what providers know. Arguments that are not a JSON object are wrapped, and names that no tool can
             have are made valid, because some providers refuse a whole conversation for one such call.
+        provider: litellm's name of the provider that gets it; parts for another provider alone are left out. Empty
+            leaves out none.
 
     Raises:
         TypeError: for a message kind a conversation cannot hold.
@@ -141,6 +158,8 @@ def to_chat(message: BaseMessage, *, portable: bool = False) -> dict[str, Any]:
     if message.name is not None and role != "tool":
         chat["name"] = message.name
     rest = dict(message.additional_kwargs)
+    if provider and not is_for(message, provider):
+        rest = {key: rest[key] for key in rest if key not in (*REASONING_KEYS, TOOL_CALL_FIELDS)}
     if role == "assistant":
         for key in REASONING_KEYS:
             if key in rest:

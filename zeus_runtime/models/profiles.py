@@ -40,7 +40,7 @@ _LITELLM_NAMES: Final = {
     "vision": "supports_vision",
     "tool_calls": "supports_function_calling",
 }
-_VALUES: Final = (*_LITELLM_NAMES, "tokenizer", "provider", "response_schema")
+_VALUES: Final = (*_LITELLM_NAMES, "tokenizer", "provider", "response_schema", "reasoning", "efforts")
 
 _OWN_SCHEMAS: Final[Mapping[str, str]] = {
     "openai": "supports_response_schema",
@@ -49,6 +49,11 @@ _OWN_SCHEMAS: Final[Mapping[str, str]] = {
 }
 """The flag of litellm's table, by provider, that means an own response format which may stand beside tools. Elsewhere
 ``supports_response_schema`` may mean that litellm imitates it, or that a request may not have tools too."""
+
+_EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""The levels of reasoning, from the least to the most."""
+_RARE_EFFORTS: Final = frozenset({"xhigh", "max"})
+"""Those that a model takes only if the table says so; it takes the others unless the table denies it."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,8 @@ class ModelProfile:
         tokenizer: ``o200k_base``, ``cl100k_base`` or ``estimate``.
         input_cost_per_token: US dollars; None when unknown, like the other prices.
         vision: whether it takes pictures.
+        reasoning: how it is told how much to reason: by ``effort``, ``budget`` (tokens), ``both`` or ``none``.
+        efforts: the efforts that it takes; None when unknown.
         response_schema: whether its provider holds answers to a JSON Schema, beside tools and in a stream.
         tool_calls: whether a table says that it calls tools.
         mode: litellm's word for what the model does (``chat``, ``embedding``); None when unknown.
@@ -82,6 +89,8 @@ class ModelProfile:
     cache_write_cost_per_token: float | None = None
     cache_write_1h_cost_per_token: float | None = None
     vision: bool = False
+    reasoning: str = "none"
+    efforts: tuple[str, ...] | None = None
     response_schema: bool = False
     tool_calls: bool = False
     mode: str | None = None
@@ -201,7 +210,29 @@ def _from_litellm(row: Row) -> Row:
         **{name: value or None for name, value in values.items()},
         "provider": provider,
         "response_schema": row.get(_OWN_SCHEMAS.get(provider, "")) or None,
+        **_reasoning(row, provider),
     }
+
+
+def _reasoning(row: Row, provider: str) -> Row:
+    """How a model of litellm's table is told how much to reason, and the efforts that it takes."""
+    if not row.get("supports_reasoning"):
+        return {}
+    kind = "both" if provider == "gemini" else "effort"
+    if provider == "anthropic":
+        has_levels = row.get("supports_adaptive_thinking")
+        kind = "effort" if has_levels else "budget"
+        if has_levels and row.get("supports_legacy_thinking"):
+            kind = "both"
+    listed = row.get("reasoning_effort_levels")
+    if listed is None:
+        listed = [
+            each
+            for each in _EFFORTS
+            if row.get(f"supports_{each}_reasoning_effort", each not in _RARE_EFFORTS)
+            and not (each == "none" and row.get("thinking_always_on"))
+        ]
+    return {"reasoning": kind, "efforts": tuple(listed)}
 
 
 def _pick(rows: Sequence[tuple[str, Row]]) -> tuple[dict[str, Any], dict[str, str]]:

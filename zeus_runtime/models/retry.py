@@ -83,31 +83,16 @@ class _Retried:
         if error.kind not in RETRYABLE:
             raise error
         if attempt >= retry.attempts:
-            raise _told(error, f"given up after {attempt} tries") if attempt > 1 else error
+            raise error.adding(f"given up after {attempt} tries") if attempt > 1 else error
         asked = error.retry_after_seconds
         if asked is not None and asked > retry.max_seconds:
-            raise _told(
-                error,
-                f"the provider asks to wait {asked:g} s, longer than retry.max_seconds ({retry.max_seconds:g} s)",
+            raise error.adding(
+                f"the provider asks to wait {asked:g} s, longer than retry.max_seconds ({retry.max_seconds:g} s)"
             )
         if asked is not None:
             return asked
         wait = min(retry.max_seconds, retry.initial_seconds * retry.factor ** (attempt - 1))
         return wait * (1 - retry.jitter * self._random())
-
-
-def _told(error: ModelError, why: str) -> ModelError:
-    told = ModelError(
-        f"{error.message} ({why})",
-        kind=error.kind,
-        status=error.status,
-        retry_after_seconds=error.retry_after_seconds,
-        input_tokens=error.input_tokens,
-        limit_tokens=error.limit_tokens,
-        remedy=error.remedy,
-    )
-    told.__cause__ = error
-    return told
 
 
 async def _complete(model: Model, request: ModelRequest) -> AsyncGenerator[ModelPiece, None]:

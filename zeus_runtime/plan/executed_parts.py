@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
 from zeus_runtime.config.sqlite_url import database_file, is_sqlite
 from zeus_runtime.config.yaml.tree import show_path
+from zeus_runtime.disk_paths import real_path
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.frozen import dataclass
 
@@ -26,22 +27,42 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PartSource:
-    """The inputs for finding the parts of one config.
+class FileSource:
+    """The inputs for finding what one YAML file names: files elsewhere, and places that data is sent to.
 
     Args:
         document: the checked document, with absolute paths.
-        config: the same, typed.
-        registry: the plugins, and the plugin files that the config names.
-        homes: the Homes, nearest first.
         trust: decides about the parts.
+        installed: the Homes of installed distributions, with links resolved.
     """
 
     document: Document
+    trust: Trust
+    installed: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class PartSource(FileSource):
+    """The inputs for finding the parts of one config.
+
+    Args:
+        config: the document, typed.
+        registry: the plugins, and the plugin files that the config names.
+        homes: the Homes, nearest first.
+    """
+
     config: Config
     registry: Registry
     homes: tuple[Path, ...]
-    trust: Trust
+
+
+def part_source(
+    document: Document, config: Config, registry: Registry, homes: tuple[Path, ...], trust: Trust
+) -> PartSource:
+    """The inputs for finding the parts of one config."""
+    named = ((plugin, home) for plugin, home in registry.homes if plugin.distribution is not None)
+    installed = tuple(home.resolve() for _, home in named)
+    return PartSource(document, trust, installed, config, registry, homes)
 
 
 def executing(ground: PartSource) -> tuple[Part, ...]:
@@ -54,15 +75,32 @@ def executing(ground: PartSource) -> tuple[Part, ...]:
     return (
         *_plugin_files(ground),
         *_options(ground),
-        *_destinations(ground),
-        *_layers(ground),
-        *_files(ground),
+        *named_parts(ground),
         *_home_files(ground),
         *_databases(ground),
         *_used_files(ground),
         *_servers(ground),
+        *_commands(ground),
         *_folders(ground),
     )
+
+
+def named_parts(ground: FileSource) -> Iterator[Part]:
+    """The parts of all that a YAML file names by keys that its schema marks, whichever keys these are."""
+    yield from _destinations(ground)
+    yield from _layers(ground)
+    yield from _files(ground)
+
+
+def elsewhere_part(ground: FileSource, path: ConfigPath, named: Path, verb: str) -> Iterator[Part]:
+    """The part of a file or folder that Zeus opens for itself; none for one in the project.
+
+    Args:
+        verb: ``reads`` or ``writes``.
+    """
+    file = Path(real_path(named))
+    if not any(file.is_relative_to(each) for each in _inside(ground)):
+        yield _file_part(ground, path, file, verb)
 
 
 def lifting(ground: PartSource, lifts: Iterable[LiftingRule]) -> Iterator[Part]:
@@ -153,10 +191,22 @@ def _servers(ground: PartSource) -> Iterator[Part]:
             yield from _server(ground, name, server, path)
 
 
+def _commands(ground: PartSource) -> Iterator[Part]:
+    from zeus_runtime.trust.parts import Command
+
+    for each in ground.document.marked:
+        if "command" in each.executes:
+            used = Command(show_path(each.path), each.words, kind="command")
+            yield from _process(ground, used, each.path)
+
+
 def _server(ground: PartSource, name: str, server: McpServer, path: ConfigPath) -> Iterator[Part]:
     used = used_server(name, server)
-    if used is None:
-        return
+    if used is not None:
+        yield from _process(ground, used, path)
+
+
+def _process(ground: PartSource, used: Command | Remote, path: ConfigPath) -> Iterator[Part]:
     part = _server_part(used, ground.document, ground.config, ground.trust, path)
     if part is not None:
         yield part if _runs_in_project(ground, used) else _with_owner(ground, part)
@@ -204,7 +254,7 @@ def _options(ground: PartSource) -> Iterator[Part]:
         yield _with_owner(ground, part)
 
 
-def _destinations(ground: PartSource) -> Iterator[Part]:
+def _destinations(ground: FileSource) -> Iterator[Part]:
     for each in ground.document.marked:
         # Libraries of providers read addresses, and the names of more files, from a named file.
         sends = any(_sends(each.text, signs) for signs in each.signs)
@@ -223,7 +273,7 @@ def _sends(value: str, signs: Sequence[str]) -> bool:
     return not signs or any(sign in value for sign in signs)
 
 
-def _destination(ground: PartSource, path: ConfigPath, value: str) -> Iterator[Part]:
+def _destination(ground: FileSource, path: ConfigPath, value: str) -> Iterator[Part]:
     document = ground.document
     named = document.directory / value
     file = named if _is_file(named) else None
@@ -239,7 +289,7 @@ def _destination(ground: PartSource, path: ConfigPath, value: str) -> Iterator[P
     yield _with_owner(ground, part)
 
 
-def _layers(ground: PartSource) -> Iterator[Part]:
+def _layers(ground: FileSource) -> Iterator[Part]:
     """The files elsewhere that the config itself was read from: a base config, an overlay behind a link, ``.env``."""
     document = ground.document
     for name, file in document.files.items():
@@ -251,7 +301,7 @@ def _layers(ground: PartSource) -> Iterator[Part]:
             yield _with_owner(ground, part)
 
 
-def _files(ground: PartSource) -> Iterator[Part]:
+def _files(ground: FileSource) -> Iterator[Part]:
     """The files elsewhere that a config reads, such as a prompt; plugin files are found by ``_plugin_files``."""
     for each in ground.document.marked:
         is_plugin = each.path[:2] == ("plugins", "files")
@@ -293,13 +343,13 @@ def _named_homes(ground: PartSource) -> list[Path]:
     return [Path(each.text).resolve() for each in marked if each.is_file and each.path[0] == "homes"]
 
 
-def _is_unread(ground: PartSource, file: Path) -> bool:
+def _is_unread(ground: FileSource, file: Path) -> bool:
     """Whether no config may have a file read without permission.
 
     Of the user's own Home a project may use prompts and skills: it also has keys of accounts.
     """
     own = (home / each for home in ground.trust.homes for each in ("prompts", "skills"))
-    return not any(file.is_relative_to(each) for each in (*_inside(ground), *own, *_installed(ground)))
+    return not any(file.is_relative_to(each) for each in (*_inside(ground), *own, *ground.installed))
 
 
 def _databases(ground: PartSource) -> Iterator[Part]:
@@ -329,9 +379,7 @@ def _used_files(ground: PartSource) -> Iterator[Part]:
     if database is not None:
         used.append((("storage", "url"), database, "writes"))
     for path, named, verb in used:
-        file = named.resolve()
-        if not any(file.is_relative_to(each) for each in _inside(ground)):
-            yield _file_part(ground, path, file, verb)
+        yield from elsewhere_part(ground, path, named, verb)
 
 
 def _database_files(ground: PartSource) -> Iterator[tuple[ConfigPath, Path]]:
@@ -354,7 +402,7 @@ def _database_files(ground: PartSource) -> Iterator[tuple[ConfigPath, Path]]:
         yield from ((path, each) for each in inside if is_database(each))
 
 
-def _file_part(ground: PartSource, path: ConfigPath, file: Path, verb: str) -> Part:
+def _file_part(ground: FileSource, path: ConfigPath, file: Path, verb: str) -> Part:
     from zeus_runtime.trust.parts import file_part
 
     document = ground.document
@@ -362,7 +410,7 @@ def _file_part(ground: PartSource, path: ConfigPath, file: Path, verb: str) -> P
     return _with_owner(ground, file_part(show_path(path), file, document.directory, verb=verb, where=where))
 
 
-def _is_elsewhere(ground: PartSource, file: Path) -> bool:
+def _is_elsewhere(ground: FileSource, file: Path) -> bool:
     """Whether a real path is outside the working directory, the outermost config's folder and the user's own Homes.
 
     The folders of other layers do not count as inside, because a config chooses what it extends.
@@ -370,11 +418,11 @@ def _is_elsewhere(ground: PartSource, file: Path) -> bool:
     return not any(file.is_relative_to(each) for each in (*_inside(ground), *_own_folders(ground)))
 
 
-def _inside(ground: PartSource) -> tuple[Path, Path]:
+def _inside(ground: FileSource) -> tuple[Path, Path]:
     return ground.document.directory.resolve(), Path(ground.trust.folder)
 
 
-def _is_named_in_own_home(ground: PartSource, file: Path) -> bool:
+def _is_named_in_own_home(ground: FileSource, file: Path) -> bool:
     """Whether a path leads through one of the user's own Homes, whose links the user made."""
     return ".." not in file.parts and any(each.resolve() in _own_folders(ground) for each in file.parents)
 
@@ -427,14 +475,14 @@ def _executed(ground: PartSource, what: str) -> Iterator[tuple[ConfigPath, str]]
     return ((each.path, each.text) for each in ground.document.marked if what in each.executes)
 
 
-def _with_owner(ground: PartSource, part: Part) -> Part:
+def _with_owner(ground: FileSource, part: Part) -> Part:
     """The part, marked with whether it is the user's own."""
     from dataclasses import replace
 
     return replace(part, own=_is_own(ground, part))
 
 
-def _is_own(ground: PartSource, part: Part) -> bool:
+def _is_own(ground: FileSource, part: Part) -> bool:
     """Whether everything in a part comes from the user's Home, an installed distribution, or the process.
 
     A ``.env`` that adds variables is in the project, and so may be the values that use them.
@@ -447,13 +495,8 @@ def _is_own(ground: PartSource, part: Part) -> bool:
     )
 
 
-def _own_folders(ground: PartSource) -> tuple[Path, ...]:
-    return (*ground.trust.homes, *_installed(ground))
-
-
-def _installed(ground: PartSource) -> list[Path]:
-    """The Homes of installed distributions."""
-    return [home.resolve() for plugin, home in ground.registry.homes if plugin.distribution is not None]
+def _own_folders(ground: FileSource) -> tuple[Path, ...]:
+    return (*ground.trust.homes, *ground.installed)
 
 
 def _mask(document: Document, trust: Trust) -> PartMask:

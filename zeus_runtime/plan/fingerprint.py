@@ -16,6 +16,9 @@ def plan_digest(plan: Plan) -> str:
     """SHA-256 of everything that decides what the model sees and what may run."""
     parts = {
         "model": [plan.model.name, plan.model.options],
+        # An unset key is left out, so that it does not change the digest of a config without it.
+        **({"chain": _chain(plan)} if plan.config.chain else {}),
+        **({"reasoning": [each.reasoning for each in plan.models]} if plan.config.reasoning else {}),
         "counter": plan.counter and [plan.counter.name, plan.counter.options],
         "memory": plan.memory
         and [
@@ -32,7 +35,6 @@ def plan_digest(plan: Plan) -> str:
         "middlewares": [[each.name, each.options] for each in plan.middlewares],
         "stable": plan.stable,
         "prompt": as_json(plan.config.prompt),
-        # An unset key is left out, so that it does not change the digest of a config without it.
         **({"knowledge": list(plan.config.knowledge)} if plan.config.knowledge else {}),
         **(
             {"project_instructions": as_json(plan.config.project_instructions)}
@@ -54,3 +56,13 @@ def plan_digest(plan: Plan) -> str:
     }
     text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _chain(plan: Plan) -> list[object]:
+    """The settings of the chain, and its further models with their windows."""
+    further = [
+        [each.component.name, each.component.options, each.profile.max_input_tokens]
+        for each in plan.fallbacks
+    ]
+    settings = as_json(plan.config.chain)
+    return [{key: value for key, value in settings.items() if key != "chain"}, further]

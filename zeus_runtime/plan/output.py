@@ -130,13 +130,13 @@ class _Schema(NamedTuple):
 
 
 def planned_output(
-    checked: Checked, written: Output, profile: ModelProfile, given: PlannedTools
+    checked: Checked, written: Output, profiles: Sequence[ModelProfile], given: PlannedTools
 ) -> PlannedOutput:
     """The form of the answers of a config.
 
     Args:
         written: its ``output``.
-        profile: of its model.
+        profiles: of its models; they all give it in the same way, so that any of them can go on with a turn.
         given: its tools.
 
     Raises:
@@ -146,7 +146,7 @@ def planned_output(
     problem = next(faults_of(schema.value), None)
     if problem is not None:
         raise ConfigError([_diagnostic(checked, schema, *problem)])
-    strategy, why = _chosen(checked, written, schema, profile)
+    strategy, why = _chosen(checked, written, schema, profiles)
     if strategy == "tool" and any(tool.name == FINAL_TOOL for tool in given.bare):
         message = f"a tool is named {FINAL_TOOL!r}, like the call that gives the answer"
         hint = "rename the tool, or write another output.strategy"
@@ -155,16 +155,19 @@ def planned_output(
 
 
 def _chosen(
-    checked: Checked, written: Output, schema: _Schema, profile: ModelProfile
+    checked: Checked, written: Output, schema: _Schema, profiles: Sequence[ModelProfile]
 ) -> tuple[Strategy, str]:
     unfit: dict[Strategy, str | None] = {
         "response_format": next(unenforced(schema.value), None),
         "tool": no_parameters(schema.value),
     }
     asked = written.strategy
-    if asked == "response_format" and not profile.response_schema:
-        message = f"no table says that {profile.name} holds answers to a schema"
-        hint = f"if it does, write `response_schema: true` under profiles.models.{profile.name}; else `strategy: auto`"
+    free = next((each.name for each in profiles if not each.response_schema), None)
+    if asked == "response_format" and free is not None:
+        message = f"no table says that {free} holds answers to a schema"
+        hint = (
+            f"if it does, write `response_schema: true` under profiles.models.{free}; else `strategy: auto`"
+        )
         raise ConfigError([checked.diagnostic("output-unfit", message, ("output", "strategy"), hint=hint)])
     if asked != "auto":
         if why := unfit.get(asked):
@@ -177,11 +180,12 @@ def _chosen(
     why = (
         f"a response format does not take it: {unfit['response_format']}" if unfit["response_format"] else ""
     )
-    if not profile.response_schema:
-        why = f"no table says that {profile.name} holds answers to a schema"
+    if free is not None:
+        why = f"no table says that {free} holds answers to a schema"
     if not why:
-        return "response_format", f"{profile.name} holds answers to it"
-    if profile.mode is not None and not profile.tool_calls:
+        verb = "holds" if len(profiles) == 1 else "hold"
+        return "response_format", f"{' and '.join(each.name for each in profiles)} {verb} answers to it"
+    if any(each.mode is not None and not each.tool_calls for each in profiles):
         return "prompt", f"{why}, or calls tools"
     if no := unfit["tool"]:
         return "prompt", f"{why}; as a call: {no}"

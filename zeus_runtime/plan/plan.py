@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.models.profiles import ModelProfile, lookup, notices, written_profile
+from zeus_runtime.models.profiles import ModelProfile, notices
 from zeus_runtime.plan.checks.asking_order import with_approvals
 from zeus_runtime.plan.checks.conflicts import refuse_conflicts
 from zeus_runtime.plan.checks.middleware_order import harmful_orders
@@ -20,6 +20,7 @@ from zeus_runtime.plan.components import (
     planned_toolsets,
 )
 from zeus_runtime.plan.fingerprint import plan_digest
+from zeus_runtime.plan.models import PlannedModel, further_models, planned_chain
 from zeus_runtime.plan.servers import implied_component
 from zeus_runtime.plan.services import PlannedMemory, model_of, plan_context, planned_memory
 from zeus_runtime.plan.tools import PlannedOff, PlannedTool, PlannedTools, planned_tools
@@ -50,6 +51,7 @@ class Plan:
         profile: the model's limits and prices.
         model, counter, middlewares, checkpointer: components with their options; without a counter, the profile's is
             used.
+        fallbacks: the further models of a chain, in their order.
         memory: the components of long-term memory; None without it.
         toolsets: the tool components.
         opens: those of them whose tools are known only when the agent runs.
@@ -81,6 +83,7 @@ class Plan:
     open_model: Callable[[str | Ref], Model] = field(repr=False)
     stable_with: Callable[[Sequence[Tool]], Mapping[Section, str]] = field(repr=False)
     opens: tuple[PlannedComponent, ...] = ()
+    fallbacks: tuple[PlannedModel, ...] = ()
     agents: Mapping[str, PlannedAgent] = field(default_factory=dict)
     output: PlannedOutput | None = None
     off: tuple[PlannedOff, ...] = ()
@@ -88,22 +91,21 @@ class Plan:
     warnings: tuple[Diagnostic, ...] = ()
     digest: str = ""
 
-    @cached_property
+    @property
     def token_counter(self) -> Counter:
         """Counts tokens as the model's provider does."""
-        from zeus_runtime.context.tokens import counter_for
-
-        if self.counter is None:
-            return counter_for(self.profile)
-        made: Counter = self.counter.create(self.context)
-        return made
+        return self.models[0].token_counter
 
     @cached_property
+    def models(self) -> tuple[PlannedModel, ...]:
+        """The model, and the further ones of a chain."""
+        context = replace(self.context, profile=self.profile)
+        return (PlannedModel(self.model, self.profile, self.counter, context), *self.fallbacks)
+
+    @property
     def tool_counts(self) -> ToolCounts:
         """The tokens of the tools, counted once for all runs."""
-        from zeus_runtime.context.prompt_cost import ToolCounts
-
-        return ToolCounts(self.token_counter)
+        return self.models[0].tool_counts
 
 
 def make_plan(
@@ -120,14 +122,15 @@ def make_plan(
         MissingError: a component, its plugin or its dependency is missing.
     """
     config = checked.config if mode is None else replace(checked.config, mode=mode)
-    model = planned_component(checked, "model", config.model, ("model",))
+    chain = planned_chain(checked)
+    model, profile = chain[0]
     memory = planned_memory(checked)
     toolsets = (*implied_component(checked), *planned_toolsets(checked))
     middlewares = with_approvals(checked, planned_middlewares(checked))
     files = planned_workspace(
         checked, config.mode, (*toolsets, *middlewares), None if above is None else above.gate
     )
-    context = plan_context(checked, config, _profile(model, checked), files, memory)
+    context = plan_context(checked, config, profile, files, memory)
     counter = planned_component(checked, "counter", config.counter, ("counter",)) if config.counter else None
     checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))
     given = planned_tools(toolsets, middlewares, context)
@@ -136,11 +139,14 @@ def make_plan(
     if leaf and above is not None:
         given = replace(given, above=above.tools)
     kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
-    single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
+    fallbacks = further_models(chain, counter, context)
+    further = (each.component for each in fallbacks)
+    single = [each for each in (model, *further, counter, *kept, checkpointer) if each is not None]
+    profiles = [profile for _, profile in chain]
     told = refuse_conflicts(
-        checked, context, [*single, *toolsets], middlewares, given, is_part=above is not None
+        checked, context, [*single, *toolsets], middlewares, given, chain, is_part=above is not None
     )
-    output = _output(checked, context.profile, given)
+    output = _output(checked, profiles, given)
     stable_with = _stable(checked, config, output)
     warnings = (*told, *harmful_orders(checked, middlewares))
     plan = Plan(
@@ -157,13 +163,14 @@ def make_plan(
         stable=stable_with(given.bare),
         stable_with=stable_with,
         opens=tuple(planned for planned, _ in given.opens),
+        fallbacks=fallbacks,
         context=context,
         output=output,
         open_model=lambda ref: model_of(checked, context, ref),
         off=given.off,
         notices=(
             *checked.notices,
-            *(each for each in notices(context.profile) if each.code != "unknown-model"),
+            *(each for one in profiles for each in notices(one) if each.code != "unknown-model"),
             *map(_off_notice, given.off),
             *map(_warning_notice, warnings),
         ),
@@ -191,12 +198,12 @@ def _with_agents(checked: Checked, plan: Plan, given: PlannedTools, above: Above
     return replace(plan, agents=agents, notices=(*plan.notices, *told))
 
 
-def _output(checked: Checked, profile: ModelProfile, given: PlannedTools) -> PlannedOutput | None:
+def _output(checked: Checked, profiles: Sequence[ModelProfile], given: PlannedTools) -> PlannedOutput | None:
     if checked.config.output is None:
         return None
     from zeus_runtime.plan.output import planned_output
 
-    return planned_output(checked, checked.config.output, profile, given)
+    return planned_output(checked, checked.config.output, profiles, given)
 
 
 def _stable(
@@ -239,11 +246,3 @@ def _warning_notice(warning: Diagnostic) -> Notice:
     from zeus_runtime.notice import Notice
 
     return Notice(warning.code, str(warning))
-
-
-def _profile(model: PlannedComponent, checked: Checked) -> ModelProfile:
-    name = model.options.get("model")
-    if not isinstance(name, str):
-        return written_profile(model.name, overrides=checked.config.profiles, homes=checked.homes)
-    table = checked.model_table()
-    return lookup(name, overrides=checked.config.profiles, homes=checked.homes, table=table)

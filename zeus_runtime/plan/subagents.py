@@ -14,7 +14,7 @@ from zeus_runtime.frozen import dataclass
 from zeus_runtime.plan.agent_documents import laid_over, own_document
 from zeus_runtime.plan.apart import set_apart
 from zeus_runtime.plan.checks.asking_order import asks_user
-from zeus_runtime.plan.checks.conflicts import searches_knowledge
+from zeus_runtime.plan.checks.conflicts import searches_knowledge, unpriced
 from zeus_runtime.plan.validated import check_loaded
 
 if TYPE_CHECKING:
@@ -127,12 +127,11 @@ def _planned(
         plan = make_plan(own, mode=planned_mode, above=above, leaf=spec.config is None)
     except ConfigError as error:
         raise _blamed(checked, name, error) from None
-    prices = (plan.profile.input_cost_per_token, plan.profile.output_cost_per_token)
-    if above.priced and None in prices:
+    if above.priced and (names := unpriced(each.profile for each in plan.models)):
         raise _refused(
             checked,
             "unknown-price",
-            f"limits.max_cost_usd cannot be kept: no price is known for {plan.profile.name!r}",
+            f"limits.max_cost_usd cannot be kept: no price is known for {names[0]!r}",
             (name,),
             "give its prices under profiles.models of that agent, or drop the limit",
         )

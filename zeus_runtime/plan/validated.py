@@ -20,7 +20,7 @@ from zeus_runtime.errors import MissingError, UsageError, masking_errors
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plan.agent_documents import work_folders
-from zeus_runtime.plan.executed_parts import PartSource, executing, lifting
+from zeus_runtime.plan.executed_parts import executing, lifting, part_source
 from zeus_runtime.registry import (
     bundled_home,
     discover,
@@ -277,7 +277,7 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
     )
     if not trust.work:  # a sub-agent's config gets that of the outermost one
         trust = replace(trust, work=work_folders(checked))
-    source = PartSource(document, config, registry, homes, trust)
+    source = part_source(document, config, registry, homes, trust)
     checked = replace(checked, trust=trust, parts=executing(source))
     if not config.workspace.access:
         return checked

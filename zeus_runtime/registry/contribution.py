@@ -123,6 +123,7 @@ def _hooks(manager: PluginManager, plugin: Plugin, module: object) -> dict[str, 
             hooks[caller.name] = own
         elif not all(impl.optionalhook for impl in own):
             raise HookError(f"'{caller.name}' is not a hook of Zeus{suggestion(caller.name, known)}")
+        # pluggy passes such a parameter its default for ever, silently.
         defaulted = [name for impl in own for name in impl.kwargnames if name in _given(caller)]
         if defaulted:
             raise HookError(

@@ -18,6 +18,7 @@ from zeus_runtime.tools.pausable_timeout import all_standing_still
 from zeus_runtime.tools.preview import MadeChanges, Preview, masked, preview_of, redacted
 from zeus_runtime.tools.question import texts_of
 from zeus_runtime.tools.tool import ToolResult
+from zeus_runtime.tracing import TraceSpan
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
@@ -310,8 +311,11 @@ class ApprovalBroker:
                 pending = replace(pending, shown=change.digest)
                 await note_shown(self._log, pending)
             self._emit(ApprovalRequested(**_told(pending), expires_ms=pending.expires_ms))
-            with all_standing_still((*self._clocks, *clocks)):
+            about = {"gen_ai.tool.name": request.tool, "gen_ai.tool.call.id": request.call_id}
+            with TraceSpan("wait for approval", about) as span, all_standing_still((*self._clocks, *clocks)):
                 pending = await self._answered(pending)
+                if pending.decision is not None:
+                    span.note({"zeus.approval": pending.decision.answer})
         decision = self._told_decision(pending, request)
         if decision is None:
             raise ApprovalPending([pending])

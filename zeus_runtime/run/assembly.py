@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context import Archive
+from zeus_runtime.events import Notice
 from zeus_runtime.middleware.contexts import RunContext
-from zeus_runtime.models.retry import with_retry
 from zeus_runtime.plan.redaction import behind_mask, masked_for
 from zeus_runtime.prompt import time_section
 from zeus_runtime.prompt.project import (
@@ -20,6 +20,8 @@ from zeus_runtime.prompt.project import (
     project_section,
 )
 from zeus_runtime.run.approvals import ApprovalBroker
+from zeus_runtime.run.links import ChainedModel
+from zeus_runtime.run.notes import RunNotes
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.toolbox import Toolbox
 from zeus_runtime.run.usage import Metered, UsageMeter
@@ -32,13 +34,8 @@ if TYPE_CHECKING:
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.run.delegated_task import Delegate
+    from zeus_runtime.run.links import OpenModel
     from zeus_runtime.tools import Toolset
-
-
-def open_model(plan: Plan) -> Model:
-    """The plan's model, wrapped in retry."""
-    model: Model = plan.model.create(plan.context)
-    return with_retry(model, plan.config.retry)
 
 
 def run_resources(
@@ -50,6 +47,7 @@ def run_resources(
     opened: Mapping[str, Toolset] | None = None,
     known: Redactor | None = None,
     recorded: Callable[[Model], Model] = lambda model: model,
+    chain: Sequence[OpenModel] = (),
 ) -> RunResources:
     """The resources of one run on ``session``: the agent's shared parts, and new middlewares.
 
@@ -58,14 +56,16 @@ def run_resources(
         delegate: gives tasks to the plan's agents; None for a simulation.
         opened: the open toolsets by component name; without them the run has only the plan's own tools.
         known: the known secrets; None for a simulation.
-        recorded: wraps the further models that middlewares open in a recorder if calls are recorded.
+        recorded: wraps the further models, of the chain and of middlewares, in a recorder if calls are recorded.
+        chain: the models of the plan's chain, instead of ``model``.
     """
     known = known or Redactor()
     secrets = masked_for(plan, known)
-    model = behind_mask(model, secrets)
+    links = [ChainedModel(each, lambda opened: behind_mask(recorded(opened), secrets)) for each in chain]
+    model = links[0] if links else behind_mask(model, secrets)
     approvals = approvals or ApprovalBroker()
     counter = plan.token_counter
-    meter = UsageMeter(plan.profile, counter, limit_usd=plan.config.limits.max_cost_usd)
+    meter = UsageMeter(plan.profile, counter, limit_usd=plan.config.limits.max_cost_usd, session=session)
     toolbox = toolbox_of(plan, opened or {})
     kept = plan.config.archive
     archive = Archive(
@@ -75,6 +75,7 @@ def run_resources(
         max_megabytes=kept.max_megabytes,
     )
     memory = plan.context.memory and plan.context.memory.for_session(session)
+    notes = RunNotes(secrets)
     context = RunContext(
         **(vars(plan.context) | {"memory": memory}),
         session=session,
@@ -86,7 +87,14 @@ def run_resources(
         approvals=approvals,
         tools=toolbox.by_name,
         secrets=secrets,
+        notes=notes,
+        notify=lambda code, message: meter.notify(Notice(code, message)),
     )
+
+    def follow(to: RunResources) -> None:
+        meter.follow(to.profile, to.counter)
+        context.follow(Metered(to.model, meter, to.profile), to.profile, to.counter)
+
     middlewares: list[tuple[str, Middleware]] = []
     for planned in plan.middlewares:
         with calling(None):
@@ -103,7 +111,7 @@ def run_resources(
         clock_section=time_section(datetime.now().astimezone(), plan.config.prompt.time),
         limits=plan.config.limits,
         profile=plan.profile,
-        output_reserve_tokens=output_reserve_tokens(plan),
+        output_reserve_tokens=plan.models[0].output_reserve_tokens,
         meter=meter,
         counter=counter,
         tool_counts=plan.tool_counts,
@@ -115,6 +123,12 @@ def run_resources(
         known=known,
         project=_project(plan),
         output=plan.output,
+        agent=plan.config.name,
+        reasoning=plan.models[0].reasoning,
+        chain=links,
+        chain_rules=plan.config.chain if links else None,
+        follow=follow,
+        notes=notes,
     )
 
 
@@ -137,19 +151,6 @@ def toolbox_of(plan: Plan, opened: Mapping[str, Toolset]) -> Toolbox:
         opened.get(each.name) or fixed.pop(each.name, []) for each in plan.toolsets
     ]
     return Toolbox([*parts, *fixed.values()])
-
-
-def output_reserve_tokens(plan: Plan) -> int:
-    """The tokens of the window to reserve for the answer: the most that a request asks for, at most half of the window.
-
-    The value is ``max_tokens`` of the model's options, else ``profiles.models.NAME.max_output_tokens`` of the YAML,
-    else 0.
-    """
-    profile = plan.profile
-    asked = plan.model.options.get("max_tokens")
-    if asked is None and profile.sources.get("max_output_tokens", "").startswith("profiles.models"):
-        asked = profile.max_output_tokens
-    return min(asked, profile.max_input_tokens // 2) if isinstance(asked, int) else 0
 
 
 def _open_metered(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zeus_runtime.events import Event, Notice
-from zeus_runtime.run.assembly import open_model
+from zeus_runtime.run.links import Circuits, OpenModel, open_models
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Redactor
@@ -113,6 +113,7 @@ class Connections:
         saver, graph: hold the checkpoints and run the steps.
         redactor: the known secrets of the agent and its sub-agents.
         models: the open models, by the ``id()`` of their plan.
+        circuits: their circuit breakers.
         toolsets: the open toolsets.
         given_model: replaces every model that a plan names.
         recorded: wraps a model in a recorder if calls are recorded.
@@ -124,19 +125,25 @@ class Connections:
     saver: Saver
     graph: Graph
     redactor: Redactor
-    models: dict[int, Model]
+    models: dict[int, tuple[OpenModel, ...]]
+    circuits: Circuits
     toolsets: list[OpenToolsets]
     given_model: Model | None
     recorded: Callable[[Model], Model]
     loop: asyncio.AbstractEventLoop
 
     def model_of(self, plan: Plan) -> Model:
-        """The model of the agent or of one of its sub-agents, opened once."""
-        if self.given_model is not None:
-            return self.recorded(self.given_model)
+        """The model of the agent or of one of its sub-agents, opened once; of a chain, the first one."""
+        return self.recorded(self.given_model or self._opened(plan)[0].patient)
+
+    def chain_of(self, plan: Plan) -> tuple[OpenModel, ...]:
+        """The models of a plan's chain; empty for a single model, and if a given one replaces them."""
+        return () if self.given_model is not None or plan.config.chain is None else self._opened(plan)
+
+    def _opened(self, plan: Plan) -> tuple[OpenModel, ...]:
         if id(plan) not in self.models:
-            self.models[id(plan)] = open_model(plan)
-        return self.recorded(self.models[id(plan)])
+            self.models[id(plan)] = open_models(plan, self.circuits)
+        return self.models[id(plan)]
 
     def toolsets_of(self, plan: Plan) -> OpenToolsets:
         """The toolsets of the agent or of one of its sub-agents; plans with the same toolsets share them."""
@@ -220,6 +227,7 @@ class ConnectionPool:
             build_graph(saver),
             self._redactor,
             models={},
+            circuits=Circuits(),
             toolsets=[],
             given_model=self._model,
             recorded=self._recorded,

@@ -240,6 +240,7 @@ class ContextPlanner:
             with Blaming(name):
                 proposed = [*(each for each in proposed if each is not offer), *await offer.make()]
         refusals = [each for each in proposed if isinstance(each, Refusal)]
+        # Reviewed before the price is asked: an inadmissible edit must not count as a saving of the others.
         kept = self._reviewed(view, [each for each in proposed if isinstance(each, get_args(Edit))], refusals)
         loss = breaks_cache(view, kept, budget, self._cached())
         if loss is not None:
@@ -310,6 +311,7 @@ class ContextPlanner:
             return self._anchor.tokens(counted) <= offer.at_most_tokens
 
         by_name = dict(self._policies)
+        # Only messages that the compaction would remove may be shortened: shortening others makes no room for it.
         asked = budget.override(room_before=offer.seq)
         known: dict[tuple[int, str], Shortening] = {}
         part: Cheaper | None = None
@@ -379,6 +381,7 @@ class ContextPlanner:
         for (kind, reason), edits in by_reason.items():
             seqs = [edit.seq for edit in edits]
             decisions.append(PolicyDecision(name, kind, False, reason, len(edits), (min(seqs), max(seqs))))
+            # Counts differ from step to step: one notice for a reason, whatever its numbers.
             told = (name, _NUMBER.sub("N", reason))
             if told not in self._told:
                 self._told.add(told)

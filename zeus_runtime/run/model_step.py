@@ -13,6 +13,7 @@ from zeus_runtime.context.edit_rules import Reported
 from zeus_runtime.context.ledger import PolicyDecision, StepRecord, StepUsage
 from zeus_runtime.context.prompt_cost import Fixed, FixedParts
 from zeus_runtime.context.tokens.uncertainty import first_share
+from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, ModelRetry, Notice, OutputPartial, Reasoning, Text, ToolCallChunk
 from zeus_runtime.middleware.chain import Blaming, blamed, chain, overrides
 from zeus_runtime.middleware.protocol import Sources, Turn
@@ -33,9 +34,11 @@ from zeus_runtime.run.cost_limit import Projection, cached_before, projection
 from zeus_runtime.run.growing_output import GrowingOutput
 from zeus_runtime.run.request_changes import RequestChanges
 from zeus_runtime.run.resources import RunResources
+from zeus_runtime.run.spans import context_attributes, note_answer, note_request, trace_compaction
 from zeus_runtime.run.transcript import Transcript
 from zeus_runtime.tools.gate import calling
 from zeus_runtime.tools.modes import has_connectors
+from zeus_runtime.tracing import Value, now_ns
 
 OVERFLOW_RETRIES = 2
 """How often a request that did not fit is planned again, with every policy's trigger counted as reached."""
@@ -102,9 +105,8 @@ class ModelStep:
             (name, each) for name, each in resources.middlewares if overrides(type(each), "sections")
         ]
         self._form = resources.output
-        self._settings: Mapping[str, Any] = (
-            {} if self._form is None else resources.secrets.masked(self._form.settings)
-        )
+        form = {} if self._form is None else resources.secrets.masked(self._form.settings)
+        self._settings: Mapping[str, Any] = {**form, **resources.reasoning}
         self._fixed = self._fixed_parts()
         self._refresh_tools()
         self._planning = ContextPlanner(
@@ -119,26 +121,39 @@ class ModelStep:
             learned_limit_tokens=_learned_limit(transcript.last_step, resources),
             margin_share=_margin_share(transcript.last_step, resources),
         )
+        self._noted: Mapping[str, Value] = {}
         self._changes: RequestChanges | None = None
+        self._planned: PlannedContext | None = None
         self._growing: GrowingOutput | None = None
         self._call = chain(
             resources.middlewares, "wrap_model_call", self._stream, ModelResponse, self._note_change
         )
 
-    async def ask(self, cursor: int, run_id: str, steps: int) -> Answered:
+    async def ask(
+        self,
+        cursor: int,
+        run_id: str,
+        steps: int,
+        why: str = "",
+        noted: Mapping[str, Value] | None = None,
+    ) -> Answered:
         """The model's answer to the messages up to ``cursor``; a request that does not fit is planned again.
 
         Args:
             steps: how many steps the run has made.
+            why: why this model of a chain is asked, for the ledger.
+            noted: attributes of the calls' spans.
 
         Raises:
             ModelError: the provider's; the ledger has an entry for it.
         """
         decisions: tuple[PolicyDecision, ...] = ()
+        self._noted = noted or {}
         retries, failure, self._cost_usd, self._is_estimated = 0, None, None, False
         while True:
             request = await self._request(cursor, steps, forced=retries > 0)
             decisions += request.planned.decisions
+            self._planned = request.planned
             self._projected = self._projection(request.planned)
             self._changes = RequestChanges(request.sent, self._resources.counter)
             started = time.monotonic()
@@ -157,10 +172,26 @@ class ModelStep:
                 if error.kind == "context_overflow":
                     told = too_large(error, request.planned, request.fixed, self._planning.limit_tokens)
                 step = self._step(cursor, run_id, request, decisions, started)
-                await self._transcript.append_step(step.override(error=told.code), request.fixed.texts)
+                failed = step.override(error=told.code, why=why)
+                await self._transcript.append_step(failed, request.fixed.texts)
                 raise told from error
-            step = self._step(cursor, run_id, request, decisions, started)
+            except ZeusError as error:
+                if self._is_paid():  # a middleware refuses the answer
+                    step = self._step(cursor, run_id, request, decisions, started)
+                    refused = step.override(error=error.code, why=why, **self._cost())
+                    await self._transcript.append_step(refused, request.fixed.texts)
+                raise
+            step = self._step(cursor, run_id, request, decisions, started).override(why=why)
             return Answered(response, self._answered(step, request.planned, response), request.fixed.texts)
+
+    @property
+    def limit_tokens(self) -> int:
+        """The model's input limit as known so far."""
+        return self._planning.limit_tokens
+
+    def _is_paid(self) -> bool:
+        """Whether the call has cost something so far."""
+        return self._cost_usd is not None
 
     async def compact(self, cursor: int, steps: int) -> PlannedContext:
         """Let every policy remove what it can, as after an overflow, and write an entry of the ledger."""
@@ -219,11 +250,17 @@ class ModelStep:
         return step.override(
             margin_share=self._planning.margin_share,
             usage=reported,
-            cost_usd=self._cost_usd,
-            cost_estimated=self._is_estimated and self._cost_usd is not None,
             cache_seconds=cached,
             finish_reason=response.finish_reason,
+            **self._cost(),
         )
+
+    def _cost(self) -> dict[str, Any]:
+        """The cost of the call so far, as the ledger has it."""
+        return {
+            "cost_usd": self._cost_usd,
+            "cost_estimated": self._is_estimated and self._cost_usd is not None,
+        }
 
     def _note_change(self, middleware: str, given: ModelRequest, changed: ModelRequest) -> None:
         if self._changes is not None:
@@ -265,8 +302,10 @@ class ModelStep:
         sections, sources = await self._sections(steps)
         prompt = assemble(sections)
         fixed = self._fixed.measure(prompt.parts, prompt.text, sources)
+        started_ns = now_ns()
         planned = await self._planning.plan(cursor, fixed, forced=forced)
         if planned.admitted:
+            trace_compaction(planned, started_ns)
             # The edits changed the cached prefix anyway, so dependent sections change now, not one step later.
             sections, sources = await self._sections(steps)
             renewed = assemble(sections)
@@ -325,8 +364,16 @@ class ModelStep:
         self._growing = None if self._form is None else GrowingOutput()
         # Counted here and not per step: a middleware may call the model twice, or for a summary; each costs.
         model = resources.model
-        with resources.meter.call(self._projected, purpose=request.purpose, model=model.name) as call:
+        with resources.meter.call(
+            self._projected,
+            purpose=request.purpose,
+            model=model.name,
+            noted={**self._noted, **context_attributes(self._planned)},
+            is_current=True,
+        ) as call:
+            note_request(call.span, request, resources.known)
             async for piece in model.stream(request):
+                call.note_piece()
                 if isinstance(piece, ModelResponse):
                     response = piece
                 elif not shown:
@@ -341,6 +388,7 @@ class ModelStep:
             if response is None:
                 raise ModelError("the model's stream ended without an answer", kind="network")
             counted = resources.meter.count(call, response, lambda: self._projected.input_tokens)
+            note_answer(call.span, response.message, resources.known)
         response = replace(response, usage=counted.reported)
         self._is_estimated = self._is_estimated or counted.reported is None
         if counted.cost_usd is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context import Archive
@@ -14,15 +14,18 @@ from zeus_runtime.models.profiles import ModelProfile
 from zeus_runtime.prompt import Section
 from zeus_runtime.prompt.project import NO_PROJECT, ProjectSection
 from zeus_runtime.run.approvals import ApprovalBroker
+from zeus_runtime.run.notes import RunNotes
 from zeus_runtime.run.toolbox import Toolbox
 from zeus_runtime.run.usage import UsageMeter
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Limits
+    from zeus_runtime.config.model import ModelChain
     from zeus_runtime.context.prompt_cost import ToolCounts
     from zeus_runtime.context.tokens import Counter
     from zeus_runtime.plan.output import PlannedOutput
     from zeus_runtime.run.delegated_task import Delegate
+    from zeus_runtime.run.links import ChainedModel
     from zeus_runtime.tools import WorkspaceFiles
 
 
@@ -39,17 +42,23 @@ class RunResources:
         limits: steps, seconds, cost and repetitions after which the run stops.
         profile: the model's limits and prices.
         output_reserve_tokens: tokens of the window reserved for the answer.
+        reasoning: the settings of a request that ask the model to reason.
         meter: counts the run's usage.
         counter: counts tokens as the model's provider does.
         tool_counts: the tokens of the tools, counted once for all runs.
         archive: receives the originals before an edit.
         approvals: asks the run's user.
         workspace: the agent's files.
+        notes: what the run's middlewares store for a resume.
         secrets: masked in everything that the model is sent and the log keeps.
         known: all known secrets, masked in events; ``secrets`` has none of them if the config allows them to the model.
         delegate: gives tasks to the plan's agents; None in a simulation.
         project: the project's instructions, read once per run.
         output: the form of the answer; None for a text.
+        agent: the agent's name.
+        chain: the models of a chain, of which ``model`` is the first; empty for a single model.
+        chain_rules: the settings of the chain; None for a single model.
+        follow: makes the middlewares' context and the meter follow another model of the chain.
     """
 
     model: Model
@@ -66,8 +75,27 @@ class RunResources:
     archive: Archive
     approvals: ApprovalBroker
     workspace: WorkspaceFiles
+    notes: RunNotes
     delegate: Delegate | None = None
     secrets: Redactor = field(default_factory=Redactor)
     known: Redactor = field(default_factory=Redactor)
     project: ProjectSection = NO_PROJECT
     output: PlannedOutput | None = None
+    agent: str = ""
+    reasoning: Mapping[str, Any] = field(default_factory=dict)
+    chain: Sequence[ChainedModel] = ()
+    chain_rules: ModelChain | None = None
+    follow: Callable[[RunResources], None] = field(default=lambda _resources: None, repr=False)
+
+    def of(self, link: ChainedModel) -> RunResources:
+        """The resources for another model of the chain."""
+        planned = link.planned
+        return replace(
+            self,
+            model=link,
+            profile=planned.profile,
+            output_reserve_tokens=planned.output_reserve_tokens,
+            reasoning=planned.reasoning,
+            counter=planned.token_counter,
+            tool_counts=planned.tool_counts,
+        )

@@ -15,12 +15,12 @@ from zeus_runtime.middleware.protocol import Middleware, Turn
 from zeus_runtime.models.answers import as_logged, ended_early, no_answer
 from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.interface import ModelResponse
-from zeus_runtime.models.messages import CUT
+from zeus_runtime.models.messages import CUT, given_by
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, too_large
 from zeus_runtime.run.approvals import CallApprovals
 from zeus_runtime.run.context_planner import PlannedContext
 from zeus_runtime.run.delegated_task import DelegatedTask
-from zeus_runtime.run.model_step import ModelStep
+from zeus_runtime.run.model_chain import RunModels
 from zeus_runtime.run.output import (
     Judgement,
     OutputError,
@@ -35,6 +35,7 @@ from zeus_runtime.run.output import (
 )
 from zeus_runtime.run.repeated_calls import DIGEST, WARN_AT, Repeats, digest_of, named, warning
 from zeus_runtime.run.resources import RunResources
+from zeus_runtime.run.spans import traced_call
 from zeus_runtime.run.tool_run_view import ToolRunView
 from zeus_runtime.run.transcript import Transcript, tool_message
 from zeus_runtime.run.usage import Totals
@@ -93,12 +94,17 @@ class Run:
         self._resources = resources
         self._form = resources.output
         resources.meter.emit = emit
-        self._model_step = ModelStep(turn, resources, transcript, emit)
+        self._models = RunModels(turn, resources, transcript, emit)
         self._call_tool = chain(resources.middlewares, "wrap_tool_call", self._dispatch, ToolResult)
         self._absent: dict[str, str] = {}
         self.waiting: list[PendingApproval] = []
         self._repeats: Repeats | None = None
         self._noted = 0
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model that is asked now."""
+        return self._models.resources.model.name
 
     @property
     def totals(self) -> Totals:
@@ -185,10 +191,11 @@ class Run:
             return self._accepted(kept, ended_early(kept))
         self._keep_limits()
         self._refuse_circles(seq)
-        asked = await self._model_step.ask(seq - 1, run_id, self.steps)
+        asked = await self._models.ask(seq - 1, run_id, self.steps)
         self.steps += 1
         reason = asked.response.finish_reason
         message = as_logged(_with_usage(asked.response), reason)
+        message = given_by(message, self._models.resources.profile.provider)
         failure = no_answer(message, reason)
         if failure is not None and not failure.text:
             # Providers refuse a message without content, so it is not logged; the ledger keeps the call.
@@ -256,7 +263,7 @@ class Run:
 
     async def compact(self, cursor: int) -> PlannedContext:
         """Let every policy remove what it can, as after an overflow, and write an entry of the ledger."""
-        return await self._model_step.compact(cursor, self.steps)
+        return await self._models.step.compact(cursor, self.steps)
 
     async def result(self, answer: int, index: int, seq: int, run_id: str) -> None:
         """Run call ``index`` of the answer at ``answer`` and write its result at ``seq``."""
@@ -273,7 +280,13 @@ class Run:
         if kept is not None:
             self._emit_result(call, text_of(kept), is_error=getattr(kept, "status", "") == "error")
             return
-        result = await self._run_call(call, seq)
+        result = await traced_call(
+            call,
+            self.turn.session,
+            self._resources.known,
+            self._run_call(call, seq),
+            is_tool=self._resources.toolbox.find(call["name"] or "") is not None,
+        )
         content = well_formed(result.content)
         artifact = {
             **({"state": dict(result.state)} if result.state else {}),
@@ -303,7 +316,7 @@ class Run:
         """The pictures of a result that the model is shown; a notice names those that it is not shown."""
         shown = [each for each in result.pictures if too_large(each) is None][:MOST_PICTURES]
         for each in result.pictures:
-            why = not_seen(each, self._resources.profile)
+            why = not_seen(each, self._models.resources.profile)
             if why is None and each not in shown:
                 why = f"of one result {MOST_PICTURES} are shown"
             if why is not None:
@@ -339,7 +352,7 @@ class Run:
         return f"This call was not run: {problem}. Call the tool again with a JSON object."
 
     def _known_tools(self) -> str:
-        return f"The tools are: {', '.join(schema.name for schema in self._model_step.schemas) or 'none'}."
+        return f"The tools are: {', '.join(schema.name for schema in self._models.step.schemas) or 'none'}."
 
     def _loading(self, call: ToolCall) -> ToolCall | None:
         """The call of the loader that replaces a call of a tool whose parameters the model has not seen yet."""
@@ -398,6 +411,7 @@ class Run:
             run_id=turn.run_id,
             user_text=turn.user_text,
             place=call.place,
+            answer=self.transcript.answer_of(call.place),
             approvals=CallApprovals(self._resources.approvals, clock),
             _state=self.transcript.state,
             _send=lambda *work: self._delegate(call, clock, *work),

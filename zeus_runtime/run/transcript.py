@@ -209,6 +209,11 @@ class Transcript:
             self._view = self._view.extended(seq)
         return self._view
 
+    def recount(self, counter: Counter) -> None:
+        """Count as another model's provider does, from the next view on; that view costs a scan of the history."""
+        if counter is not self._counter:
+            self._counter, self._view = counter, None
+
     async def admit(self, edits: Sequence[Edit], seq: int, view: View) -> None:
         """Admit ``edits`` from the model call after ``seq`` on: written to the log first, then applied here.
 

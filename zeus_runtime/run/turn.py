@@ -27,6 +27,7 @@ from zeus_runtime.run.graph import GraphContext, StepFailedError
 from zeus_runtime.run.output import OutputError
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.run import Run
+from zeus_runtime.run.spans import note_ending, run_span
 from zeus_runtime.run.stored_thread import mode_of, read_thread
 from zeus_runtime.run.transcript import Transcript
 from zeus_runtime.store.session_lock import EPOCH
@@ -117,6 +118,21 @@ class Session:
             references: the files of the prompt.
             noted: what a resume needs to know, stored with the prompt (``mode_note``).
         """
+        with run_span(resources.agent, self._thread.session, mode, is_resumed=prompt is None) as span:
+            ending = await self._ending(prompt, mode, resources, emit, references, noted)
+            note_ending(span, emit.run, ending)
+        emit(ending)
+
+    async def _ending(
+        self,
+        prompt: str | None,
+        mode: Mode,
+        resources: RunResources,
+        emit: Emitter,
+        references: Sequence[Reference],
+        noted: Mapping[str, Any] | None,
+    ) -> RunCompleted | RunFailed:
+        """Do the run, whatever happens in it, and return its terminal event."""
         run: Run | None = None
         reason: Reason = "error"
         cleanup = self._cleanup(emit)
@@ -135,13 +151,15 @@ class Session:
             if prompt is None and resources.meter.limit_usd is not None:
                 resources.meter.before_usd = await spent_before(self._log, self._thread, emit.run)
             resources.approvals.begin(self._thread, emit.run)
+            resources.notes.begin(self._log, self._thread, emit.run)
             turn = await self._turn(transcript, emit.run, mode, prompt or "")
+            turn = turn.override(answer=lambda: "" if run is None else run.ending()[0])
             run = Run(turn, resources, transcript, emit, cleanup.during)
-            emit(RunStarted(self._thread.session, resources.model.name, mode, resumed=prompt is None))
+            emit(RunStarted(self._thread.session, run.model_name, mode, resumed=prompt is None))
             await self._drive(run, start)
             answer, output = run.ending()
             reason = "complete"
-            ending: Event = RunCompleted(
+            ending: RunCompleted | RunFailed = RunCompleted(
                 session=self._thread.session,
                 answer=answer,
                 finish_reason=run.finish_reason,
@@ -176,7 +194,7 @@ class Session:
                 # To completion, even if the run is cancelled again: the cleanup must not be left half done.
                 with suppress(asyncio.CancelledError):
                     await finished(self._tidy(cleanup, resources.archive, run.turn.run_id, reason))
-        emit(ending)
+        return ending
 
     async def compact(self, mode: Mode, resources: RunResources, emit: Emitter) -> Compaction:
         """Remove from the view what the policies can remove now, with the same planner as before a model call.

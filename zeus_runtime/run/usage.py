@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from asyncio import CancelledError
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from zeus_runtime.models.answers import believed
 from zeus_runtime.models.interface import Model, ModelPiece, ModelRequest, ModelResponse, Usage
 from zeus_runtime.models.profiles import ModelProfile, cost_usd
 from zeus_runtime.run.cost_limit import Projection, projection, refuse_call
+from zeus_runtime.tracing import TraceSpan, Value, error_type, model_attributes, record_model_call
 
 if TYPE_CHECKING:
     from zeus_runtime.context.tokens import Counter
@@ -60,11 +61,27 @@ class ModelCall:
 
     Args:
         id: 8 hex digits.
+        span: its span.
         finish_reason: the answer's; empty until it is there.
+        model: the name that the provider answered under, likewise.
+        usage, cost_usd: as counted; None until then.
+        first_piece_seconds: the time from its start until the answer's first piece; None until then.
+        started: on the monotonic clock.
     """
 
     id: str
+    span: TraceSpan
     finish_reason: str = ""
+    model: str = ""
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    first_piece_seconds: float | None = None
+    started: float = field(default_factory=time.monotonic)
+
+    def note_piece(self) -> None:
+        """Note that a piece of the answer is there."""
+        if self.first_piece_seconds is None:
+            self.first_piece_seconds = round(time.monotonic() - self.started, 4)
 
 
 _UNKNOWN = "The provider reports no usage that can be read: tokens and cost of this run are estimates."
@@ -75,8 +92,8 @@ class UsageMeter:
     """Counts the usage of one run and keeps its cost limit.
 
     Args:
-        profile: the prices of the running model.
-        counter: counts the tokens of a call whose usage is unknown.
+        profile: the prices of the running model; of a chain, of the one that is asked now.
+        counter: counts the tokens of a call whose usage is unknown, as that model's provider does.
         totals: the usage of the whole run.
         policies: the part of ``totals`` that policies' own calls used since ``take_policies``.
         emit: receives usage events.
@@ -85,6 +102,7 @@ class UsageMeter:
         above: the parent run's meter, which also counts this run's usage.
         limit_usd: the cost limit of the turn; None for no limit.
         before_usd: the cost of the turn before this run resumed it.
+        session: the run's, for its spans.
     """
 
     profile: ModelProfile
@@ -97,6 +115,7 @@ class UsageMeter:
     above: UsageMeter | None = field(default=None, repr=False)
     limit_usd: float | None = None
     before_usd: float = 0.0
+    session: str = ""
     _held_usd: float = 0.0
     _told: bool = False
 
@@ -106,10 +125,22 @@ class UsageMeter:
         return self.limit_usd is not None or (self.above is not None and self.above.is_limited)
 
     @contextmanager
-    def call(self, projected: Projection, *, purpose: str, model: str) -> Iterator[ModelCall]:
-        """Admit a call within the cost limits, and tell its start and its end.
+    def call(
+        self,
+        projected: Projection,
+        *,
+        purpose: str,
+        model: str,
+        noted: Mapping[str, Value] | None = None,
+        is_current: bool = False,
+    ) -> Iterator[ModelCall]:
+        """Admit a call within the cost limits, and report its start and its end, as events and in a span.
 
         Its possible cost is reserved meanwhile, so that parallel calls count.
+
+        Args:
+            noted: further attributes of the span.
+            is_current: see ``TraceSpan``.
 
         Raises:
             LimitError: a limit is reached, the call may exceed it, or a price is unknown.
@@ -119,19 +150,34 @@ class UsageMeter:
         held = projected.cost_usd or 0.0
         for meter in meters:
             meter._held_usd += held
-        call, started, error = ModelCall(secrets.token_hex(4)), time.monotonic(), ""
-        self._notify(ModelCallStarted(call.id, purpose, model))
-        try:
-            yield call
-        except BaseException as failure:
-            error = _code(failure)
-            raise
-        finally:
-            for meter in meters:
-                meter._held_usd -= held
-            seconds = round(time.monotonic() - started, 4)
-            reason = "" if error else call.finish_reason
-            self._notify(ModelCallEnded(call.id, purpose, model, seconds, reason, error))
+        about = {"gen_ai.operation.name": "chat", **model_attributes(model)}
+        attributes = {**about, "gen_ai.conversation.id": self.session or None, "zeus.purpose": purpose}
+        span = TraceSpan(f"chat {about['gen_ai.request.model']}", attributes, "CLIENT", is_current=is_current)
+        with span:
+            call, error = ModelCall(secrets.token_hex(4), span), ""
+            span.note({"zeus.call.id": call.id, **(noted or {})})
+            self.notify(ModelCallStarted(call.id, purpose, model))
+            try:
+                yield call
+            except BaseException as failure:
+                error = _code(failure)
+                raise
+            finally:
+                for meter in meters:
+                    meter._held_usd -= held
+                seconds = round(time.monotonic() - call.started, 4)
+                reason = "" if error else call.finish_reason
+                self.notify(ModelCallEnded(call.id, purpose, model, seconds, reason, error))
+                span.note(_outcome(call))
+                usage = call.usage or Usage()
+                record_model_call(
+                    about,
+                    seconds,
+                    input_tokens=usage.input_tokens,
+                    output_tokens=usage.output_tokens,
+                    cost_usd=call.cost_usd,
+                    error=error,
+                )
 
     def _refuse(self, call: Projection, whose: str) -> None:
         if self.limit_usd is not None:
@@ -172,11 +218,13 @@ class UsageMeter:
             cost = cost_usd(profile or self.profile, usage)
         if estimated and cost and not self._told:
             self._told = True
-            self._notify(Notice("usage_unknown", _UNKNOWN))
+            self.notify(Notice("usage_unknown", _UNKNOWN))
+        call.model, call.usage, call.cost_usd = response.model, usage, cost
         self._add(call, usage, cost, estimated=estimated)
         return Counted(None if estimated else usage, cost, usage)
 
-    def _notify(self, event: Event) -> None:
+    def notify(self, event: Event) -> None:
+        """Emit an event of the run; nothing in a simulation."""
         if self.emit is not None:
             self.emit(event)
 
@@ -185,7 +233,7 @@ class UsageMeter:
         self.totals.add(usage, cost)
         if self.above is not None:
             self.above._add(call, usage, cost, estimated=estimated)
-        self._notify(
+        self.notify(
             TokenUsage(
                 call=call.id,
                 prompt_tokens=usage.input_tokens,
@@ -196,6 +244,10 @@ class UsageMeter:
                 estimated=estimated,
             )
         )
+
+    def follow(self, profile: ModelProfile, counter: Counter) -> None:
+        """Count for another model of the chain from now on."""
+        self.profile, self.counter, self.asked = profile, counter, None
 
     def take_policies(self) -> Totals:
         """The usage of policies since the last call of this method."""
@@ -225,6 +277,7 @@ class Metered:
         projected = self._projection(request)
         with self._meter.call(projected, purpose=request.purpose, model=self.name) as call:
             async for piece in self._model.stream(request):
+                call.note_piece()
                 if isinstance(piece, ModelResponse):
                     counted = self._meter.count(call, piece, lambda: self._tokens(request), self._profile)
                     self._meter.policies.add(counted.tokens, counted.cost_usd)
@@ -240,8 +293,26 @@ class Metered:
         return request_tokens(self._meter.counter, request)
 
 
+def _outcome(call: ModelCall) -> Mapping[str, Value]:
+    """The attributes of the span of a call that has ended."""
+    usage = call.usage
+    if usage is None:
+        return {}
+    return {
+        "gen_ai.response.model": call.model or None,
+        "gen_ai.response.finish_reasons": [call.finish_reason],
+        "gen_ai.response.time_to_first_chunk": call.first_piece_seconds,
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens or None,
+        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens or None,
+        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens or None,
+        "zeus.cost_usd": call.cost_usd,
+    }
+
+
 def _code(failure: BaseException) -> str:
     """The code of the error that ended a call."""
-    if isinstance(failure, ZeusError):
-        return failure.code
-    return "cancelled" if isinstance(failure, CancelledError | GeneratorExit) else "internal"
+    if isinstance(failure, ZeusError | CancelledError | GeneratorExit):
+        return error_type(failure)
+    return "internal"

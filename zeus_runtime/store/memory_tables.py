@@ -100,6 +100,7 @@ ITEM: Final = Table(
     *_longs("valid_from_ms", "valid_until_ms", nullable=True),
     *_texts("superseded_by", "embedding_model", nullable=True),
     *_wholes("embedding_dimension", nullable=True),
+    Column("settled", Integer, nullable=False, server_default="0"),
     *_wholes("version"),
     *_longs("created_ms", "updated_ms"),
     *_longs("last_used_ms", nullable=True),
@@ -115,7 +116,11 @@ ITEM: Final = Table(
 
 ``digest`` is equal for texts that differ only in case, spacing and closing punctuation. ``words`` is the lexical
 index's form of the text, empty for a text that is never searched, and ``word_count`` is the number of those words.
+``settled`` is 1 if a model or a person decided which memories it replaces, so that no rule decides it later.
 """
+
+LINK: Final = Table("memory_link", _METADATA, *_named("item", "other"), Index("memory_link_other", "other"))
+"""Two memories that are near each other, and both were kept."""
 
 GONE: Final = Table(
     "memory_gone",
@@ -133,6 +138,7 @@ HISTORY: Final = Table(
     *_texts("action", "by"),
     *_longs("at_ms"),
     *_texts("content"),
+    *_longs("valid_from_ms", "valid_until_ms", nullable=True),
     Index("memory_history_of", "item", "key"),
 )
 """An item's changes, in order; never changed, except that a delete blanks the contents of all its versions."""
@@ -143,9 +149,13 @@ EXTRACTION: Final = Table(
     _key(),
     *_texts("session"),
     *_longs("at_ms"),
+    *_texts("answer", nullable=True),
     Index("extraction_log_of", "session", "at_ms"),
 )
-"""One memory that the agent saved on its own initiative, which the limit counts."""
+"""One memory that the agent saved on its own initiative. The limit counts the answers that saved some.
+
+``answer`` is the model's answer that saved it; null for a save that belongs to no answer.
+"""
 
 USER_PROFILE: Final = Table(
     "user_profile",
@@ -199,6 +209,7 @@ USER_SETTING: Final = Table(
 MEMORY_TABLES: Final = (
     PLACE,
     ITEM,
+    LINK,
     GONE,
     HISTORY,
     EXTRACTION,

@@ -143,6 +143,11 @@ APPROVAL: Final = Table(
 and ``shown`` binds it to the change that was shown; it is null in rows from before revision 0012.
 """
 
+NOTE: Final = Table(
+    "run_note", _METADATA, _thread(), *_named("run_id", "name"), *_longs("created_ms"), *_texts("value")
+)
+"""A value that a run stores to find it again when it is resumed; ``value`` is JSON."""
+
 ALLOWED: Final = Table("allowlist", _METADATA, *_named("user", "tool"), *_longs("created_ms"))
 """A tool that a user does not want to be asked about again."""
 
@@ -162,6 +167,7 @@ TABLES: Final = (
     IDENTITY,
     PARENT,
     APPROVAL,
+    NOTE,
     ALLOWED,
     HANDLE,
 )

@@ -274,6 +274,8 @@ class ApprovalPending(BaseException):
         pending: the requests that wait for a decision.
     """
 
+    is_failure = False
+
     def __init__(self, pending: Sequence[PendingApproval]) -> None:
         super().__init__(", ".join(each.id for each in pending))
         self.pending = tuple(pending)

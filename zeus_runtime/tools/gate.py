@@ -19,6 +19,7 @@ from zeus_runtime.tools.access import (
     FLOOR_NAMES,
     AccessPolicy,
     AccessRule,
+    Floor,
     Kind,
     Name,
     Reached,
@@ -164,6 +165,21 @@ class Gate:
         """
         return self._ruling(parts, host, kind, _CALL.get().tool, foreign=foreign)
 
+    def ruling_elsewhere(self, parts: Parts, host: str, kind: Kind) -> Ruling | None:
+        """Return the ruling on a file outside of the workspace that Zeus itself would open, by all parts of its path.
+
+        For writing, only the built-in protection counts, and no rule lifts it.
+
+        Args:
+            parts: its path below a folder that the user named.
+            host: its real path.
+        """
+        below_git = git_depth(host) if kind == "write" else None
+        reached = Reached((Name(parts, foreign=True),), host, below_git)
+        if kind == "read":
+            return self.policy.ruling(reached, kind, ANY_TOOL)
+        return Floor(self.policy.floor.deciding).ruling(reached, kind, ANY_TOOL)
+
     def hidden(self, parts: Parts, folder: str, entries: Iterable[str]) -> set[str]:
         """Return the entries of a folder that listings and searches must not show.
 
@@ -234,7 +250,7 @@ class Gate:
         written: str = "",
     ) -> Ruling | None:
         names = (*self._names(parts, host, foreign=foreign), *self._named_as(written, bool(written)))
-        below_git = _below_git(host) if kind == "write" else None
+        below_git = git_depth(host) if kind == "write" else None
         own = self._judged(Reached(names, host, below_git), kind, tool)
         if self.above is None:
             return own
@@ -316,7 +332,7 @@ class Gate:
     def _nameable(self, rule: AccessRule) -> Iterator[Reached]:
         """Yield the files whose protection a rule without wildcards may lift."""
         host = self.mounts.host_of(rule.parts)
-        below = _below_git(f"{host}/.")
+        below = git_depth(f"{host}/.")
         yield Reached((Name(rule.parts),), host, None if below is None else below - 1)
         for protected in () if rule.is_rooted else self.policy.floor.deciding.added:
             host = f"{protected.rpartition('/')[0]}/{rule.parts[0]}"
@@ -361,6 +377,18 @@ class Gate:
     def seen_with(self) -> object:
         """Return what rulings depend on besides the file and its folder: the running tool, and where links lead."""
         return _CALL.get().tool, [dict(gate._links.targets) for gate in self._all]
+
+    def tops(self) -> Iterator[Path]:
+        """Yield the root and the config's routes as they are written, also those of the agents above."""
+        for gate in self._all:
+            yield from gate.mounts.written_folders()
+
+    def keys_on(self, device: int) -> object:
+        """Return which files on a device hold keys, by any name: what rulings on files with several names depend on."""
+        return [
+            _identities(set(gate.policy.floor.deciding.keys)) | gate._linked_keys(device)
+            for gate in self._all
+        ]
 
     def hides(self, parts: Parts, host: str) -> bool:
         """Whether listings and searches must not show a file."""
@@ -457,13 +485,15 @@ def _kept_path(parts: Parts) -> str | None:
 
 
 _GIT_FOLDERS: Final = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
+GIT_NAMES: Final = (".git", *sorted({name for names in _GIT_FOLDERS for name in names}))
+"""The names in a folder that `git_depth` asks for."""
 
 
 def _folded(parts: Parts) -> Parts:
     return tuple(map(folded, parts))
 
 
-def _below_git(host: str) -> int | None:
+def git_depth(host: str) -> int | None:
     """Return how many parts of a real path are below a git folder, whatever the folder's name is.
 
     A folder also counts if the file itself would make it a git folder. The search ends at the innermost working tree,

@@ -28,6 +28,7 @@ from tests.plugins_bundled.models.test_native_wire import (
     WIRES,
     Compressed,
     asked,
+    in_pairs,
     known,
 )
 from tests.run.test_trajectories import trajectories
@@ -163,6 +164,8 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
         },
     },
     "adaptive thinking": {"model": "claude-opus-4-7", "extra": {"thinking": {"type": "adaptive"}}},
+    "an effort": {"model": "claude-opus-4-7", "extra": {"reasoning_effort": "low"}},
+    "an effort for a model in between": {"model": "claude-sonnet-4-6", "extra": {"reasoning_effort": "high"}},
 }  # fmt: skip
 
 
@@ -178,9 +181,7 @@ async def both(
     return [await asked(wire, request, reply, **{"model": SONNET, **options}) for wire in WIRES]
 
 
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("options", MODELS.values(), ids=MODELS)
-@pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
+@pytest.mark.parametrize(("request_", "options", "stream"), in_pairs(REQUESTS, MODELS))
 async def test_the_request_is_litellms(
     request_: ModelRequest, options: Mapping[str, Any], *, stream: bool
 ) -> None:

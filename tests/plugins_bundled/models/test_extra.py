@@ -138,12 +138,11 @@ async def test_the_models_own_options_win_over_the_profiles_output_limit() -> No
 
 
 def test_the_written_output_limit_is_reserved_in_the_window(tmp_path: Path) -> None:
-    from zeus_runtime.run.assembly import output_reserve_tokens
-
     config = tmp_path / "zeus.yaml"
     for more, reserve in (("", 0), ("profiles: {models: {gpt-4o: {max_output_tokens: 1234}}}\n", 1234)):
         config.write_text(f"version: 1\nmodel: gpt-4o\n{more}")
-        assert output_reserve_tokens(Agent.from_config(config, directory=tmp_path).plan) == reserve
+        (model,) = Agent.from_config(config, directory=tmp_path).plan.models
+        assert model.output_reserve_tokens == reserve
 
 
 @pytest.mark.parametrize("stream", [True, False])

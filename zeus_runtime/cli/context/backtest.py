@@ -11,8 +11,7 @@ import click
 from zeus_runtime.cli.completion import complete_config, complete_session
 from zeus_runtime.cli.context.options import config_option, plot_option
 from zeus_runtime.cli.options import ConfigArgs, format_option, read_config, read_owner
-from zeus_runtime.cli.output import tell
-from zeus_runtime.cli.streams import complain
+from zeus_runtime.cli.output import complain_masked, tell
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.backtest import Replayed
@@ -109,9 +108,14 @@ def backtest(
     )
     found = [each.outcome for each in played]
     for each in listings:
-        complain(each.told, "plain" if each.tools else "yellow")
+        complain_masked(process, each.told, "plain" if each.tools else "yellow")
     if target is not None:
-        write_plot(target, [replay_curve(each) for each in played], title="zeus context backtest")
+        write_plot(
+            target,
+            [replay_curve(each) for each in played],
+            title="zeus context backtest",
+            mask=process.redact,
+        )
     value = {"outcomes": found, "listings": listings}
     tell(process, value, lambda: outcomes_table(found), as_object=as_object)
 

@@ -15,8 +15,7 @@ from zeus_runtime.cli.context.options import (
 )
 from zeus_runtime.cli.context.tune import tune
 from zeus_runtime.cli.options import ConfigArgs, format_option, read_owner
-from zeus_runtime.cli.output import tell
-from zeus_runtime.cli.streams import complain
+from zeus_runtime.cli.output import complain_masked, tell
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -53,7 +52,7 @@ def show(
     trace = _read(process, session, which)
     found = composition(trace, step)
     if target is not None:
-        write_plot(target, [session_curve(trace)], title=f"{trace.session}: context")
+        write_plot(target, [session_curve(trace)], title=f"{trace.session}: context", mask=process.redact)
     tell(
         process,
         {"session": trace.session, **vars(found), "problems": trace.problems},
@@ -164,7 +163,7 @@ def _read(process: Process, session: str | None, which: ConfigArgs) -> Trace:
     checked, own = read_owner(process, which)
     trace = read_trace(process, checked, session, agent=checked.config.name if own else None)
     for problem in trace.problems:
-        complain(f"warning: {problem}", "yellow")
+        complain_masked(process, f"warning: {problem}", "yellow")
     return trace
 
 

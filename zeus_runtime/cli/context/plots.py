@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import MissingError, UsageError
+from zeus_runtime.escaping import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,43 +55,50 @@ def check_plot(path: str) -> Path:
     return target
 
 
-def write_plot(path: Path, curves: Sequence[Curve], *, title: str) -> None:
-    """Draw ``curves`` one below the other.
+def write_plot(path: Path, curves: Sequence[Curve], *, title: str, mask: Callable[[str], str]) -> None:
+    """Draw ``curves`` one below the other; characters that show nothing are drawn as escapes.
+
+    Args:
+        mask: masks secrets in every text.
 
     Raises:
         UsageError: the file cannot be written.
     """
-    figure = _figure(curves)
+
+    def shown(text: str) -> str:
+        return printable(mask(text))
+
+    figure = _figure(curves, shown)
     try:
         if path.suffix.lower() == ".png":
             figure.savefig(path, format="png", dpi=120)
         else:
-            path.write_text(_page(figure, title), "utf-8")
+            path.write_text(_page(figure, shown(title)), "utf-8")
     except OSError as error:
         raise UsageError(f"the plot cannot be written: {error}") from None
 
 
-def _figure(curves: Sequence[Curve]) -> Figure:
+def _figure(curves: Sequence[Curve], shown: Callable[[str], str]) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 0.8 + 4.2 * len(curves)), layout="constrained")
     axes: Any = figure.subplots(len(curves), 1, squeeze=False)
     for axis, curve in zip(axes[:, 0], curves, strict=True):
-        _draw(axis, curve)
+        _draw(axis, curve, lambda text: _plain(shown(text)))
     return figure
 
 
-def _draw(axis: Any, curve: Curve) -> None:
+def _draw(axis: Any, curve: Curve, plain: Callable[[str], str]) -> None:
     if len(curve.stacks) == 1:
         ((name, values),) = curve.stacks.items()
-        axis.step(curve.steps, values, where="post", label=_plain(name))
+        axis.step(curve.steps, values, where="post", label=plain(name))
     else:
-        names = [_plain(name) for name in curve.stacks]
+        names = [plain(name) for name in curve.stacks]
         axis.stackplot(curve.steps, *curve.stacks.values(), labels=names, step="post")
     for step, what in curve.marks.items():
         axis.axvline(step, color="black", linewidth=0.8, linestyle=":")
         axis.annotate(
-            _plain(what),
+            plain(what),
             (step, 1.0),
             xycoords=("data", "axes fraction"),
             rotation=90,
@@ -100,7 +108,7 @@ def _draw(axis: Any, curve: Curve) -> None:
         )
     if curve.limit_tokens:
         axis.axhline(curve.limit_tokens, color="red", linewidth=0.8, label="input limit")
-    axis.set_title(_plain(curve.title), fontsize=10)
+    axis.set_title(plain(curve.title), fontsize=10)
     axis.set_xlabel("step")
     axis.set_ylabel("tokens")
     axis.legend(loc="upper left", fontsize=7)

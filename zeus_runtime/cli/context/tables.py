@@ -221,6 +221,8 @@ def _measured(step: StepRecord) -> Iterator[tuple[str, str]]:
     if step.policy_tokens:
         money = "" if step.policy_cost_usd is None else f", ${step.policy_cost_usd:.4f}"
         yield "policies", f"{step.policy_tokens:,} tokens of their own calls{money}"
+    if step.why:
+        yield "chain", step.why
     if step.error:
         yield "failed", step.error
 

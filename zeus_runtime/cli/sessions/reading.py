@@ -15,7 +15,7 @@ from zeus_runtime.cli.output import TextTable, as_json, local_time, tell
 from zeus_runtime.cli.sessions.options import config_option, session_argument
 from zeus_runtime.cli.streams import answer, complain
 from zeus_runtime.columns import shortened
-from zeus_runtime.escaping import exact_line
+from zeus_runtime.escaping import exact_line, utf8_text
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -110,7 +110,7 @@ def _tell_about(stored: StoredSession, hidden: int, redact: Redactor) -> None:
         complain(f"(it works for {stored.info.parent})")
     for child in stored.children:
         about = f"{child.session}, {child.state or 'not begun'}: {exact_line(child.title)}"
-        complain(f"(sub-agent {exact_line(child.agent)}: {about})")
+        complain(redact(f"(sub-agent {exact_line(child.agent)}: {about})"))
     for waiting in stored.approvals:
         if waiting.is_open:
             line = redact(call_line(waiting.tool, waiting.arguments, 200))
@@ -156,7 +156,12 @@ def export_session(
     from zeus_runtime.cli.sessions.stored import as_document, as_markdown
 
     stored, masked = stored_session(process, session, which, whole=True), process.secrets.json
-    text = as_json(as_document(stored), mask=masked) if form == "json" else masked(as_markdown(stored))
+    # Markdown is for reading, so it shows what JSON keeps as it is.
+    text = (
+        as_json(as_document(stored), mask=masked)
+        if form == "json"
+        else utf8_text(masked(as_markdown(stored)))
+    )
     if output is None:
         answer(text)
         return

@@ -21,11 +21,17 @@ class RefPlaces(NamedTuple):
 
     Args:
         ref: the marker, if a Ref is here.
-        inner: the places below, by key.
+        inner: the places below, by key; beside a Ref, those of the record that may be here instead of it.
+        record: the keys of that record.
     """
 
     ref: RefTo | None
     inner: Mapping[str, RefPlaces]
+    record: frozenset[str] = frozenset()
+
+    def is_record(self, node: Node) -> bool:
+        """Whether a mapping has the record's keys, and so is no Ref."""
+        return node.is_map and bool(node.value) and node.value.keys() <= self.record
 
     def at(self, step: str | int) -> RefPlaces:
         return self.inner.get(str(step)) or self.inner.get(ANY) or NO_REFS
@@ -57,7 +63,9 @@ def merge(base: Node, over: Node, refs: RefPlaces = NO_REFS) -> Node:
     origins = over.origins + base.origins
     if over.cuts or not over.is_map:
         return over._replace(origins=origins)
-    if refs.ref is not None:
+    if refs.is_record(base) and refs.is_record(over):
+        merged, cuts = _entries(base, over, refs), base.cuts
+    elif refs.ref is not None:
         spelled = _spelled(base, refs.ref)
         if spelled is None or len(over.value) != 1 or spelled.value.keys() != over.value.keys():
             return over._replace(origins=origins, cuts=True)
@@ -96,9 +104,10 @@ def assign(base: Node, path: tuple[str, ...], value: Node, refs: RefPlaces, orig
             layer = assign(items[index], tuple(rest), value, refs.at(index), origin)
             items[index] = merge(items[index], layer, refs.at(index))
         return Node(items, (origin,))
-    spelled = (_spelled(base, refs.ref) if refs.ref else base) or base
+    is_record = step in refs.record
+    spelled = (_spelled(base, refs.ref) if refs.ref and not is_record else base) or base
     child = spelled.value.get(step, _NOTHING) if spelled.is_map else _NOTHING
-    below = NO_REFS if refs.ref else refs.at(step)
+    below = NO_REFS if refs.ref and not is_record else refs.at(step)
     return Node({step: assign(child, tuple(rest), value, below, origin)}, (origin,))
 
 
@@ -142,6 +151,10 @@ def _places(annotation: Any, ref: RefTo | None, around: tuple[Any, ...]) -> RefP
     args = [arg for arg in get_args(bare) if arg not in (Ellipsis, type(None))]
     if is_union(get_origin(bare)):
         found = [place for place in (_places(arg, ref, around) for arg in args) if place != NO_REFS]
+        if len(found) == 2 and found[0].ref is not None:
+            records = [bare for bare, _ in map(split, args) if is_record(bare) and not is_ref(bare)]
+            keys = frozenset(field.key for record in records for field in fields(record))
+            return found[0]._replace(inner=found[1].inner, record=keys)
         return found[0] if len(found) == 1 else NO_REFS
     if args and isinstance(get_origin(bare), type):
         return _inner({ANY: _places(args[-1], ref, around)})

@@ -255,16 +255,29 @@ def _choice(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem
     fitting = {arm: inner for arm, inner in arms.items() if not any(_is_mismatch(one) for one in inner)}
     objects = [part for part in parts if part.get("properties")]
     forms = " or ".join(f"{{{', '.join(part.get('required') or part['properties'])}}}" for part in objects)
-    hint = f"write one of {forms}" if len(objects) > 1 else None
+    hint = f"write one of {forms}" if len(objects) > 1 else _around_list(path, error.instance, objects, root)
     if not fitting:
         mismatch = _mismatch(path, error.instance, parts)
         yield mismatch._replace(hint=mismatch.hint or hint)
         return
     best = min(fitting, key=lambda arm: (_strangeness(parts[arm], error.instance), len(fitting[arm]), arm))
     found = [problem for inner in fitting[best] for problem in _worded(inner, root)]
-    if hint is not None and isinstance(error.instance, Mapping):
+    if hint is not None and isinstance(error.instance, Mapping | list):
         found = [problem._replace(hint=hint) for problem in found]
     yield from found
+
+
+def _around_list(
+    path: Path, value: Any, objects: Sequence[Mapping[str, Any]], root: Mapping[str, Any]
+) -> str | None:
+    """The key that a list stands under, if a branch has one such key: ``model: {chain: […]}`` for a list of models."""
+    if not isinstance(value, list):
+        return None
+    for part in objects:
+        needed = part.get("required", ())
+        if len(needed) == 1 and resolve(part["properties"][needed[0]], root).get("type") == "array":
+            return f"write `{path[-1]}: {{{needed[0]}: […]}}`"
+    return None
 
 
 def _is_mismatch(error: Any) -> bool:

@@ -174,6 +174,7 @@ def _union(
         schema = _described(_bare(bare, (*own, *inherited), definitions, around), own)
         text = doc(own)
         arms.append({**schema, "description": text} if text else schema)
+    # Plain types become a list of types: a failed `anyOf` can only say that no arm fits, a list names the types.
     if all(set(arm) == {"type"} for arm in arms):
         return {"type": [arm["type"] for arm in arms]}
     if len(arms) == 2 and {"type": "null"} in arms:
@@ -204,6 +205,7 @@ def _ref(to: RefTo | None) -> dict[str, Any]:
 
 
 def _record(tp: Any, definitions: dict[str, Any], around: tuple[type, ...]) -> dict[str, Any]:
+    # A record inside itself (an agent's agents) becomes a reference; the empty definition marks that it is needed.
     if tp in around:
         definitions.setdefault(tp.__name__, {})
         return {"$ref": f"#/$defs/{tp.__name__}"}
@@ -219,6 +221,7 @@ def _record(tp: Any, definitions: dict[str, Any], around: tuple[type, ...]) -> d
         schema["required"] = required
     schema["additionalProperties"] = False
     schema.update(tp.__dict__.get("json_schema_extra", {}))
+    # A record inside it referred to this one, so it is a definition and not written out in place.
     if tp.__name__ in definitions and not definitions[tp.__name__]:
         definitions[tp.__name__] = schema
         return {"$ref": f"#/$defs/{tp.__name__}"}
@@ -235,6 +238,7 @@ def _property(
         return schema
     default = field.default()
     bare, _ = split(field.annotation)
+    # Defaults of records are those of their keys, and a secret's default would be printed by every `zeus schema`.
     if bare is Secret or isinstance(default, Secret) or (is_record(bare) and not is_ref(bare)):
         return schema
     return {**schema, "default": to_json(default)}
@@ -332,6 +336,9 @@ def _described(schema: dict[str, Any], markers: tuple[Any, ...]) -> dict[str, An
             if entry.protected or entry.holds_keys:
                 both = entry.protected and entry.holds_keys
                 limits[PROTECTED] = "both" if both else "read" if entry.holds_keys else "write"
+        elif isinstance(entry, Executes) and entry.command:
+            if "array" in _types(schema):
+                limits[EXECUTES] = "command"
         elif isinstance(entry, Executes) and (
             {"string", "integer", "boolean"} & {*_types(schema)} or "enum" in schema
         ):

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from zeus_runtime.config.secrets.encoded import LEAST_BYTES, decoded_pieces, last_run, open_pieces
 from zeus_runtime.config.secrets.matching import (
     Folded,
+    finished_beginnings,
     folded,
     folded_with_places,
     has_escapes,
@@ -357,9 +358,9 @@ class Redactor:
     def _open_folded(self, text: str, depth: int) -> int:
         searches = self._searches
         meant = folded(text, quotes=searches.quotes)
-        escape = unfinished(meant)
-        at, bare_at = escape, len(bare := without_blanks(meant))
-        for part in dict.fromkeys((meant, meant[:escape])):
+        beginnings = finished_beginnings(meant)
+        at, bare_at = min(map(len, beginnings)), len(bare := without_blanks(meant))
+        for part in beginnings:
             if (end := min(_open_start(part, searches.folded), self._open_encoded(part, depth))) < len(part):
                 at = min(at, end)
             bare_at = min(bare_at, _open_start(without_blanks(part), searches.bare))

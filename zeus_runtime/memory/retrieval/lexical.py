@@ -187,6 +187,7 @@ def _scores(
     wanted = [form for each in forms.values() for form in each]
     known = [dict(zip(wanted, shelf.entries(connection, wanted), strict=True)) for shelf, _ in shelves]
 
+    # The inverse document frequency of BM25; the added 1 keeps it above 0 for words that most texts have.
     def weight(having: int) -> float:
         having = min(having, texts)
         return math.log(1 + (texts - having + 0.5) / (having + 0.5))
@@ -221,6 +222,7 @@ def _scores(
         )
         if in_context:
             scores = shelf.turns.in_context(scores, view.slots) + named
+        # `best` is a text's score that has every word; so the scores of all places compare.
         found.append(scores / best)
     return found
 

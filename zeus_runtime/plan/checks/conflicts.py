@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config import ConfigError
 from zeus_runtime.plan.checks.asking_order import approvals_unused, changed_after_asking
 from zeus_runtime.plan.checks.misfits import misfits
+from zeus_runtime.plan.checks.reasoning import reasoning_refused
 from zeus_runtime.tools import check_tools
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def refuse_conflicts(
     components: Sequence[PlannedComponent],
     middlewares: Sequence[PlannedMiddleware],
     given: PlannedTools,
+    chain: Sequence[tuple[PlannedComponent, ModelProfile]],
     *,
     is_part: bool = False,
 ) -> Sequence[Diagnostic]:
@@ -36,6 +38,7 @@ def refuse_conflicts(
         components: all but the middlewares.
         middlewares: the middlewares, in the order of the YAML.
         given: the tools of all.
+        chain: every model of the plan, with its profile.
         is_part: whether this is a sub-agent's plan, which may share its parent's config and not use all of it.
 
     Returns:
@@ -51,7 +54,8 @@ def refuse_conflicts(
         *misfits(checked, [*components, *middlewares], context, given),
         *changed_after_asking(checked, middlewares),
         *(() if is_part else approvals_unused(checked, middlewares)),
-        *_price_unknown(checked, context.profile),
+        *_price_unknown(checked, [profile for _, profile in chain]),
+        *reasoning_refused(checked, chain),
     ]
     if any(each.severity == "error" for each in problems):
         raise ConfigError(problems)
@@ -98,12 +102,18 @@ def searches_knowledge(config: Config) -> bool:
     return any(ref.name == "knowledge" for ref in config.tools)
 
 
-def _price_unknown(checked: Checked, profile: ModelProfile) -> Iterator[Diagnostic]:
-    prices = (profile.input_cost_per_token, profile.output_cost_per_token)
-    if checked.config.limits.max_cost_usd is not None and None in prices:
+def _price_unknown(checked: Checked, profiles: Sequence[ModelProfile]) -> Iterator[Diagnostic]:
+    if checked.config.limits.max_cost_usd is None:
+        return
+    for name in unpriced(profiles):
         yield checked.diagnostic(
             "unknown-price",
-            f"limits.max_cost_usd cannot be kept: no price is known for {profile.name!r}",
+            f"limits.max_cost_usd cannot be kept: no price is known for {name!r}",
             ("limits", "max_cost_usd"),
             hint="give input_cost_per_token and output_cost_per_token under profiles.models, or drop the limit",
         )
+
+
+def unpriced(profiles: Iterable[ModelProfile]) -> Sequence[str]:
+    """The names of the models whose price is not known."""
+    return [each.name for each in profiles if None in (each.input_cost_per_token, each.output_cost_per_token)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -157,3 +157,19 @@ class Evaluation:
             " asked, unless --record or --live is given."
         ),
     ] = None
+
+    def judged(self, case: Case) -> Sequence[tuple[str, str | None]]:
+        """The criteria of a case, each with the name of its judging model; None for the agent's own."""
+        judges = [each.judge for each in case.expect if each.judge is not None]
+        return [
+            (judge, self.judge_model)
+            if isinstance(judge, str)
+            else (judge.criterion, judge.model or self.judge_model)
+            for judge in judges
+        ]
+
+    @property
+    def judges(self) -> Sequence[str]:
+        """The names of all judging models."""
+        named = [self.judge_model, *(model for case in self.cases for _, model in self.judged(case))]
+        return list(dict.fromkeys(each for each in named if each is not None))

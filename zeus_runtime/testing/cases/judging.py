@@ -14,7 +14,6 @@ from zeus_runtime.testing.cases.expectations import Finding
 if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.testing.cases.expectations import Conversation
-    from zeus_runtime.testing.cases.format import Judge
 
 _FORM: Final = {
     "type": "object",
@@ -50,11 +49,9 @@ class Verdicts:
 
 
 async def judgements(
-    asked: Sequence[str | Judge],
+    asked: Sequence[tuple[str, Checked]],
     conversation: Conversation,
-    checked: Checked,
     *,
-    default_model: str | None,
     folder: Path,
     replayed: Path | None,
     taped: Path | None,
@@ -62,9 +59,7 @@ async def judgements(
     """Ask about each criterion.
 
     Args:
-        asked: the criteria.
-        checked: the config of the agent that is judged, set apart; its model judges where no other is named.
-        default_model: the name of the judging model where a criterion names none.
+        asked: the criteria, each with the config whose model judges; its user trusts it.
         folder: for the files of the judging agent.
         replayed: the recording that answers instead of a model.
         taped: where to record the answers.
@@ -79,9 +74,8 @@ async def judgements(
 
     found: list[Finding] = []
     total: float | None = None
-    for each in asked:
-        criterion, named = (each, None) if isinstance(each, str) else (each.criterion, each.model)
-        judge = _judging(checked, named or default_model, folder)
+    for criterion, checked in asked:
+        judge = _judging(checked, folder)
         plan = make_plan(judge)
         name = plan.model.options.get("model")
         model = None if replayed is None else RecordedModel(replayed, name if isinstance(name, str) else None)
@@ -95,24 +89,21 @@ async def judgements(
     return Verdicts(found, total)
 
 
-def _judging(checked: Checked, model: str | None, folder: Path) -> Checked:
+def _judging(checked: Checked, folder: Path) -> Checked:
     """The config of the judging agent: the model and its options, no tools, and its own prompt."""
-    from zeus_runtime.config import Ref
     from zeus_runtime.config.model import Config, Output, Prompt
+    from zeus_runtime.plan.apart import set_apart
 
+    apart = set_apart(checked, folder)
     files: dict[Any, str] = {}
     for section in _SECTIONS:
         file = folder / f"judge-{section}.md"
         file.write_text(_TASK if section == "core" else "", encoding="utf-8")
         files[section] = str(file)
-    own = checked.config
-    ref = own.model
-    if model is not None:
-        # As --model: the other options stay, such as the address of a gateway.
-        ref = Ref("litellm", {**(own.model.options if own.model.name == "litellm" else {}), "model": model})
+    own = apart.config
     config = Config(
         version=1,
-        model=ref,
+        model=own.model,
         name="judge",
         prompt=Prompt(files=files),
         output=Output(_FORM),
@@ -124,7 +115,7 @@ def _judging(checked: Checked, model: str | None, folder: Path) -> Checked:
         checkpointer=own.checkpointer,
         workspace=replace(own.workspace, access={}),
     )
-    return replace(checked, config=config)
+    return replace(apart, config=config)
 
 
 def _question(criterion: str, conversation: Conversation) -> str:

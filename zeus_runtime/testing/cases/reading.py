@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zeus_runtime.config.document import Document
+from zeus_runtime.config.layers.files import names_preset
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.schema.composed import DIALECT
 from zeus_runtime.config.schema.construct import BuildError, build
@@ -19,10 +21,16 @@ from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Path as ConfigPath
+from zeus_runtime.escaping import printable
 from zeus_runtime.testing.cases.format import Evaluation, FileState
 
 if TYPE_CHECKING:
     from zeus_runtime.testing.cases.format import Case, Expectation
+    from zeus_runtime.trust.decision import Trust
+    from zeus_runtime.trust.parts import Part
+
+JUDGED: Final = "+judge"
+"""In the name of the recording of a judging model."""
 
 PATTERN_SECONDS: Final = 5.0
 """How long a regular expression may search."""
@@ -36,11 +44,13 @@ class ReadEvaluation:
         evaluation: its content, in which file paths are absolute.
         document: the positions.
         path: the file.
+        trust: decides about its parts.
     """
 
     evaluation: Evaluation
     document: Document
     path: Path
+    trust: Trust
 
     def config_of(self, agent: str) -> str:
         """The config that an entry of ``agents`` means, as the command line takes it."""
@@ -49,14 +59,45 @@ class ReadEvaluation:
     @property
     def agents(self) -> tuple[str, ...]:
         """The agents, as they are written."""
-        one = self.evaluation.agent
-        return self.evaluation.agents if one is None else (one,)
+        return _agents(self.evaluation)
 
     @property
     def cassette(self) -> Path:
         """The folder of the recordings; beside the file unless it names another."""
         named = self.evaluation.cassette
         return Path(named) if named is not None else self.path.with_name(f"{self.path.stem}.cassettes")
+
+    def recording(self, name: str, kind: str = "") -> Path:
+        """The recording of a run.
+
+        Args:
+            kind: ``JUDGED`` for that of the judging model.
+        """
+        return self.cassette / f"{name}{kind}.jsonl"
+
+    def parts(self) -> Sequence[Part]:
+        """The parts of the file that need permission, as the disk is now; its configs have their own.
+
+        All that the file names goes through here: its agents' configs, the recordings, and each value that is marked
+        in ``format``.
+        """
+        from zeus_runtime.plan.executed_parts import FileSource, elsewhere_part, named_parts
+
+        # A word may be a preset's, and otherwise a file or folder in the working directory.
+        configs = {each: self.document.directory / self.config_of(each) for each in self.agents}
+        document = replace(self.document, files={**configs, **self.document.files})
+        ground = FileSource(document, self.trust, installed=())
+        found: dict[str, Part] = {}
+        for part in (
+            *elsewhere_part(ground, ("cassette",), self.cassette, "writes"),
+            *named_parts(ground),
+        ):
+            found.setdefault(part.digest, part)
+        return tuple(found.values())
+
+
+def _agents(evaluation: Evaluation) -> tuple[str, ...]:
+    return evaluation.agents if evaluation.agent is None else (evaluation.agent,)
 
 
 def is_file_name(agent: str) -> bool:
@@ -80,7 +121,18 @@ def read_evaluation(path: Path, *, directory: Path, environ: Mapping[str, str]) 
 
     Raises:
         ConfigError: with every problem.
+        UntrustedError: it names files or machines elsewhere that the user has not allowed.
     """
+    found = examine_evaluation(path, directory=directory, environ=environ)
+    found.trust.require(found.parts())
+    _refuse(found.document, _file_problems_of(found.evaluation))
+    return found
+
+
+def examine_evaluation(path: Path, *, directory: Path, environ: Mapping[str, str]) -> ReadEvaluation:
+    """The same as ``read_evaluation``, also for a file that is not trusted: the files that it names stay closed."""
+    from zeus_runtime.plan.validated import trust_of
+
     file = directory / path
     try:
         with file.open("rb") as stream:
@@ -107,17 +159,21 @@ def read_evaluation(path: Path, *, directory: Path, environ: Mapping[str, str]) 
         evaluation: Evaluation = build(Evaluation, own)
     except BuildError as error:
         raise document.error([document.diagnostic(error.path, "wrong-type", error.message)]) from None
-    problems = [
-        document.diagnostic(*each[:3], at=each[4], hint=each[3])
-        for each in _problems(evaluation, file.parent)
-    ]
-    if problems:
-        raise document.error(problems)
-    return ReadEvaluation(evaluation, document, file)
+    _refuse(document, _problems(evaluation, file.parent))
+    return ReadEvaluation(evaluation, document, file, trust_of(document, ["--eval", name], environ=environ))
 
 
-_Problem = tuple[ConfigPath, str, str, str, Any]
+def _refuse(document: Document, problems: Iterable[_Problem]) -> None:
+    told = [document.diagnostic(*each[:3], at=each[4], hint=each[3]) for each in problems]
+    if told:
+        raise document.error(told)
+
+
+_Problem: TypeAlias = tuple[ConfigPath, str, str, str, Any]
 """Path, code, message, hint, and whether the key or the value is wrong."""
+
+
+_AGENT: Final = "name a config (*.yaml), relative to this file, or a preset"
 
 
 def _problems(evaluation: Evaluation, folder: Path) -> Iterator[_Problem]:
@@ -129,15 +185,12 @@ def _problems(evaluation: Evaluation, folder: Path) -> Iterator[_Problem]:
     named: dict[ConfigPath, str] = {("agents", number): each for number, each in enumerate(evaluation.agents)}
     named |= {} if evaluation.agent is None else {("agent",): evaluation.agent}
     for path, agent in named.items():
-        if is_file_name(agent) and not (folder / agent).exists():
-            message = f"there is no file {folder / agent}"
-            yield (
-                path,
-                "file-not-found",
-                message,
-                "name a config, relative to this file, or a preset",
-                "value",
-            )
+        if is_file_name(agent) and not os.path.exists(folder / agent):  # noqa: PTH110 - it never raises
+            message = f"there is no file {printable(str(folder / agent))}"
+            yield path, "file-not-found", message, _AGENT, "value"
+        elif agent == "-" or not (is_file_name(agent) or names_preset(agent)):
+            message = f"{printable(agent)} is neither a file nor a preset's name"
+            yield path, "wrong-value", message, _AGENT, "value"
     for key in ("agents", "models"):
         yield from _twice((key,), getattr(evaluation, key))
     names: dict[str, int] = {}
@@ -171,10 +224,7 @@ def _case_problems(path: ConfigPath, case: Case) -> Iterator[_Problem]:
             steps = (key,) if isinstance(key, str) else key
             yield (*path, *steps), "wrong-length", "the prompt is blank", "write a prompt", "value"
     taken: dict[tuple[str, ...], str] = {}
-    for name, content in case.files.items():
-        if not isinstance(content, str) and not Path(content.file).is_file():
-            message = f"there is no file {content.file}"
-            yield (*path, "files", name, "file"), "file-not-found", message, "correct the path", "value"
+    for name in case.files:
         problem = _path_problem(name) or _clash(name, taken)
         if problem is not None:
             hint = "write a path in the workspace, such as notes/today.md"
@@ -182,6 +232,19 @@ def _case_problems(path: ConfigPath, case: Case) -> Iterator[_Problem]:
         taken[parts_of(name)] = name
     for number, expectation in enumerate(case.expect):
         yield from _expectation_problems((*path, "expect", number), expectation)
+
+
+def _file_problems_of(evaluation: Evaluation) -> Iterator[_Problem]:
+    """The problems with the files that the cases name, which are opened here."""
+    for number, case in enumerate(evaluation.cases):
+        path = ("cases", number)
+        for name, content in case.files.items():
+            if not isinstance(content, str) and not Path(content.file).is_file():
+                message = f"there is no file {printable(content.file)}"
+                yield (*path, "files", name, "file"), "file-not-found", message, "correct the path", "value"
+        for index, each in enumerate(case.expect):
+            if each.schema is not None and not isinstance(each.schema, Mapping):
+                yield from _schema_problems((*path, "expect", index, "schema"), each.schema)
 
 
 def parts_of(name: str) -> tuple[str, ...]:
@@ -230,7 +293,7 @@ def _expectation_problems(path: ConfigPath, expectation: Expectation) -> Iterato
         if not isinstance(call, str) and len(call) != 1:
             hint = "write a name, or {NAME: {ARGUMENT: VALUE}}"
             yield (*path, "tool_calls", number), "ref-shape", "a call is one name", hint, "value"
-    if expectation.schema is not None:
+    if isinstance(expectation.schema, Mapping):
         yield from _schema_problems((*path, "schema"), expectation.schema)
     if expectation.file is not None:
         yield from _file_problems((*path, "file"), expectation.file)
@@ -298,7 +361,10 @@ def schema_value(schema: Any) -> Mapping[str, Any]:
     from zeus_runtime.config.yaml.tree import plain
 
     file = Path(schema.file)
-    text = decode(file.read_bytes(), file.name)
+    if not file.is_file():
+        raise ValueError("there is no such file")
+    with file.open("rb") as stream:
+        text = decode(stream.read(MAX_BYTES + 1), file.name)
     value = json.loads(text) if file.suffix == ".json" else plain(read(text, file.name))
     if not isinstance(value, dict):
         raise ValueError("it holds no mapping")

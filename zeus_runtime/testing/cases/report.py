@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.escaping import escape
+from zeus_runtime.escaping import utf8_text
 
 if TYPE_CHECKING:
     from zeus_runtime.testing.cases.running import PlannedRun, RunOutcome
-
-_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
@@ -127,7 +124,8 @@ def junit(report: EvaluationReport, mask: Callable[[str], str]) -> str:
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
     def text(value: str) -> str:
-        return _NOT_XML.sub(lambda found: escape(found[0]), mask(value))
+        # What XML cannot hold is unseen too.
+        return utf8_text(mask(value))
 
     root = Element("testsuites", _counts(report.cases))
     for agent, model in dict.fromkeys((case.agent, case.model) for case in report.cases):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,9 +21,10 @@ from zeus_runtime.events import (
 )
 from zeus_runtime.testing.cases.answers import RecordedModel, Source, replaying
 from zeus_runtime.testing.cases.expectations import Conversation, Finding, FinishedTurn, MadeCall, findings
+from zeus_runtime.testing.cases.file_access import copied
 from zeus_runtime.testing.cases.judging import Verdicts, judgements
 from zeus_runtime.testing.cases.names import recording_name
-from zeus_runtime.testing.cases.reading import parts_of
+from zeus_runtime.testing.cases.reading import JUDGED, parts_of
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
@@ -47,11 +47,15 @@ class EvaluatedAgent:
         name: its config as the evaluation names it.
         model: the model that replaces the config's own; None for that.
         checked: its config, which its user trusts.
+        files: its workspace in the project.
+        judges: the same config with each judging model that the evaluation names; its user trusts these too.
     """
 
     name: str
     model: str | None
     checked: Checked = field(repr=False)
+    files: WorkspaceFiles = field(repr=False)
+    judges: Mapping[str, Checked] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -173,6 +177,8 @@ class _Bench:
         from zeus_runtime.plan.apart import set_apart
         from zeus_runtime.plan.plan import make_plan
 
+        # A link may lead elsewhere since the user was asked.
+        self.read.trust.require(self.read.parts())
         checked = set_apart(self.run.agent.checked, self.folder)
         self._write_files(checked)
         plan, model = make_plan(checked), None
@@ -194,7 +200,7 @@ class _Bench:
             conversation = talk.conversation(lambda path: _content(files, path))
             found = [*self._findings(conversation)]
             try:
-                judged = await self._judged(checked, conversation)
+                judged = await self._judged(conversation)
             except ZeusError as error:
                 told = f"the judging model gave no judgement: {checked.secrets(str(error))}"
                 return replace(done, findings=found, error=told)
@@ -208,24 +214,22 @@ class _Bench:
             for each in findings(expectation, conversation):
                 yield Finding(mask(each.expected), mask(each.found))
 
-    async def _judged(self, checked: Checked, conversation: Conversation) -> Verdicts:
-        asked = [each.judge for each in self.run.case.expect if each.judge is not None]
+    async def _judged(self, conversation: Conversation) -> Verdicts:
+        agent, asked = self.run.agent, self.read.evaluation.judged(self.run.case)
         if not asked:
             return Verdicts()
-        path = self._cassette("+judge")
+        path = self._cassette(JUDGED)
         with _taping(path, self.source) as taped:
             return await judgements(
-                asked,
+                [(text, agent.checked if model is None else agent.judges[model]) for text, model in asked],
                 conversation,
-                checked,
-                default_model=self.read.evaluation.judge_model,
                 folder=self.folder,
                 replayed=path if self.source == "replay" else None,
                 taped=taped,
             )
 
     def _cassette(self, kind: str = "") -> Path:
-        return self.read.cassette / f"{self.run.cassette}{kind}.jsonl"
+        return self.read.recording(self.run.cassette, kind)
 
     @property
     def _approvals(self) -> Approvals | None:
@@ -236,7 +240,12 @@ class _Bench:
         for name, content in self.run.case.files.items():
             place = _place(Path(workspace.root), workspace.routes, parts_of(name))
             place.parent.mkdir(parents=True, exist_ok=True)
-            _write(place, content)
+            place.write_bytes(self._bytes_of(content))
+
+    def _bytes_of(self, content: str | CaseFile) -> bytes:
+        if isinstance(content, str):
+            return content.encode()
+        return copied(self.read, self.run.agent.files, Path(content.file), max_bytes=_MAX_FILE_BYTES)
 
 
 def _place(root: Path, routes: Any, parts: tuple[str, ...]) -> Path:
@@ -244,13 +253,6 @@ def _place(root: Path, routes: Any, parts: tuple[str, ...]) -> Path:
     mounts = {parts_of(prefix): Path(target) for prefix, target in routes.items()} | {(): root}
     prefix = max((each for each in mounts if parts[: len(each)] == each), key=len)
     return mounts[prefix].joinpath(*parts[len(prefix) :])
-
-
-def _write(place: Path, content: str | CaseFile) -> None:
-    if isinstance(content, str):
-        place.write_text(content, encoding="utf-8", newline="")
-    else:
-        shutil.copyfile(content.file, place)
 
 
 def _content(files: WorkspaceFiles, path: str) -> bytes | None:

@@ -29,20 +29,23 @@ class Caching(Middleware):
     finishes_request = True
 
     def __init__(self, options: Options, context: RunContext) -> None:
+        self._options = options
+        self._context = context
+        self._stable: tuple[object, object, str, tuple[int, int]] | None = None
+
+    @property
+    def _minimum(self) -> int | None:
+        """The shortest prefix that is worth a point, in tokens; None if the model wants none."""
         from zeus_plugins.middlewares.caching.providers import minimum_tokens
 
-        self._options = options
-        # The shortest prefix that is worth a point, in tokens; None if the model wants none.
-        self._minimum = minimum_tokens(context.profile)
-        if self._minimum is not None and options.minimum_tokens is not None:
-            self._minimum = options.minimum_tokens
-        self._counter = context.counter
-        self._stable: tuple[object, str, tuple[int, int]] | None = None
+        least, own = minimum_tokens(self._context.profile), self._options.minimum_tokens
+        return least if least is None or own is None else own
 
     async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
-        if self._minimum is None or request.purpose != "turn":
+        minimum = self._minimum
+        if minimum is None or request.purpose != "turn":
             return await call_next(request)
-        return await call_next(request.override(cache_points=self._points(request, self._minimum)))
+        return await call_next(request.override(cache_points=self._points(request, minimum)))
 
     def _points(self, request: ModelRequest, minimum: int) -> CachePoints:
         places = self._options.places
@@ -57,11 +60,12 @@ class Caching(Middleware):
 
     def _sizes(self, request: ModelRequest) -> tuple[int, int]:
         """Return the tokens of the tools, and of the tools with sections 1-6; counted only after a change."""
-        text = request.system[: request.stable_system_length]
-        if self._stable is None or self._stable[0] is not request.tools or self._stable[1] != text:
-            tools = self._counter.tools(request.tools) if request.tools else 0
-            self._stable = request.tools, text, (tools, tools + self._counter.text(text))
-        return self._stable[2]
+        text, counter = request.system[: request.stable_system_length], self._context.counter
+        known = self._stable
+        if known is None or known[0] is not counter or known[1] is not request.tools or known[2] != text:
+            tools = counter.tools(request.tools) if request.tools else 0
+            known = self._stable = counter, request.tools, text, (tools, tools + counter.text(text))
+        return known[3]
 
 
 def stable_ends(messages: Sequence[BaseMessage] | View) -> tuple[int, ...]:

@@ -35,14 +35,17 @@ class Dedupe(Middleware):
     def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
         self._context = context
-        self._trigger = options.trigger or (
-            Size(fraction=0.7) if context.profile.known else Size(messages=60)
-        )
         self._readings = Readings(context.tools)
         self._waiting: list[Copy] = []
         self._stale: list[Copy] = []
         self._seen = 0
         self._ask_again_at = 0.0
+
+    @property
+    def _trigger(self) -> Size:
+        return self._options.trigger or (
+            Size(fraction=0.7) if self._context.profile.known else Size(messages=60)
+        )
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
         new = arrivals(view, self._seen)
@@ -56,12 +59,14 @@ class Dedupe(Middleware):
         self._stale += [copy for copy in found if copy.changed]
         if budget.room_before or budget.overflow:
             self._stale = [copy for copy in self._stale if _shown_whole(view, copy)]
+        # A compaction is due and asks what would be cheaper: also results that a later write made out of date.
         if budget.room_before:
             self._waiting = [copy for copy in self._waiting if _both_shown(view, copy)]
             old = [copy for copy in self._stale if copy.seq < budget.room_before]
             why = "that makes room for less than a compaction"
             return [self._edit(copy, why) for copy in _once(self._waiting, old)]
         full = budget.at_least(self._trigger) and budget.fraction_used >= self._ask_again_at
+        # Each edit costs a prefix, so nothing is weighed at a step that brought no new copy and no new pressure.
         is_asked = any(not copy.changed for copy in found) or full or budget.overflow
         if not is_asked or not (self._waiting or (budget.overflow and self._stale)):
             return ()
@@ -75,6 +80,7 @@ class Dedupe(Middleware):
                 horizon_calls=self._options.horizon_calls,
                 prices=prices_of(self._context.profile),
             )
+        # Refused edits would be refused again at the next step: the cached prefix is as dear as before.
         if chosen:
             self._ask_again_at = budget.fraction_used + ASK_AGAIN_AFTER
         why = "the window is filling" if full else "sending the rest again once costs less than the copy"

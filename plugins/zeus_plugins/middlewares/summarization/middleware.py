@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from zeus_plugins.middlewares.summarization.price import SentAgain
     from zeus_plugins.middlewares.summarization.summariser import Summariser, SummaryOutcome
     from zeus_runtime.plugin import RunContext
-    from zeus_runtime.plugin.context import Budget, Edit, Item, View
+    from zeus_runtime.plugin.context import Budget, Edit, Item, Size, View
     from zeus_runtime.plugin.counter import Counter
-    from zeus_runtime.plugin.model import ModelRequest
+    from zeus_runtime.plugin.model import ModelProfile, ModelRequest
 
 POLICY = "summarization"
 
@@ -58,11 +58,11 @@ class Summarization(Middleware):
 
     def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
-        self._trigger, self._keep = options.sizes(context.profile)
         self._context = context
         self._prompt = options.prompt_file(context.homes).read_text(encoding="utf-8-sig").strip()
         self._paid: _Paid | None = None
         self._sent: SentAgain | None = None
+        self._priced: ModelProfile | None = None
         self._offered = False
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit | CompactionOffer]:
@@ -142,8 +142,11 @@ class Summarization(Middleware):
         """Return what sending again has cost; None if it decides nothing."""
         from zeus_plugins.middlewares.summarization.price import SentAgain, prices_of
 
-        options = self._options
-        prices = prices_of(self._context.profile) if options.by_price or options.cheaper_first else None
+        options, profile = self._options, self._context.profile
+        if self._priced is not profile:
+            # Another model of a chain has other prices, and has cached nothing.
+            self._priced, self._sent = profile, None
+        prices = prices_of(profile) if options.by_price or options.cheaper_first else None
         if prices is not None and self._sent is None:
             summary = self._limit(budget) // 2
             kept = budget.tokens_of(self._keep) if self._keep.messages is None else 0
@@ -162,6 +165,7 @@ class Summarization(Middleware):
 
         items = [view.item_of(seq) for seq in range(view.first, view.upto + 1)]
         trigger, keep = self._trigger, self._keep
+        # A trigger in messages names no size, so a usual one takes its place.
         usable = budget.usable_tokens
         ceiling = budget.tokens_of(trigger) if trigger.messages is None else usable * 85 // 100
         ceiling = min(ceiling, self._latest(budget))
@@ -173,9 +177,18 @@ class Summarization(Middleware):
             [item.tokens for item in items],
             keep_messages=keep.messages,
             keep_tokens=None if keep.messages is not None else budget.tokens_of(keep),
+            # A fifth stays free: otherwise the next step would reach the trigger again.
             room_tokens=max(0, (ceiling - others - self._limit(budget)) * 4 // 5),
         )
         return None if place is None else items[place].seq
+
+    @property
+    def _trigger(self) -> Size:
+        return self._options.sizes(self._context.profile)[0]
+
+    @property
+    def _keep(self) -> Size:
+        return self._options.sizes(self._context.profile)[1]
 
     @property
     def _counter(self) -> Counter:
@@ -183,6 +196,7 @@ class Summarization(Middleware):
 
     def _limit(self, budget: Budget) -> int:
         """Return the maximum length of the summary in tokens."""
+        # An eighth, so that in a small window the summary does not take the room that it makes.
         return min(self._options.max_summary_tokens, budget.usable_tokens // 8)
 
     def _worth_it(self, replaced: Sequence[Item], budget: Budget) -> bool:
@@ -197,6 +211,7 @@ class Summarization(Middleware):
         from zeus_plugins.middlewares.summarization.summary_message import bounded, compose, newest_said
 
         count = self._counter.text
+        # A longer summary of so few messages would hardly pay for the changed prefix.
         limit = min(self._limit(budget), sum(item.tokens for item in replaced) // 3)
         handle = self._context.archive.history_handle
         note = f"[cut; the rest is in {handle}]"
@@ -235,6 +250,7 @@ class Summarization(Middleware):
         count = self._counter.text
         former = summary_in(str(view.summary.content)) if view.summary is not None else ""
         paid, refused = self._paid, None
+        # The planner refused the edit after the summary was paid for: only what came since is summarized.
         if paid is not None and paid.first == view.first and paid.summary:
             former = paid.summary
             replaced = [item for item in replaced if item.seq >= paid.start]
@@ -257,6 +273,7 @@ class Summarization(Middleware):
             cost = refused.cost_usd if cost is None else cost + (refused.cost_usd or 0.0)
         if not outcome.failure:
             return outcome.summary, how, cost
+        # The model failed part of the way: its summary so far stays, and the rest becomes an extract.
         rest = replaced[skipped + outcome.done :]
         known = outcome.summary if outcome.calls else bounded(former, count, limit, "[cut]") if former else ""
         lines = extract([(item.seq, item.message) for item in rest], count, limit)

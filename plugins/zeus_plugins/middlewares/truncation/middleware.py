@@ -32,7 +32,6 @@ class Truncation(Middleware):
     def __init__(self, options: Options, context: RunContext) -> None:
         self._options = options
         self._context = context
-        self._trigger, self._keep = options.sizes(context.profile)
         self._seen = 0
         self._waiting: list[Candidate] = []
         self._offered: set[str] = set()
@@ -45,17 +44,19 @@ class Truncation(Middleware):
         if budget.room_before:
             self._waiting = [each for each in self._waiting if _whole(view, each)]
             return [self._edit(each) for each in self._waiting if each.seq < budget.room_before]
-        if not self._waiting or not budget.at_least(self._trigger):
+        trigger, keep = self._options.sizes(self._context.profile)
+        if not self._waiting or not budget.at_least(trigger):
             return ()
         if budget.fraction_used < self._ask_again_at and not budget.overflow:
             return ()
         self._waiting = [each for each in self._waiting if _whole(view, each)]
-        border = kept_from(view, self._keep, budget.usable_tokens)
+        border = kept_from(view, keep, budget.usable_tokens)
         ripe = [each for each in self._waiting if each.seq < border]
         proposals = [self._edit(each) for each in ripe]
         saved = sum(self._saving(each, edit) for each, edit in zip(ripe, proposals, strict=True))
         if not ripe or (saved < self._options.min_saving_tokens and not budget.overflow):
             return ()
+        # All were proposed before, so the planner refused them. Ask again when the window is fuller.
         if self._offered.issuperset(each.call_id for each in ripe):
             self._ask_again_at = budget.fraction_used + ASK_AGAIN_AFTER
         self._offered.update(each.call_id for each in ripe)

@@ -216,7 +216,9 @@ class LitellmModel:
 
         options = self._options
         system = [{"role": "system", "content": request.system}] if request.system else []
-        chat = [*system, *(to_chat(message, portable=True) for message in request.messages)]
+        provider = self._profile.provider
+        messages = (to_chat(message, portable=True, provider=provider) for message in request.messages)
+        chat = [*system, *messages]
         tools: list[dict[str, Any]] = [
             {
                 "type": "function",
@@ -238,4 +240,12 @@ class LitellmModel:
             "stream": options.stream,
             "stream_options": {"include_usage": True} if options.stream else None,
         }
+        if "thinking" in arguments and _goes_on_without_thinking(chat):
+            del arguments["thinking"]
         return {key: value for key, value in arguments.items() if value not in (None, [], {})}
+
+
+def _goes_on_without_thinking(chat: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the request goes on after calls of a model that did not think, which Anthropic refuses with thinking."""
+    last = next((each for each in reversed(chat) if each["role"] != "tool"), None)
+    return last is not None and last["role"] == "assistant" and not last.get("thinking_blocks")

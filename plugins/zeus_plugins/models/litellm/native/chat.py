@@ -70,8 +70,10 @@ def body_of(served: Served, arguments: Mapping[str, Any], base: str) -> dict[str
         body.pop("stream_options", None)
     if body.get("stream") is False and not server.says_stream:
         del body["stream"]
+    # OpenAI's reasoning models refuse `max_tokens`.
     if server.like_openai and is_reasoning(name) and "max_tokens" in body:
         body["max_completion_tokens"] = body.pop("max_tokens")
+    # Servers refuse a choice among no tools.
     if not body.get("tools"):
         body.pop("tool_choice", None)
     if not server.keeps_marks or is_official(base):
@@ -99,6 +101,7 @@ def chunk_of(data: str) -> dict[str, Any]:
     """
     chunk = object_in(data)
     choices = chunk.get("choices")
+    # Choices beside an error are an answer; only an error alone is one.
     if chunk.get("error") and not choices:
         raise StreamedError(chunk)
     model, usage = chunk.get("model"), chunk.get("usage")
@@ -205,6 +208,7 @@ def _joined(message: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _messages(chat: Iterable[Mapping[str, Any]], server: ModelServer) -> Iterator[Mapping[str, Any]]:
     """Yield the messages without empty fields; pictures of tools' results follow them, because results are text."""
+    # Results of parallel calls must follow their answer without a message between, so pictures come after all of them.
     for is_result, run in groupby(chat, key=lambda message: message["role"] == "tool"):
         messages = [
             {

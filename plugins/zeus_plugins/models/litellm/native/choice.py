@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -32,6 +32,9 @@ _OLDER_ONLY: Final = frozenset(
     {"frequency_penalty", "logit_bias", "presence_penalty", "stop", "temperature", "tool_choice", "top_p"}
 )
 """Settings that litellm passes on for other models, but checks for reasoning models."""
+
+_PLAIN_EFFORTS: Final = ("low", "medium", "high")
+"""The values of ``reasoning_effort`` that every reasoning model takes; for others litellm asks its table."""
 
 _EVERYWHERE: Final = frozenset({"max_tokens", "temperature", "top_p"})
 """Settings that litellm passes on to every server."""
@@ -206,12 +209,18 @@ def _not_a_deployment(name: str, options: Options, environ: Mapping[str, str]) -
     return None
 
 
-def _unsent_in_chat(settings: Iterable[str], served: Served) -> str | None:
+def _unsent_in_chat(settings: Mapping[str, Any], served: Served) -> str | None:
     known = _EVERYWHERE
     if served.server.like_openai:
         known = SENT_UNCHANGED | {"max_tokens"} | (frozenset() if is_reasoning(served.name) else _OLDER_ONLY)
     if served.server is AZURE:
         known = known | {API_VERSION}
+    if (
+        served.server is OPENAI
+        and is_reasoning(served.name)
+        and settings.get("reasoning_effort") in _PLAIN_EFFORTS
+    ):
+        known = known | {"reasoning_effort"}
     return next((each for each in settings if each not in known), None)
 
 

@@ -38,6 +38,9 @@ _CLASSIC: Final = re.compile(r"claude-(?:haiku|opus|sonnet)-4-[56](?:-\d{8})?")
 _BUDGET_ONLY: Final = re.compile(r"claude-(?:haiku|opus|sonnet)-4-5(?:-\d{8})?")
 """Models for which litellm replaces adaptive thinking by a budget."""
 
+_EFFORTS: Final = ("low", "medium", "high")
+"""The efforts that every model with adaptive thinking takes; for others litellm asks its table."""
+
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _PICTURE: Final = re.compile(r"https://|data:image/[\w.+-]+;base64,")
 _REPLACED: Final = frozenset({"components", "definitions"})
@@ -82,6 +85,9 @@ def why_not(
 
 def unsent(settings: Mapping[str, Any], served: Served) -> str | None:
     """Return a setting that only litellm can send to the model; None if there is none."""
+    if "reasoning_effort" in settings and "response_format" in settings:
+        # Newer models take both in one field, which litellm puts together.
+        return "reasoning_effort"
     return next((key for key, value in settings.items() if not _is_plain(key, value, served.name)), None)
 
 
@@ -161,6 +167,8 @@ def _is_plain(key: str, value: Any, name: str) -> bool:
             return value in ("auto", "none") or (is_classic and (value == "required" or _is_named(value)))
         case "thinking":
             return _is_plain_thinking(value, name)
+        case "reasoning_effort":
+            return value in _EFFORTS and not _BUDGET_ONLY.fullmatch(name)
         case "response_format":
             return _is_plain_form(value)
     return False

@@ -70,6 +70,10 @@ def body_of(served: Served, arguments: Mapping[str, Any]) -> dict[str, Any]:
         "stream": arguments.get("stream") or None,
         **{key: arguments.get(key) for key in _SENT_AS_IT_IS},
     }
+    if effort := arguments.get("reasoning_effort"):
+        # Without `display` the newer models leave the text of their thoughts empty.
+        fields["thinking"] = {"type": "adaptive", "display": "summarized"}
+        fields["output_config"] = {"effort": effort}
     return {
         "model": served.name,
         "messages": _turns(chat[len(leading) :]),

@@ -1,0 +1,316 @@
+"""What an evaluation file may read, write, ask and print: the same as a config."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cli.conftest import Project, Result, Zeus
+from tests.cli.pseudo_terminal import PseudoTerminal
+from zeus_runtime.escaping import is_unseen
+from zeus_runtime.testing.cases.report import CaseReport, EvaluationReport, junit
+from zeus_runtime.testing.cases.running import RunOutcome
+
+GOOD: list[dict[str, Any]] = [{"contains": "Good"}]
+
+
+@pytest.fixture(autouse=True)
+def _only_the_agent_is_trusted(project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ZEUS_TRUST")
+    monkeypatch.setenv("XDG_STATE_HOME", str(project.folder.parent / "state"))
+    project.agent("Good.")
+    assert zeus("trust").exit_code == 0
+
+
+@pytest.fixture
+def elsewhere(project: Project) -> Path:
+    """A folder outside the project."""
+    folder = project.folder.parent / "elsewhere"
+    folder.mkdir()
+    (folder / "hosts").write_text("127.0.0.1\n")
+    (folder / "schema.json").write_text('{"type": "string"}')
+    for name in ("agent.yaml", "zeus.yaml"):
+        (folder / name).write_text("version: 1\nmodel: {replay: {cassette: none.jsonl}}\n")
+    return folder
+
+
+def evaluation(project: Project, case: Mapping[str, Any] | None = None, **more: Any) -> None:
+    whole = {"name": "a", "prompt": "Go.", "expect": GOOD, **(case or {})}
+    project.write("cases.yaml", json.dumps({"version": 1, "agent": "zeus.yaml", "cases": [whole], **more}))
+
+
+def refused(result: Result, code: int, told: str) -> None:
+    assert result.exit_code == code, result.err
+    assert told in result.err
+    assert result.out == ""
+
+
+NAMED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"files": {"x": {"file": "{elsewhere}/hosts"}}}, {}),
+    ({"files": {"x": {"file": "../elsewhere/hosts"}}}, {}),
+    ({"files": {"x": {"file": "link"}}}, {}),
+    ({"files": {"x": {"file": "folder/hosts"}}}, {}),
+    ({"expect": [*GOOD, {"schema": {"file": "folder/schema.json"}}]}, {}),
+    ({}, {"agent": "../elsewhere/agent.yaml"}),
+    ({}, {"agent": None, "agents": ["zeus.yaml", "folder/agent.yaml"]}),
+    ({}, {"agent": "folder"}),
+    ({}, {"agent": "../elsewhere"}),
+    ({}, {"cassette": "../elsewhere/tapes"}),
+    ({}, {"cassette": "folder"}),
+]
+
+
+@pytest.mark.parametrize(("case", "more"), NAMED, ids=str)
+def test_a_file_elsewhere_asks_before_it_is_opened(
+    project: Project, zeus: Zeus, elsewhere: Path, case: dict[str, Any], more: dict[str, Any]
+) -> None:
+    (project.folder / "link").symlink_to(elsewhere / "hosts")
+    (project.folder / "folder").symlink_to(elsewhere)
+    evaluation(project, json.loads(json.dumps(case).replace("{elsewhere}", str(elsewhere))), **more)
+    before = sorted(elsewhere.iterdir())
+    refused(zeus("eval", "cases.yaml", "--record"), 4, "zeus trust --eval cases.yaml")
+    assert sorted(elsewhere.iterdir()) == before
+    asked = zeus("trust", "--eval", "cases.yaml")
+    assert (asked.exit_code, "allowed: 1" in asked.err) == (0, True)
+    assert str(elsewhere) in asked.err
+    if "agent" not in more:
+        result = zeus("eval", "cases.yaml", "--record", "--json")
+        assert (result.exit_code, result.json["runs_done"]) == ((5 if "schema" in str(case) else 0), 1)
+    assert zeus("trust", "--revoke", "cases.yaml").exit_code == 0
+    assert zeus("eval", "cases.yaml").exit_code == 4
+
+
+def test_a_terminal_asks_about_an_evaluation_file_and_then_runs_it(project: Project, elsewhere: Path) -> None:
+    evaluation(project, {"files": {"x": {"file": "../elsewhere/hosts"}}})
+    for answer, code in (("n\n", 4), ("y\n", 0)):
+        with PseudoTerminal(["eval", "cases.yaml"], project.folder) as terminal:
+            asked = terminal.until("[v]iew whole: ")
+            assert "cases.yaml needs what you have not allowed yet" in asked
+            assert "file 'cases.0.files.x.file'  (cases.yaml:1:" in asked
+            terminal.press(answer)
+            assert terminal.end() == code
+
+
+@pytest.mark.parametrize("agent", ["..", ".", "-", "~", "~root", "a b"])
+def test_an_agent_is_a_file_or_a_preset_and_no_other_word_of_a_command_line(
+    project: Project, zeus: Zeus, agent: str
+) -> None:
+    evaluation(project, agent=agent)
+    refused(zeus("eval", "cases.yaml"), 3, f"{agent} is neither a file nor a preset's name")
+
+
+def test_a_name_with_a_line_end_makes_no_line_of_its_own(project: Project, zeus: Zeus) -> None:
+    evaluation(project, {"files": {"x": {"file": "no\n1:1: forged"}}})
+    for more in ({}, {"agent": "no\n1:1: forged.yaml"}, {"cassette": ".git/\n1:1: forged"}):
+        evaluation(project, {} if more else {"files": {"x": {"file": "no\n1:1: forged"}}}, **more)
+        result = zeus("eval", "cases.yaml", "--record")
+        assert result.exit_code == 3
+        assert not any(line.startswith("1:1: forged") for line in result.err.splitlines())
+
+
+def test_a_case_is_not_added_through_a_link_to_a_file_that_is_not_there(
+    project: Project, zeus: Zeus, elsewhere: Path
+) -> None:
+    (project.folder / "cases.yaml").symlink_to(elsewhere / "new.yaml")
+    assert zeus("run", "zeus.yaml", "Hello.").exit_code == 0
+    session = zeus("sessions", "list", "--json").json[0]["session"]
+    refused(zeus("eval", "add", session), 2, "cases.yaml is a link to a file that is not there")
+    assert not (elsewhere / "new.yaml").exists()
+    (elsewhere / "new.yaml").write_text(
+        "version: 1\nagent: default\ncases: [{name: a, prompt: p, expect: [{max_steps: 1}]}]\n"
+    )
+    refused(zeus("eval", "add", session), 4, "is not trusted")
+
+
+def test_a_schema_that_is_no_regular_file_is_refused_and_not_waited_for(project: Project, zeus: Zeus) -> None:
+    os.mkfifo(project.folder / "pipe")
+    evaluation(project, {"expect": [{"schema": {"file": "pipe"}}]})
+    refused(zeus("eval", "cases.yaml"), 3, "the schema cannot be read")
+
+
+def test_the_default_folder_of_recordings_asks_if_it_is_a_link_elsewhere(
+    project: Project, zeus: Zeus, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluation(project)
+    (project.folder / "cases.cassettes").symlink_to(elsewhere)
+    refused(zeus("eval", "cases.yaml", "--record"), 4, "file 'cassette' is not trusted")
+    monkeypatch.setenv("ZEUS_TRUST", zeus("trust", "--eval", "--print", "cases.yaml").out.strip())
+    assert zeus("eval", "cases.yaml", "--record").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["secret/a.txt", "work/secret/a.txt", ".env", ".env.d/a", "plain", ".zeus/zeus.db", ".mcp.json"]
+)
+def test_a_file_that_tools_may_not_read_is_never_copied(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    project.agent("Good.", more="workspace: {root: work, access: {secret: deny}}\n")
+    project.write("secret/a.txt", "denied by its name")
+    project.write("work/secret/a.txt", "denied by its path")
+    project.write(".env", "NAME=value\n")
+    project.write(".env.d/a", "NAME=value\n")
+    project.write(".mcp.json", '{"mcpServers": {}}')
+    os.link(project.folder / ".env", project.folder / "work" / "plain")
+    assert zeus("run", "zeus.yaml", "Hello.").exit_code == 0
+    evaluation(project, {"files": {"x": {"file": "work/plain" if name == "plain" else name}}})
+    result = zeus("eval", "cases.yaml")
+    refused(result, 3, "this file is not copied: ")
+    assert "cases.yaml:1:" in result.err
+
+
+def test_a_key_file_that_a_rule_opens_to_tools_is_copied(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    project.agent("Good.", more="workspace: {root: work, access: {.env.example: read}}\n")
+    for folder in ("work", "fixtures"):
+        project.write(f"{folder}/.env.example", "NAME=value\n")
+    files = {each: {"file": f"{each}/.env.example"} for each in ("work", "fixtures")}
+    evaluation(
+        project, {"files": files, "expect": [{"file": {"path": each, "contains": "NAME"}} for each in files]}
+    )
+    result = zeus("eval", "cases.yaml", "--json")
+    assert result.exit_code == 0, result.out + result.err
+
+
+def test_a_project_in_a_folder_with_a_protected_name_is_no_protected_place(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    inner = Project(project.folder / ".env.d" / "inner")
+    inner.agent("Good.", more="workspace: {root: work}\n")
+    inner.write("work/a", "a")
+    inner.write("b", "b")
+    evaluation(inner, {"files": {"a": {"file": "work/a"}, "b": {"file": "b"}}})
+    monkeypatch.chdir(inner.folder)
+    result = zeus("eval", "cases.yaml", "--record")
+    assert result.exit_code == 0, result.err + result.out
+
+
+def test_a_link_that_changes_after_the_question_is_not_followed(
+    project: Project, zeus: Zeus, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from zeus_runtime.testing.cases import running
+
+    evaluation(project, {"files": {"x": {"file": "link"}}})
+    link = project.folder / "link"
+    link.symlink_to(project.write("inside", "mine"))
+    first = running.outcomes
+
+    def swapped(*args: Any) -> Any:
+        link.unlink()
+        link.symlink_to(elsewhere / "hosts")
+        return first(*args)
+
+    monkeypatch.setattr(running, "outcomes", swapped)
+    (run,) = zeus("eval", "cases.yaml", "--json").json["cases"][0]["runs"]
+    assert (run["status"], "is not trusted" in run["error"]) == ("error", True)
+
+
+@pytest.mark.parametrize("folder", [".git/hooks", ".zeus/prompts", ".env.d", "bare/hooks", "linked"])
+def test_recordings_are_never_written_to_a_protected_place(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    for each in (".git/hooks", "bare/objects", "bare/refs", "bare/hooks", "other"):
+        (project.folder / each).mkdir(parents=True)
+    project.write("bare/HEAD", "ref: refs/heads/main\n")
+    (project.folder / "linked").mkdir()
+    (project.folder / "linked" / "a.jsonl").symlink_to(project.folder / "other" / "b")
+    evaluation(project, cassette=folder)
+    before = sorted(project.folder.rglob("*"))
+    refused(zeus("eval", "cases.yaml", "--record"), 3, "recordings cannot be kept in ")
+    assert sorted(project.folder.rglob("*")) == before
+
+
+MODELS = [
+    "huggingface/https://x.example/x",
+    "bedrock/agentcore/arn:aws:bedrock-agentcore:x.example:1:runtime/x",
+    "openai/x?y",
+    "openai/gpt-5.2-mini",
+    "zeus.yaml",
+]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_judging_model_needs_the_same_permission_as_the_model_of_a_config(
+    project: Project, zeus: Zeus, model: str
+) -> None:
+    run = zeus("run", "zeus.yaml", "--model", model, "Hello.")
+    expect: list[dict[str, Any]] = [{"judge": "It is good."}]
+    for case, more in (
+        ({"expect": expect}, {"judge_model": model}),
+        ({"expect": [{"judge": {"criterion": "It is good.", "model": model}}]}, {}),
+        ({}, {"models": [model]}),
+    ):
+        evaluation(project, case, **more)
+        result = zeus("eval", "cases.yaml", "--replay")
+        assert (result.exit_code == 4) == (run.exit_code == 4 and "is not trusted" in run.err)
+        assert ("is not trusted" in result.err) == ("is not trusted" in run.err)
+
+
+def test_every_text_of_an_evaluation_file_is_a_path_a_model_a_config_or_a_plain_text() -> None:
+    """A new key fails here until somebody says which it is: paths and models go through a question."""
+    from zeus_runtime.config.schema.types import FILE_RELATIVE
+    from zeus_runtime.testing.cases.reading import evaluation_schema
+
+    plain = {
+        "contains", "not_contains", "equals", "regex", "path", "tool_calls", "not_called", "schema", "judge",
+        "criterion", "name", "prompt", "prompts", "files", "expect", "approvals",
+    }  # fmt: skip
+    configs = {"agent", "agents"}  # ReadEvaluation.parts
+    models = {"models", "judge_model", "model"}  # cli.eval._agents
+    found: dict[str, set[bool]] = {}
+
+    def look(schema: Any, key: str) -> None:
+        if isinstance(schema, dict):
+            if schema.get("type") == "string" or "string" in schema.get("type", []) or "enum" in schema:
+                found.setdefault(key, set()).add(FILE_RELATIVE in schema)
+            for name, each in schema.items():
+                if name in ("properties", "$defs"):
+                    for inner, value in each.items():
+                        look(value, inner)
+                else:
+                    look(each, key)
+        elif isinstance(schema, list):
+            for each in schema:
+                look(each, key)
+
+    look(evaluation_schema(), "")
+    paths = {key for key, marks in found.items() if True in marks}
+    assert paths == {"cassette", "file"}
+    assert found.keys() - paths - plain == configs | models
+
+
+def test_the_progress_and_the_reports_of_an_evaluation_hold_no_secret_and_no_unseen_character(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "sk-live-0123456789abcdef"
+    monkeypatch.setenv("SHOP_API_KEY", secret)
+    evaluation(project, {"name": f"{secret} \u202eexe", "expect": [{"contains": "\u202e\x1b"}]})
+    result = zeus("eval", "cases.yaml", "--junit", "out.xml")
+    assert result.exit_code == 5
+    assert "[1/1] failed: <secret:SHOP_API_KEY> \\u202eexe" in result.err
+    text = (project.folder / "out.xml").read_text("utf-8")
+    for each in (result.out, result.err, text):
+        assert secret not in each
+        assert not any(map(is_unseen, each))
+    assert 'name="&lt;secret:SHOP_API_KEY&gt; \\u202eexe"' in text
+
+
+@given(st.text(), st.text())
+def test_junit_is_xml_in_which_every_character_is_seen(name: str, answer: str) -> None:
+    run = RunOutcome("case", "zeus.yaml", None, 1, "failed", error=answer or "x", answer=answer)
+    case = CaseReport(name, "zeus.yaml", None, False, 0.0, 1.0, [run])
+    text = junit(EvaluationReport(False, False, 1, None, [case]), str)
+    ElementTree.fromstring(text)
+    assert not any(is_unseen(char) for char in text.replace("\r\n", "") if char not in "\u200c\u200d")

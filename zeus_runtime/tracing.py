@@ -1,0 +1,264 @@
+"""OpenTelemetry's spans and metrics, by its API alone: nothing is measured unless the program has set up an SDK.
+
+Names follow the conventions for generative AI. Texts of users, models and tools are left out, unless the variable
+``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`` asks for them. The API is not imported here: where nothing has
+imported it, there is no SDK either, and a run does not pay for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from types import TracebackType
+from typing import Any, Final, Literal, TypeAlias
+
+from zeus_runtime.strict_json import well_formed
+from zeus_runtime.version import __version__
+
+Value: TypeAlias = str | bool | int | float | Sequence[str] | None
+"""Of an attribute; None leaves it out."""
+
+SpanKind: TypeAlias = Literal["INTERNAL", "CLIENT"]
+
+_NAME: Final = "zeus_runtime"
+_CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+_PROVIDERS: Final = {
+    "azure": "azure.ai.openai",
+    "azure_ai": "azure.ai.inference",
+    "bedrock": "aws.bedrock",
+    "cohere_chat": "cohere",
+    "gemini": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "vertex_ai": "gcp.vertex_ai",
+    "watsonx": "ibm.watsonx.ai",
+    "xai": "x_ai",
+}
+"""The convention's names of providers, where they are not the prefix of the model's name."""
+
+_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_TOKENS: Final = (
+    1,
+    4,
+    16,
+    64,
+    256,
+    1024,
+    4096,
+    16384,
+    65536,
+    262144,
+    1048576,
+    4194304,
+    16777216,
+    67108864,
+)
+"""The convention's buckets."""
+
+
+class TraceSpan:
+    """A span that ends with its ``with`` block; without an SDK it does nothing.
+
+    Args:
+        name: such as ``execute_tool read_file``.
+        attributes: those that are known at its start.
+        kind: ``CLIENT`` for a call to another process.
+        is_current: whether it is the parent of the spans that begin inside. False inside an async generator: its
+            context is its caller's, where the span would stay the parent between two pieces.
+        start_ns: when it began, in nanoseconds since 1970; now by default.
+    """
+
+    __slots__ = ("_attributes", "_error", "_is_current", "_kind", "_name", "_span", "_start_ns", "_token")
+
+    def __init__(
+        self,
+        name: str,
+        attributes: Mapping[str, Value],
+        kind: SpanKind = "INTERNAL",
+        *,
+        is_current: bool = True,
+        start_ns: int | None = None,
+    ) -> None:
+        self._name = name
+        self._attributes = attributes
+        self._kind = kind
+        self._is_current = is_current
+        self._start_ns = start_ns
+        self._span: Any = None
+        self._token: Any = None
+        self._error = ""
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether attributes are kept, so that it is worth computing them."""
+        return self._span is not None and self._span.is_recording()
+
+    def note(self, attributes: Mapping[str, Value]) -> None:
+        """Add attributes."""
+        if self.is_recording:
+            self._span.set_attributes(_clean(attributes))
+
+    def fail(self, error: str) -> None:
+        """Mark the span as failed; the error is a code, since a message may quote what was said.
+
+        Args:
+            error: such as ``model_rate_limit``.
+        """
+        self._error = error
+
+    def __enter__(self) -> TraceSpan:
+        api = _api()
+        if api is None:
+            return self
+        span = _tracer(api.get_tracer_provider()).start_span(
+            well_formed(self._name), kind=getattr(api.SpanKind, self._kind), start_time=self._start_ns
+        )
+        if not span.is_recording() and not span.get_span_context().is_valid:
+            return self
+        if self._is_current:
+            from opentelemetry.context import attach
+
+            # Also one that is not sampled: its children, here and in other processes, must not be sampled either.
+            self._token = attach(api.set_span_in_context(span))
+        self._span = span
+        if span.is_recording():
+            span.set_attributes(_clean(self._attributes))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        span = self._span
+        if span is None:
+            return
+        if self._token is not None:
+            from opentelemetry.context import detach
+
+            detach(self._token)
+        failed = self._error or error_type(error)
+        if failed and span.is_recording():
+            from opentelemetry.trace import StatusCode
+
+            span.set_attribute("error.type", failed)
+            span.set_status(StatusCode.ERROR)
+        span.end()
+
+
+def _api() -> Any:
+    """The module ``opentelemetry.trace`` if the program has set up an SDK; else None."""
+    api = sys.modules.get("opentelemetry.trace")
+    # Another thread may be importing it just now.
+    if api is None or getattr(api.__spec__, "_initializing", False):
+        return None
+    return None if isinstance(api.get_tracer_provider(), api.ProxyTracerProvider) else api
+
+
+@lru_cache(maxsize=1)
+def _tracer(provider: Any) -> Any:
+    return provider.get_tracer(_NAME, __version__)
+
+
+def retrieval_span(source: str) -> TraceSpan:
+    """The span of a search.
+
+    Args:
+        source: such as ``memory``, or the name of a knowledge base.
+    """
+    about = {"gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": source}
+    return TraceSpan(f"retrieval {source}", about)
+
+
+def error_type(error: BaseException | None) -> str:
+    """The code of one of Zeus's errors, or the class of another; empty for none, and for one that is not a failure."""
+    from asyncio import CancelledError
+
+    if error is None or not getattr(error, "is_failure", True):
+        return ""
+    if isinstance(error, CancelledError | GeneratorExit):
+        return "cancelled"
+    return str(getattr(error, "code", "") or type(error).__qualname__)
+
+
+def shows_content() -> bool:
+    """Whether texts of users, models and tools belong in spans."""
+    return os.environ.get(_CONTENT, "").strip().lower() in ("true", "1", "span_only", "span_and_event")
+
+
+def model_attributes(name: str) -> dict[str, Value]:
+    """The provider and the model of a name such as ``openai/gpt-5.2``."""
+    provider, _, model = name.partition("/")
+    if not model:
+        return {"gen_ai.request.model": name}
+    return {
+        "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
+        "gen_ai.request.model": model,
+    }
+
+
+def record_model_call(
+    attributes: Mapping[str, Value],
+    seconds: float,
+    *,
+    input_tokens: int,
+    output_tokens: int,
+    cost_usd: float | None,
+    error: str,
+) -> None:
+    """Add a finished model call to the metrics: its duration and, unless it failed, its tokens and its cost."""
+    if "opentelemetry.metrics" not in sys.modules:
+        return
+    clean = _clean(attributes)
+    failed = {"error.type": error} if error else {}
+    _histogram("gen_ai.client.operation.duration", "s", _SECONDS).record(seconds, {**clean, **failed})
+    if error:
+        return
+    tokens = _histogram("gen_ai.client.token.usage", "{token}", _TOKENS)
+    tokens.record(input_tokens, {**clean, "gen_ai.token.type": "input"})
+    tokens.record(output_tokens, {**clean, "gen_ai.token.type": "output"})
+    if cost_usd is not None:
+        _cost().add(cost_usd, clean)
+
+
+def record_tool_call(tool: str, seconds: float, error: str) -> None:
+    """Add a finished tool call to the metrics."""
+    if "opentelemetry.metrics" not in sys.modules:
+        return
+    failed = {"error.type": error} if error else {}
+    attributes = _clean({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool, **failed})
+    _histogram("gen_ai.client.operation.duration", "s", _SECONDS).record(seconds, attributes)
+
+
+def now_ns() -> int:
+    """The time on the clock of spans."""
+    return time.time_ns()
+
+
+@cache
+def _histogram(name: str, unit: str, buckets: tuple[float, ...]) -> Any:
+    from opentelemetry import metrics
+
+    meter = metrics.get_meter(_NAME, __version__)
+    return meter.create_histogram(name, unit=unit, explicit_bucket_boundaries_advisory=list(buckets))
+
+
+@cache
+def _cost() -> Any:
+    from opentelemetry import metrics
+
+    return metrics.get_meter(_NAME, __version__).create_counter("zeus.model.cost", unit="USD")
+
+
+def _clean(attributes: Mapping[str, Value]) -> dict[str, Any]:
+    """The attributes that an exporter can write: none of them None, and no lone surrogate."""
+    return {
+        name: well_formed(value)
+        if isinstance(value, str)
+        else [well_formed(each) for each in value]
+        if isinstance(value, Sequence)
+        else value
+        for name, value in attributes.items()
+        if value is not None
+    }
