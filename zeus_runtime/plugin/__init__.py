@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.schema.markers import WorkRelative as WorkRelative
     from zeus_runtime.config.secrets.masking import Redactor as Redactor
     from zeus_runtime.config.secrets.masking import Secret as Secret
+    from zeus_runtime.config.secrets.placeholders import cut_place as cut_place
     from zeus_runtime.cutting import cut_text as cut_text
     from zeus_runtime.cutting import last_words as last_words
     from zeus_runtime.cutting import unwrapped as unwrapped
@@ -105,6 +106,7 @@ _ROOMS = {
     "WorkRelative": "config.schema.markers",
     "ZeusError": "errors",
     "accounts_folder": "registry.home",
+    "cut_place": "config.secrets.placeholders",
     "cut_text": "cutting",
     "dataclass": "frozen",
     "hookimpl": "registry.hookspecs",

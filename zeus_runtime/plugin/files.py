@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.attachments import Reference as Reference
     from zeus_runtime.tools.entries import FileEntry as FileEntry
     from zeus_runtime.tools.gate import AccessAsked as AccessAsked
+    from zeus_runtime.tools.masked_text import OPEN_BYTES as OPEN_BYTES
     from zeus_runtime.tools.masked_text import edited_masked as edited_masked
     from zeus_runtime.tools.masked_text import masked_bytes as masked_bytes
+    from zeus_runtime.tools.masked_text import open_bytes as open_bytes
     from zeus_runtime.tools.masked_text import placeholders_left as placeholders_left
     from zeus_runtime.tools.masked_text import written_masked as written_masked
     from zeus_runtime.tools.own_folders import own_path as own_path
@@ -62,6 +64,8 @@ _ROOMS = {
     "folded_glob": "tools.patterns",
     "literal_prefix": "tools.patterns",
     "masked_bytes": "tools.masked_text",
+    "OPEN_BYTES": "tools.masked_text",
+    "open_bytes": "tools.masked_text",
     "own_path": "tools.own_folders",
     "parts_of": "tools.patterns",
     "start_problem": "tools.patterns",

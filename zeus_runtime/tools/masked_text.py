@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.tools.tool import ToolResult
 
+OPEN_BYTES: Final = 2**15
+"""A secret is shorter, however it is written."""
+_WIDE: Final = ("utf-16-le", "utf-16-be")
 _LIKE_PLACEHOLDER: Final = re.compile(rf"{START}[^\s<>]*>?")
 
 
@@ -37,10 +41,45 @@ def masked_bytes(data: bytes, secrets: Redactor) -> bytes:
     return data if (masked := secrets.text(text)) == text else _encoded(masked)
 
 
+def open_bytes(data: bytes, secrets: Redactor) -> int:
+    """How many bytes at the end of growing output may be the beginning of a secret, also in UTF-16.
+
+    A secret that ends there counts too if another one may overlap it. Only the last 32 KiB are searched.
+    """
+    if not secrets.forms:
+        return 0
+    data = data[-OPEN_BYTES:]
+    if b"\0" not in data:
+        return _open_text(data, secrets)
+    forms = [form.encode(each, "surrogatepass") for form in secrets.forms for each in _WIDE]
+    at = len(data)
+    while True:
+        at = _open_wide(data[:at], forms)
+        at -= _open_text(data[:at], secrets)
+        found = ((data.rfind(each, 0, at + len(each) - 1), len(each)) for each in forms)
+        torn = [start for start, length in found if 0 <= start < at < start + length]
+        if not torn:
+            return len(data) - at
+        at = min(torn)
+
+
+def _open_text(data: bytes, secrets: Redactor) -> int:
+    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    _, rest = secrets.settled(decoder.decode(data))
+    return len(_encoded(rest)) + len(decoder.getstate()[0])  # also a character that is not complete yet
+
+
+def _open_wide(data: bytes, forms: Sequence[bytes]) -> int:
+    """Where the end of ``data`` starts that may be the beginning of one of ``forms``."""
+    starts = range(max(0, len(data) - max(map(len, forms)) + 1), len(data))
+    ends = (each for each in starts if any(form.startswith(data[each:]) for form in forms))
+    return next(ends, len(data))
+
+
 def _masked_wide(data: bytes, secrets: Redactor) -> bytes:
     """The longest forms first; a placeholder is in the same encoding, so that every other character stays one."""
     for form in sorted(secrets.forms, key=len, reverse=True):
-        for encoding in ("utf-16-le", "utf-16-be"):
+        for encoding in _WIDE:
             written = form.encode(encoding, "surrogatepass")
             if written in data:
                 data = data.replace(written, secrets.text(form).encode(encoding, "surrogatepass"))

@@ -19,6 +19,8 @@ def test_output_whose_middle_is_left_out_shows_no_part_of_a_secret(before: int) 
     assert "left out" in shown
     assert "Qk7" not in shown
     assert "6789" not in shown
+    rest = shown.replace("<secret:MY_TOKEN>", "")
+    assert not any(each in rest for each in ("secret", "MY_", "TOKEN", "<", ">")), "a placeholder is not cut"
 
 
 @pytest.mark.parametrize("kept", range(3, len(KEY)))

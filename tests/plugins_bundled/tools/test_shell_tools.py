@@ -11,10 +11,14 @@ import signal
 import socket
 import subprocess
 import sys
+from base64 import b64encode
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot
 from zeus_plugins.tools.shell.containment import BubblewrapCommands, arguments_of, sees_judged
 from zeus_plugins.tools.shell.processes import CommandOutput, Start
@@ -22,8 +26,8 @@ from zeus_plugins.tools.shell.processes import CommandOutput, Start
 from tests.support.shells import command, need_bubblewrap, processes_of, results, shell_agent
 from zeus_runtime import Agent, ConfigError
 from zeus_runtime.events import RunCompleted, ToolCallResult
-from zeus_runtime.plugin import UntrustedError
-from zeus_runtime.plugin.files import ProgramMount
+from zeus_runtime.plugin import Redactor, UntrustedError
+from zeus_runtime.plugin.files import ProgramMount, masked_bytes
 from zeus_runtime.testing import ScriptedModel, calling
 
 pytestmark = pytest.mark.xdist_group("sandbox")
@@ -215,8 +219,61 @@ def test_output_of_any_pieces_keeps_its_beginning_and_its_end() -> None:
     output = CommandOutput(10)
     for piece in (b"abc", b"defgh", b"", b"ijklmnopqrstuvwxyz"):
         output.add(piece)
-    assert output.take() == (b"abcde", 16, b"vwxyz")
-    assert output.take() == (b"", 0, b"")
+    assert output.take(Redactor(), has_ended=False) == (b"abcde", 16, b"vwxyz")
+    assert output.take(Redactor(), has_ended=False) == (b"", 0, b"")
+
+
+KEY = "ghp_A1b2C3d4E5f6 \u00e97h8I9"
+FORMS = [
+    KEY.encode(),
+    b64encode(KEY.encode()),
+    *(KEY.encode(each) for each in ("utf-16-le", "utf-16-be")),
+    KEY.replace(" ", "\\n").encode(),
+]
+
+
+@given(
+    st.lists(st.sampled_from([*FORMS, FORMS[0][:5], b"\n", b"plain ", b" " * 40, bytes(20_000)]), max_size=8),
+    st.lists(st.integers(0, 400), max_size=6),
+    st.integers(1, 6),
+    st.sampled_from([1, 30, 100, 10**6]),
+)
+def test_no_part_of_a_secret_is_in_output_that_is_read_in_pieces_and_cut(
+    parts: list[bytes], places: list[int], reads: int, most: int
+) -> None:
+    known = Redactor({KEY: "KEY"})
+    data = b"".join(parts)
+    ends = sorted({min(each, len(data)) for each in places} | {len(data)})
+    output, shown, dropped = CommandOutput(most), b"", False
+    for number, (start, end) in enumerate(pairwise([0, *ends])):
+        output.add(data[start:end])
+        if end == len(data) or number % reads == 0:
+            head, lost, tail = output.take(known, has_ended=end == len(data))
+            shown += masked_bytes(head + (b"|" if lost else b"") + tail, known)
+            dropped |= bool(lost)
+    if not dropped:
+        assert shown == masked_bytes(data, known)
+    for form in FORMS:
+        assert not [at for at in range(len(form) - 5) if form[at : at + 6] in shown]
+
+
+async def test_a_secret_that_a_command_prints_in_two_pieces_is_masked_as_one(tmp_path: Path) -> None:
+    key = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4"
+    (tmp_path / "key").write_text(key)
+    until = "until [ -e {0} ]; do sleep 0.02; done"
+    first = f"echo x; head -c 16 key; touch half; {until.format('go')}"
+    script = f"{first}; tail -c +17 key; echo ' all'; touch all; sleep 1000"
+    read = calling(("read_output", {"command_id": "cmd_1"}))
+    stop = calling(("stop_command", {"command_id": "cmd_1"}))
+    steps = [
+        command(script, background=True),
+        *(until.format("half"), read, f"touch go; {until.format('all')}", read, stop),
+    ]
+    keys = {"mcpServers": {"none": {"command": "none", "env": {"SOME_TOKEN": key}}}}
+    answers = await results(tmp_path, *steps, keys=keys, contain="none")
+    begun, second = answers[2].content, answers[4].content
+    assert begun == "x\n[running; 16 more bytes follow with the next output]"
+    assert second.startswith("<secret:mcpServers.none.env.SOME_TOKEN>")
 
 
 @both

@@ -12,11 +12,19 @@ LEAST_MIXED_CHARACTERS: Final = 6
 _LONGEST_WORD: Final = 15
 _LEAST_DISTINCT: Final = 4
 _LONGEST_NAME: Final = 100
+_LONGEST_PLACEHOLDER: Final = 200
 
 START: Final = "<secret:"
 FRAME: Final = "-----"
 """Begins the first and the last line of a private key."""
 PLACEHOLDER: Final = re.compile(r"<secret:[A-Za-z0-9_.\[\]/-]+(?::[a-z0-9-]+)?>")
+
+
+def cut_place(text: str, at: int) -> int:
+    """Where to cut masked text: at ``at``, or before the placeholder that this is within."""
+    start = text.rfind(START, max(0, at - _LONGEST_PLACEHOLDER), at + len(START) - 1)
+    found = PLACEHOLDER.match(text, start) if 0 <= start < at else None
+    return start if found and found.end() > at else at
 
 
 def placeholder(name: str, form: str = "") -> str:

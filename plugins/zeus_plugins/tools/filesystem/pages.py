@@ -7,6 +7,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from zeus_plugins.tools.filesystem.texts import BOM, line_text
+from zeus_runtime.plugin import cut_place
 from zeus_runtime.plugin.files import masked_bytes
 
 if TYPE_CHECKING:
@@ -157,6 +158,5 @@ def _cut(line: PageLine, chars: int, secrets: Redactor | None) -> str:
     text = masked_line(line_text(kept), secrets, is_cut=line.length > len(line.kept))
     if line.length == len(line.kept) and len(text) <= chars:
         return f"{line.number}\t{text}"
-    return (
-        f"{line.number}\t{text[:chars]}... [cut: the line has {line.length:,} bytes; grep shows parts of it]"
-    )
+    shown = text[: cut_place(text, chars)]
+    return f"{line.number}\t{shown}... [cut: the line has {line.length:,} bytes; grep shows parts of it]"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zeus_plugins.tools.filesystem.pages import bounded_lines, masked_line, masked_whole
 from zeus_plugins.tools.filesystem.texts import BOM, SNIFFED_BYTES, binary_kind, line_text
+from zeus_runtime.plugin import cut_place
 from zeus_runtime.plugin.files import AccessAsked, WorkspaceError
 
 if TYPE_CHECKING:
@@ -191,5 +192,5 @@ def _excerpt(text: str, start: int, end: int) -> str:
     if len(text) <= _EXCERPT_CHARS:
         return text
     first = max(0, min(start - 60, len(text) - _EXCERPT_CHARS)) if end > _EXCERPT_CHARS else 0
-    last = first + _EXCERPT_CHARS
+    first, last = cut_place(text, first), cut_place(text, first + _EXCERPT_CHARS)
     return f"{'...' if first else ''}{text[first:last]}{'...' if last < len(text) else ''}"

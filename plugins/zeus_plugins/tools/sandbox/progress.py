@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from zeus_runtime.plugin import cut_place
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -52,7 +54,8 @@ class _Telling:
 
     def hear(self, data: bytes) -> None:
         masked, self._held = self._secrets.settled(self._held + self._decoder.decode(data))
-        self._text = (self._text + masked)[-MOST_CHARACTERS:]
+        text = self._text + masked
+        self._text = text[cut_place(text, max(0, len(text) - MOST_CHARACTERS)) :]
         if self._timer is None:
             self._say()
 

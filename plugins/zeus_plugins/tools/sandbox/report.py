@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from zeus_runtime.plugin import Redactor, printable
+from zeus_runtime.plugin import Redactor, cut_place, printable
 from zeus_runtime.plugin.sandbox import Outcome, SandboxFile, SandboxLimit, SandboxLimits
 
 _MEGABYTE: Final = 2**20
@@ -29,13 +29,12 @@ def report(
 
 
 def cut(text: str, max_characters: int) -> str:
-    """``text``; if it is too long, its beginning and end with a note between them that says how much is left out."""
+    """Masked text; if it is too long, its beginning and end with a note between them that says how much is left out."""
     if len(text) <= max_characters:
         return text
     head = max_characters * 2 // 3
-    tail = max_characters - head
-    left_out = len(text) - head - tail
-    return f"{text[:head]}\n[... {left_out:,} characters left out ...]\n{text[-tail:]}"
+    first, last = cut_place(text, head), cut_place(text, len(text) - max_characters + head)
+    return f"{text[:first]}\n[... {last - first:,} characters left out ...]\n{text[last:]}"
 
 
 def listed(files: Sequence[SandboxFile], *, most: int) -> Iterator[str]:

@@ -15,10 +15,14 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.plugin import RunError
+from zeus_runtime.plugin.files import OPEN_BYTES, open_bytes
 from zeus_runtime.plugin.tool import finished, in_thread
+
+if TYPE_CHECKING:
+    from zeus_runtime.plugin import Redactor
 
 _CHUNK: Final = 2**16
 _WAITING: Final = ("/bin/sh", "-c", 'echo >&0 && read -r go && exec "$@" </dev/null', "sh")
@@ -62,32 +66,56 @@ def uncontained(words: tuple[str, ...], folder: Path, environ: Mapping[str, str]
 
 
 class CommandOutput:
-    """The output of a command: all of it up to a limit, then its beginning and its end.
+    """The output of a command since it was last taken: all of it up to a limit, then its beginning and its end.
 
     Args:
-        most: the limit in bytes.
+        most: the limit in bytes. Before the end, some more are kept, to see whether it starts within a secret.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._head = bytearray()
         self._tail = bytearray()
-        self.lost = 0
+        self._dropped = 0
+
+    @property
+    def held(self) -> int:
+        """How many bytes were not taken yet."""
+        return len(self._head) + len(self._tail)
 
     def add(self, data: bytes) -> None:
         """Add bytes at the end."""
-        room = max(0, self._most // 2 - len(self._head))
+        room = 0 if self._dropped else max(0, self._most // 2 - len(self._head))
         self._head += data[:room]
         self._tail += data[room:]
-        if (excess := len(self._tail) - (self._most - self._most // 2)) > 0:
+        if (excess := len(self._tail) - max(0, self._most - len(self._head)) - OPEN_BYTES) > 0:
             del self._tail[:excess]
-            self.lost += excess
+            self._dropped += excess
 
-    def take(self) -> tuple[bytes, int, bytes]:
-        """Return the beginning, the number of bytes lost after it, and the rest; and forget them."""
-        taken = bytes(self._head), self.lost, bytes(self._tail)
-        self._head, self._tail, self.lost = bytearray(), bytearray(), 0
-        return taken
+    def take(self, secrets: Redactor, *, has_ended: bool) -> tuple[bytes, int, bytes]:
+        """Return the beginning, the number of bytes lost after it, and the rest; and forget them.
+
+        A secret is in it, or lost, as a whole. An end that may be the beginning of a secret stays for the next call.
+
+        Args:
+            has_ended: nothing more will be printed.
+        """
+        head, tail, dropped = bytes(self._head), bytes(self._tail), self._dropped
+        self._head, self._tail, self._dropped = bytearray(), bytearray(), 0
+        whole, lost, place = head + tail, 0, len(head) + len(tail) - max(0, self._most - len(head))
+        if place > len(head):
+            first = len(head) - open_bytes(head, secrets)
+            # A secret that ends behind this place is kept from its beginning; one that ends before it is lost.
+            before = whole[len(head) if dropped else 0 : place]
+            last = max(first, place - open_bytes(before, secrets))
+            lost = dropped + last - first
+            head, tail = whole[:first], whole[last:]
+        else:
+            head, tail = b"", whole
+        if not has_ended and (kept := open_bytes(tail, secrets)):
+            self._head += tail[-kept:]
+            tail = tail[:-kept]
+        return head, lost, tail
 
 
 class RunningCommand:

@@ -130,7 +130,7 @@ class _Shell:
                         await running.news.wait()
                 except TimeoutError:
                     pass
-            return self._result(running, run, "[running]" if running.exit_code is None else None)
+            return self._result(running, run)
 
         return read_output
 
@@ -189,11 +189,14 @@ class _Shell:
             return uncontained(words, folder, self._environ)
         return await asyncio.to_thread(self._bubblewrap.start, words, folder, self._environ)
 
-    def _result(self, running: RunningCommand, run: ToolRun, ending: str | None) -> ToolResult:
+    def _result(self, running: RunningCommand, run: ToolRun, ending: str | None = None) -> ToolResult:
         running.news.clear()
         code = running.exit_code
-        head, lost, tail = running.output.take()
+        head, lost, tail = running.output.take(run.known, has_ended=code is not None)
         gap = f"\n[... {lost:,} bytes are lost: the command printed too much ...]\n".encode() if lost else b""
+        if code is None:
+            held = running.output.held
+            ending = f"[running; {held:,} more bytes follow with the next output]" if held else "[running]"
         data = masked_bytes(head + gap + tail, run.secrets)
         text = data.decode("utf-8", "replace")
         paths: tuple[str, ...] = ()

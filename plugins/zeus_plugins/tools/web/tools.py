@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Final
 
 from zeus_plugins.tools.web.options import Options
-from zeus_runtime.plugin import Minimum, MissingError, Ref, cut_text, unwrapped
+from zeus_runtime.plugin import Minimum, MissingError, Ref, cut_place, cut_text, unwrapped
 from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _web_fetch(options: Options) -> Tool:
             text = await asyncio.to_thread(page_text, page, apart=apart, seconds=options.timeout_seconds)
         # Mask before cutting: a part of a secret would not be recognised.
         text = run.secrets.text(text) if page.whole else run.secrets.settled(text)[0]
-        part = text[start : start + options.max_result_chars]
+        part = text[start : cut_place(text, start + options.max_result_chars)]
         end = start + len(part)
         notes = []
         if page.status >= 400:
