@@ -54,7 +54,7 @@ _QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
 _SETTING: Final = r"([A-Za-z](?:[\w ]*\w)?)\s*=\s*"
 _SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
 _FLAG: Final = r"--?([A-Za-z][\w-]*)"
-_NAMED: Final = r"(?:--?([A-Za-z][\w-]*)=|([A-Za-z][\w-]*):\s*|([A-Za-z_]\w*)=)(.+)"
+_NAMED: Final = r"(?:--?([A-Za-z][\w-]*)=|(?:-[A-Za-z])?([A-Za-z][\w-]*):\s*|([A-Za-z_]\w*)=)(.+)"
 _TOKEN: Final = r"[\w.+=~-]{16,}"
 """Of a program's variables a path or an address is none."""
 
@@ -251,9 +251,9 @@ def _found(value: Any, path: tuple[str | int, ...], key: str) -> Iterator[tuple[
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _found(item, (*path, index), key)
-        if key == "args":
-            for secret in _of_arguments([text for item in value if (text := _as_text(item)) is not None]):
-                yield secret, path
+        # Perhaps a command, whatever the key: the schemas of plugins are not known where a config is read.
+        for secret in _of_arguments([text for item in value if (text := _as_text(item)) is not None]):
+            yield secret, path
     elif (text := _as_text(value)) is not None:
         for secret in _of_text(text, path, key):
             yield secret, path
@@ -275,13 +275,19 @@ def _of_text(value: str, path: tuple[str | int, ...], key: str) -> Iterator[str]
 
 
 def _of_arguments(arguments: Sequence[str]) -> Iterator[str]:
+    """The secrets in a list of words; ``Password: some prose`` is none without a flag before it."""
     for flag, value in pairwise(["", *arguments]):
         named = re.fullmatch(_NAMED, value)
-        if named and secret_entry(name := named[1] or named[2] or named[3], named[4]):
-            yield from secrets_in(name, named[4])
-        elif (
-            (before := re.fullmatch(_FLAG, flag))
-            and secret_entry(before[1], value)
-            and not re.fullmatch(_FLAG, value)
-        ):
+        if named and named[1] and not secret_entry(named[1], named[4]):
+            named = re.fullmatch(_NAMED, named[4])  # `--header=Authorization: VALUE`
+        before = re.fullmatch(_FLAG, flag)
+        if named and secret_entry(_name(named), named[4]):
+            is_prose = named[2] and len(named[4].split()) > 1 and not re.fullmatch(_SCHEME, named[4])
+            if before or not is_prose or value.startswith("-"):
+                yield from secrets_in(_name(named), named[4])
+        elif before and secret_entry(before[1], value) and not re.fullmatch(_FLAG, value):
             yield from secrets_in(before[1], value)
+
+
+def _name(named: re.Match[str]) -> str:
+    return str(named[1] or named[2] or named[3])

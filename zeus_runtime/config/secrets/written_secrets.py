@@ -24,8 +24,8 @@ def written_secrets(value: Any) -> dict[str, str]:
     header values that look random; pure.
 
     Args:
-        value: JSON. In a list ``args``, ``--api-key VALUE``, ``--api-key=VALUE``, ``API_KEY=VALUE`` and
-            ``Authorization: VALUE`` count. Of ``Bearer VALUE`` the value alone is a secret too.
+        value: JSON. In a list of words, such as a command, ``--api-key VALUE``, ``--api-key=VALUE``,
+            ``API_KEY=VALUE`` and ``Authorization: VALUE`` count. Of ``Bearer VALUE`` the value alone is a secret too.
     """
     found: dict[str, str] = {}
     for secret, path in secrets_within(value):
