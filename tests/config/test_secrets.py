@@ -433,6 +433,23 @@ def test_an_ordinary_variable_is_none(name: str, value: str) -> None:
     assert not secrets_of_environment({name: value}).secrets
 
 
+@pytest.mark.parametrize("name", ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"])
+def test_each_header_in_a_variable_of_headers_is_a_secret_as_written_and_decoded(name: str) -> None:
+    written = "api-key=ot9Q8w7E6r5T, Authorization=Basic%20ab%2Fcd%2Fef-1234,x-team=the%20blue%20team,x-n=1"
+    known = secrets_of_environment({name: written})
+    assert known.secrets == {
+        *("ot9Q8w7E6r5T", "Basic%20ab%2Fcd%2Fef-1234", "Basic ab/cd/ef-1234", "ab/cd/ef-1234"),
+        *("the%20blue%20team", "the blue team"),
+    }
+    assert "ot9Q" not in known.text("curl -H 'api-key: ot9Q8w7E6r5T'")
+
+
+def test_headers_may_be_in_lines_and_a_list_of_their_names_has_no_secret() -> None:
+    lines = "X-Api-Key: 0123456789ab\nX-Team: blue-team-4711"
+    assert secrets_of_environment({"CUSTOM_HEADERS": lines}).secrets == {"0123456789ab", "blue-team-4711"}
+    assert not secrets_of_environment({"EXPOSE_HEADERS": "x-customer-4711, x-team"}).secrets
+
+
 def test_every_item_of_a_list_of_keys_is_a_secret_and_what_follows_bearer_is_one_too() -> None:
     known = secrets_of_environment(
         {"API_KEYS": "sk-multi-1111aaaa, sk-multi-2222bbbb;sk-multi-3333cccc", "B_TOKEN": "Bearer bTok-word"}

@@ -266,7 +266,8 @@ async def test_texts_are_added_on_request_without_secrets(
 ) -> None:
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     monkeypatch.setenv("DEPLOY_TOKEN", "hunter2-hunter2-hunter2")
-    model = script(calling(call("echo", "a", text="hunter2-hunter2-hunter2")), "the answer")
+    secret = "hunter2-hunter2-hunter2"
+    model = script(calling(call("echo", f"call_{secret}", text=secret)), "the answer")
     async with agent(tmp_path, model, "secrets: {to_model: allow}\n") as living:
         await play(living, "say hunter2-hunter2-hunter2")
     first, second = (of(each) for each in received.named("chat"))
@@ -276,6 +277,7 @@ async def test_texts_are_added_on_request_without_secrets(
     tool = of(received.one("execute_tool"))
     assert json.loads(tool["gen_ai.tool.call.arguments"]) == {"text": "<secret:DEPLOY_TOKEN>"}
     assert tool["gen_ai.tool.call.result"] == "echo: <secret:DEPLOY_TOKEN>"
+    assert tool["gen_ai.tool.call.id"] == "call_<secret:DEPLOY_TOKEN>"
     assert "hunter2" not in json.dumps([each.to_json() for each in received.spans])
 
 

@@ -71,7 +71,7 @@ async def traced_call(
     about: dict[str, Value] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": name,
-        "gen_ai.tool.call.id": str(call["id"]),
+        "gen_ai.tool.call.id": known.text(str(call["id"])),
         "gen_ai.tool.type": "function",
         "gen_ai.conversation.id": session,
     }

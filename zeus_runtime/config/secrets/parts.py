@@ -55,6 +55,7 @@ _SETTING: Final = r"([A-Za-z](?:[\w ]*\w)?)\s*=\s*"
 _SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
 _FLAG: Final = r"--?([A-Za-z][\w-]*)"
 _NAMED: Final = r"(?:--?([A-Za-z][\w-]*)=|(?:-[A-Za-z])?([A-Za-z][\w-]*):\s*|([A-Za-z_]\w*)=)(.+)"
+_HEADER: Final = r"([\w.%-]+)\s*[=:]\s*(.+)"
 _TOKEN: Final = r"[\w.+=~-]{16,}"
 """Of a program's variables a path or an address is none."""
 
@@ -151,6 +152,8 @@ def secrets_in(name: str, value: str) -> Iterator[str]:
         yield from filter(is_long_enough, _of_secret(text))
     if _is_list(name):
         yield from (each for each in re.split(r"[\s,;]+", text) if looks_random(each) and is_searched(each))
+    if holds_headers(name):
+        yield from filter(is_searched, _of_headers(text))
     yield from filter(is_searched, _by_shape(text))
 
 
@@ -183,6 +186,17 @@ def _of_secret(text: str) -> Iterator[str]:
         yield scheme[1]
     if is_key(text):
         yield "\n".join(lines_of_key(text))
+
+
+def _of_headers(text: str) -> Iterator[str]:
+    """The value of each header in ``name=value,name=value``, as OpenTelemetry reads it, or in lines ``Name: value``."""
+    from urllib.parse import unquote
+
+    for each in re.split(r"[,\n]", text):
+        if header := re.fullmatch(_HEADER, each.strip()):
+            for value in dict.fromkeys((header[2], unquote(header[2]).strip())):
+                yield value
+                yield from secrets_in(header[1], value)
 
 
 def _by_shape(text: str) -> Iterator[str]:
