@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ApprovalRequest,
         AskMode,
         AskModes,
+        Check,
         Judge,
         PendingApproval,
         Refuses,
@@ -133,6 +134,7 @@ class ApprovalBroker:
         self._clocks = tuple(clocks)
         self._judges: list[Judge] = []
         self._refuses: list[Refuses] = []
+        self._checks: list[Check] = []
         self._thread: Thread | None = None
         self._run_id = ""
         self._has_asked: bool | None = None
@@ -151,6 +153,17 @@ class ApprovalBroker:
     def refused_by(self, refuses: Refuses) -> None:
         """Add ``refuses``, which judges the calls of sub-agents."""
         self._refuses.append(refuses)
+
+    def checked_by(self, check: Check) -> None:
+        """Add ``check``, which judges the arguments that finally run."""
+        self._checks.append(check)
+
+    async def checked(self, call: ToolCall) -> str | None:
+        """Why one of the checks refuses a call that would run now; None if none does."""
+        for check in self._checks:
+            if why := await check(call):
+                return why
+        return None
 
     def refusal(self, tool: Tool, arguments: Mapping[str, JSON], files: WorkspaceFiles) -> str | None:
         """Why the rules of the runs above this one refuse a call; None if they do not.
@@ -490,3 +503,6 @@ class CallApprovals:
 
     def refused_by(self, refuses: Refuses) -> None:
         self._broker.refused_by(refuses)
+
+    def checked_by(self, check: Check) -> None:
+        self._broker.checked_by(check)

@@ -226,6 +226,9 @@ Judge: TypeAlias = "Callable[[ToolCall], Awaitable[bool]]"
 Refuses: TypeAlias = "Callable[[Tool, Mapping[str, JSON], WorkspaceFiles], str | None]"
 """Returns why a tool may not be called with these arguments by an agent with this workspace; None if it may."""
 
+Check: TypeAlias = "Callable[[ToolCall], Awaitable[str | None]]"
+"""Returns why a call may not run with the arguments that it would now run with; None if it may."""
+
 
 class Approvals(Protocol):
     """Asks the user; the one way for all components (``RunContext.approvals``, ``ToolRun.approvals``)."""
@@ -264,6 +267,13 @@ class Approvals(Protocol):
 
     def refused_by(self, refuses: Refuses) -> None:
         """Use ``refuses`` for each call of the run's sub-agents, at any depth, whatever their own rules say."""
+        ...
+
+    def checked_by(self, check: Check) -> None:
+        """Use ``check`` just before each tool runs: after ``wrap_tool_call``, a person may have changed the arguments.
+
+        The text that it returns is the call's result, and the tool does not run.
+        """
         ...
 
 
