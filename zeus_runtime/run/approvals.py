@@ -310,6 +310,8 @@ class ApprovalBroker:
         change = request.preview and redacted(request.preview, self._known)
         reason, schema = self._secrets.text(request.reason), self._known(request.schema)
         stored = replace(request, reason=reason, schema=schema, preview=change)
+        if request.needs_person:
+            stored = replace(stored, may_remember=False, on_timeout="reject")
         written = await put(self._log, self._thread, self._run_id, stored, shown, workspace=self._workspace)
         pending = masked_pending(written, self._known)
         self._has_asked = True
@@ -388,6 +390,8 @@ class ApprovalBroker:
             return await self._timed_out(pending)
         if decision is None:
             return pending
+        if pending.is_refused_to(decision):
+            decision = Decision("reject", f"only a person may approve it: {pending.reason}", by="automatic")
         if problem := pending.problem_with(decision):
             raise UsageError(f"{pending.id} cannot be approved so: {problem}")
         settled = await settle(self._log, pending, masked_decision(decision, self._secrets))

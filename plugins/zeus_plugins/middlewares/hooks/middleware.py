@@ -46,7 +46,7 @@ class Hooks(Middleware):
         self._answers = HookAnswers(context)
         self._leads_to = partial(reaches, context.workspace, context.workspace)
         self._section = ""
-        self._asked_about: dict[int, _Asked] = {}
+        self._asked_about: dict[int, _AskedCall] = {}
         context.approvals.checked_by(self._check)
 
     async def wrap_run(self, turn: Turn, call_next: CallRun) -> None:
@@ -125,7 +125,7 @@ class Hooks(Middleware):
             ran = self._asked_about.pop(call.place)
         return result if ran.refusal is not None else await self._ask_after(call, ran, result)
 
-    async def _ask_before(self, call: ToolCall, tool: Tool, arguments: Arguments) -> _Asked:
+    async def _ask_before(self, call: ToolCall, tool: Tool, arguments: Arguments) -> _AskedCall:
         """Ask the hooks before a call of ``tool`` with valid arguments."""
         told: list[str] = []
         for index, hook in enumerate(self._options.before_tool_call):
@@ -136,10 +136,10 @@ class Hooks(Middleware):
                 "before_tool_call", index, hook, facts, place=call.place, tool=tool
             )
             if answer.denies:
-                return _Asked(tool, arguments, refusal=_refused(tool.name, answer.reason))
+                return _AskedCall(tool, arguments, refusal=_refused(tool.name, answer.reason))
             arguments = arguments if answer.arguments is None else answer.arguments
             told += [_added(answer.context)] if answer.context else []
-        return _Asked(tool, arguments, tuple(told))
+        return _AskedCall(tool, arguments, tuple(told))
 
     async def _check(self, call: ToolCall) -> str | None:
         """Ask the hooks once more about a call that would now run with other arguments than they know."""
@@ -153,7 +153,7 @@ class Hooks(Middleware):
             self._asked_about[call.place] = replace(again, told=(*before.told, *again.told))
         return again.refusal
 
-    async def _ask_after(self, call: ToolCall, ran: _Asked, result: ToolResult) -> ToolResult:
+    async def _ask_after(self, call: ToolCall, ran: _AskedCall, result: ToolResult) -> ToolResult:
         """Ask the hooks after a call, and do what they answer."""
         tool, told = ran.tool, list(ran.told)
         for index, hook in enumerate(self._options.after_tool_call):
@@ -175,7 +175,7 @@ class Hooks(Middleware):
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _AskedCall:
     """A call as the hooks before it were asked about it last.
 
     Args:
