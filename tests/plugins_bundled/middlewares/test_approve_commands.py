@@ -22,6 +22,7 @@ from zeus_runtime.events import ApprovalDecided, RunFailed, ToolCallResult
 from zeus_runtime.plugin.approval import ApprovalChannel
 from zeus_runtime.plugin.tool import Tool
 from zeus_runtime.store.thread_log import ThreadLog
+from zeus_runtime.testing.cases.running import _Answering
 
 
 async def nothing() -> str:
@@ -131,10 +132,10 @@ def test_what_may_run_a_denied_command_is_asked_about(command: str) -> None:
     assert action(command, ask=["rm *"]) == "ask"
 
 
-BY_YES, BY_TIMEOUT, BY_A_PERSON = YesApprovals(None), None, Answering()
+BY_YES, BY_EVALUATION, BY_TIMEOUT, BY_A_PERSON = YesApprovals(None), _Answering("allow"), None, Answering()
 
 
-@pytest.mark.parametrize("channel", [BY_YES, BY_TIMEOUT, BY_A_PERSON])
+@pytest.mark.parametrize("channel", [BY_YES, BY_EVALUATION, BY_TIMEOUT, BY_A_PERSON])
 @pytest.mark.parametrize(
     "line",
     [
@@ -167,7 +168,7 @@ async def test_only_a_person_approves_what_may_run_a_denied_command(
     assert decided.decision == ("approve" if is_approved else "reject")
     assert (tmp_path / "victim").exists() is not is_approved
     assert result.is_error is not is_approved
-    if channel is BY_YES:
+    if channel in (BY_YES, BY_EVALUATION):
         assert "only a person may approve it" in result.content
         assert "write the commands plainly" in result.content
 
