@@ -81,8 +81,8 @@ class RunContext(PlanContext):
 
     Args:
         session: the session's id.
-        model: the running model, for a policy's own calls (``ModelRequest(purpose="summary")``): they count in the
-            run's totals and do not reach the user's stream.
+        model: the model for a policy's own calls (``ModelRequest(purpose="summary")``): that of ``models.summary``,
+            else the running model. The calls count in the run's totals and do not reach the user's stream.
         open_model: opens another model by its name or Ref; its calls count too.
         last_request: returns the run's last request that the running model answered, as it was sent; the provider may
             still have it cached. None before the first answer.
@@ -91,6 +91,8 @@ class RunContext(PlanContext):
         approvals: asks the run's user before an action. A tool asks through its ``ToolRun``.
         tools: every tool of the run by name, as a live mapping.
         secrets: masked in everything that the run's model sees.
+        summary_profile: the limits and prices of ``model`` if ``models.summary`` names it; None if it is the running
+            model.
     """
 
     session: str
@@ -102,6 +104,7 @@ class RunContext(PlanContext):
     approvals: Approvals = field(repr=False)
     tools: Mapping[str, Tool] = field(repr=False)
     secrets: Redactor = field(repr=False)
+    summary_profile: ModelProfile | None = None
 
     def follow(self, model: Model, profile: ModelProfile, counter: Counter) -> None:
         """Become the context of another model of the chain, for all who hold it."""
