@@ -50,6 +50,7 @@ bench: $(VENV)/.installed-bench  ## Measure beside peers, and evaluate the defau
 	$(BIN)/python -m benchmarks.memory_quality
 	$(BIN)/python -m benchmarks.memory_peers
 	$(BIN)/python -m benchmarks.sandbox
+	$(BIN)/python -m benchmarks.powers
 
 bench-install: $(VENV)/.installed-dev  ## Measure an installation: a fresh environment, megabytes by distribution.
 	$(BIN)/python -m benchmarks.install

@@ -18,8 +18,13 @@ from tests.support.databases import database_url, postgres_server, postgres_url
 
 __all__ = ["database_url", "postgres_server", "postgres_url"]
 
-# Laws are tested, not the speed of a machine that others use too.
-settings.register_profile("zeus", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Laws are tested, not the speed of a machine that others use too. Each run draws other examples.
+settings.register_profile(
+    "zeus",
+    deadline=None,
+    max_examples=int(os.environ.get("ZEUS_TEST_EXAMPLES", "30")),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("zeus")
 
 ask_once()

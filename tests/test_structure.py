@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
+from functools import cache
 
-from benchmarks.structure import circles, imports, modules
+import pytest
+
+from benchmarks import structure
+from benchmarks.structure import Module, circles, imports
+
+# One worker parses all files, and once.
+pytestmark = pytest.mark.xdist_group("structure")
+
+
+@cache
+def modules() -> Mapping[str, Module]:
+    return structure.modules()
 
 
 def test_no_modules_import_each_other() -> None:

@@ -46,6 +46,7 @@ class _Shape(NamedTuple):
         template: every field's default, in that order; ``dataclasses.MISSING`` where there is none.
         factories: the functions that make a new default.
         shown, compared, hashed: the fields of ``repr``, ``==`` and ``hash``.
+        checks: whether the class has a ``__post_init__``.
     """
 
     names: tuple[str, ...]
@@ -55,6 +56,7 @@ class _Shape(NamedTuple):
     shown: tuple[str, ...]
     compared: tuple[str, ...]
     hashed: tuple[str, ...]
+    checks: bool
 
 
 _SHAPE: Final = "__frozen_shape__"
@@ -98,24 +100,25 @@ def _shape(cls: Any) -> _Shape:
         shown=tuple(each.name for each in listed if each.repr),
         compared=tuple(each.name for each in listed if each.compare),
         hashed=tuple(each.name for each in listed if (each.compare if each.hash is None else each.hash)),
+        checks=hasattr(cls, "__post_init__"),
     )
 
 
 def _init(self: Any, /, *args: Any, **named: Any) -> None:
     shape: _Shape = self.__frozen_shape__
-    given = {**dict(zip(shape.names, args, strict=False)), **named}
+    given = {**dict(zip(shape.names, args, strict=False)), **named} if args else named
+    values = {**shape.template, **given}
     if (
         len(given) != len(args) + len(named)
+        or len(values) != len(shape.template)
         or not given.keys() >= shape.required
-        or not given.keys() <= shape.template.keys()
     ):
         _refuse(type(self), args, named)
-    values = {**shape.template, **given}
     for name, make in shape.factories:
         if name not in given:
             values[name] = make()
     self.__dict__.update(values)
-    if hasattr(self, "__post_init__"):
+    if shape.checks:
         self.__post_init__()
 
 

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from types import TracebackType
 from typing import Any, Final, Literal, TypeAlias
 
@@ -113,7 +113,7 @@ class TraceSpan:
         api = _api()
         if api is None:
             return self
-        span = api.get_tracer(_NAME, __version__).start_span(
+        span = _tracer(api.get_tracer_provider()).start_span(
             well_formed(self._name), kind=getattr(api.SpanKind, self._kind), start_time=self._start_ns
         )
         if not span.is_recording() and not span.get_span_context().is_valid:
@@ -154,6 +154,11 @@ def _api() -> Any:
     if api is None or getattr(api.__spec__, "_initializing", False):
         return None
     return None if isinstance(api.get_tracer_provider(), api.ProxyTracerProvider) else api
+
+
+@lru_cache(maxsize=1)
+def _tracer(provider: Any) -> Any:
+    return provider.get_tracer(_NAME, __version__)
 
 
 def retrieval_span(source: str) -> TraceSpan:

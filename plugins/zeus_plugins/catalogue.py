@@ -183,6 +183,12 @@ middlewares = _plugins(
         summary="Approvals (permissions): asks the user before tools run, by rules and the user's allowlist.",
     ),
     Component(
+        "hooks",
+        create="zeus_plugins.middlewares.hooks.middleware:Hooks",
+        options="zeus_plugins.middlewares.hooks.options:Options",
+        summary="Your own programs around runs, model calls and tool calls: they may deny or change them.",
+    ),
+    Component(
         "skills",
         create="zeus_plugins.middlewares.skills.middleware:SkillLibrary",
         options="zeus_plugins.middlewares.skills.options:Options",

@@ -170,7 +170,9 @@ def register_middlewares():
 
 
 def with_key(config: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    """``config`` and one key more; ``*`` is the model's own name, ``kind:name.option`` an option of its Ref."""
+    """``config`` and one key more; ``*`` is the model's own name, ``kind:name.option`` an option of its Ref, in which
+    ``*`` is the first of a list.
+    """
     changed: dict[str, Any] = copy.deepcopy(dict(config))
     kind, is_component, rest = key.partition(":")
     if is_component:
@@ -183,7 +185,7 @@ def with_key(config: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
         refs = [_written_out(ref) for ref in (written if kind in LISTS else [written])]
         (options,) = (ref[name] for ref in refs if name in ref)
         for step in inside:
-            options = options.setdefault(step, {})
+            options = options[0] if step == "*" else options.setdefault(step, {})
         options[option] = value
         place[last] = refs if kind in LISTS else refs[0]
         return changed

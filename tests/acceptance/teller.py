@@ -13,7 +13,7 @@ from typing import Any
 
 Line = str | Mapping[str, Any]
 """An answer, or the arguments of a tool call with the tool's name under ``call``; an argument ``id of: TEXT`` is the id
-of the memory with that text, as the model can read it in its prompt or in a tool's result."""
+of the memory with that text, as the model can read it in its prompt or in a tool's result, also in a list."""
 
 PLUGIN = """
 import json
@@ -49,9 +49,15 @@ class Teller:
         name, args = line["call"], {}
         for key, value in line.items():
             if key != "call":
-                args[key] = known(value[7:], readable) if str(value).startswith("id of: ") else value
+                args[key] = read(value, readable)
         call = {"name": name, "args": args, "id": f"call_{len(seen)}", "type": "tool_call"}
         yield ModelResponse(AIMessage("", tool_calls=[call]), usage=usage, cost_usd=0.0)
+
+
+def read(value, readable):
+    if isinstance(value, list):
+        return [read(each, readable) for each in value]
+    return known(value[7:], readable) if str(value).startswith("id of: ") else value
 
 
 def known(text, readable):

@@ -8,6 +8,7 @@ import json
 import logging
 import re
 import secrets
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -102,6 +103,13 @@ STORY: Mapping[str, Sequence[Line]] = {
     "Which theme should the editor have?": ["Light."],
     "Remember that I prefer the dark theme now.": [
         {"call": "memory_save", "content": DARK, "memory_type": "preference"},
+        # The model reads in the result that the older one is near.
+        {
+            "call": "memory_save",
+            "content": DARK,
+            "memory_type": "preference",
+            "replaces": [f"id of: {LIGHT}"],
+        },
         {"call": "memory_search", "query": "theme of the editor", "k": 3},
         "Dark it is.",
     ],
@@ -115,7 +123,13 @@ STORY: Mapping[str, Sequence[Line]] = {
         "Noted.",
     ],
     "Remember that it is PostgreSQL 18 now.": [
-        {"call": "memory_save", "content": "The database runs on PostgreSQL 18", "scope": "project"},
+        {
+            "call": "memory_save",
+            "content": "The database runs on PostgreSQL 18",
+            "scope": "project",
+            "replaces": ["id of: The database runs on PostgreSQL 16"],
+            "valid_from": "2026-03-01",
+        },
         {"call": "memory_save", "content": "the database runs on PostgreSQL 18.", "scope": "project"},
         "Noted.",
     ],
@@ -334,6 +348,8 @@ def assert_the_story_holds(lived: dict[str, Any]) -> None:
     assert by_text[LIGHT]["superseded_by"] == by_text[DARK]["id"]
     old, new = (by_text[f"The database runs on PostgreSQL {number}"] for number in (16, 18))
     assert (old["status"], old["superseded_by"], new["status"]) == ("superseded", new["id"], "active")
+    assert old["valid_until"] == new["valid_from"] == "2026-03-01T00:00:00+00:00"
+    assert any(each["near"] for each in memories.values())
     assert TEA not in by_text
     assert "The office is in Lyon" not in by_text
     assert "The harbour closes at dusk in winter" not in by_text
@@ -362,6 +378,74 @@ def assert_same(one: Any, other: Any, where: str) -> None:
             assert_same(left, right, f"{where}[{number}]")
     else:
         assert one == other, where
+
+
+KILLER = """
+import os
+import signal
+from pathlib import Path
+
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.middleware import Middleware
+
+
+class Killer(Middleware):
+    def __init__(self, options, context):
+        pass
+
+    async def wrap_tool_call(self, call, call_next):
+        if call.name != "memory_save":
+            return await call_next(call)
+        saves = Path("saves")
+        number = int(saves.read_text()) if saves.exists() else 0
+        saves.write_text(str(number + 1))
+        if number == BEFORE:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = await call_next(call)
+        if number == AFTER:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+
+@hookimpl
+def register_middlewares():
+    return [Component("killer", create=Killer)]
+"""
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, None), (None, 1), (None, 0)])
+def test_a_kill_between_a_save_and_what_it_replaces_loses_nothing(
+    project: Project, before: int | None, after: int | None
+) -> None:
+    """The process is killed before or after the call that replaces, or after the save, before results are stored."""
+    save = {"call": "memory_save", "content": DARK}
+    lines: list[Line] = [save, {**save, "replaces": [f"id of: {LIGHT}"]}, "Dark it is."]
+    tell(project.folder, {"Remember that I prefer dark.": lines}, MEMORY)
+    words = ("--config", "zeus.yaml")
+    old = process("memory", "add", LIGHT, *words).out.strip()
+    killer = KILLER.replace("BEFORE", str(before)).replace("AFTER", str(after))
+    (project.folder / "killer.py").write_text(killer)
+    text = (project.folder / "zeus.yaml").read_text().replace("[teller.py]", "[teller.py, killer.py]")
+    (project.folder / "zeus.yaml").write_text(text + "- killer\n")
+    killed = forked.run(
+        command("run", "zeus.yaml", "Remember that I prefer dark."), capture_output=True, text=True
+    )
+    assert killed.returncode == -signal.SIGKILL
+    kept = {each["content"] for each in listed_memories(words)}
+    assert kept == {DARK} if after == 1 else LIGHT in kept
+    (session,) = process("sessions", "list", *words, "--json").json
+    done = process("resume", session["session"], *words, "-o", "json")
+    assert done.json["answer"] == "Dark it is."
+    (new,) = listed_memories(words)
+    assert new["content"] == DARK
+    changes = process("memory", "history", old, *words, "--format", "json").json["changes"]
+    assert [each["action"] for each in changes] == ["stored", "superseded"]
+
+
+def listed_memories(words: Sequence[str]) -> list[dict[str, Any]]:
+    """The active memories, in a process of its own."""
+    listed: list[dict[str, Any]] = process("memory", "list", *words, "--format", "json").json["memories"]
+    return listed
 
 
 async def test_what_another_process_saves_and_deletes_is_seen_by_one_that_is_open(

@@ -19,6 +19,7 @@ from tests.acceptance.config_settings import CONFIGURED
 from tests.acceptance.context_settings import SUMMARIES
 from tests.acceptance.embedding_settings import EMBEDDINGS
 from tests.acceptance.file_settings import FILED
+from tests.acceptance.hook_settings import HOOKED
 from tests.acceptance.knowledge_settings import KNOWLEDGE, LINKED
 from tests.acceptance.mcp_settings import OPTIONS, SERVERS
 from tests.acceptance.memory_settings import REMEMBERED
@@ -46,6 +47,7 @@ FLIPS = (
     *DOCKED,
     *EMBEDDINGS,
     *FILED,
+    *HOOKED,
     *KNOWLEDGE,
     *LINKED,
     *MODELS,

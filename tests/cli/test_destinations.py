@@ -189,6 +189,13 @@ vector_store.chroma/headers/*
 mcpServers/*/data sandbox.ssh/passphrase sandbox.ssh/password search.duckduckgo/region search.tavily/api_key
 tool.filesystem/ignore tool.filesystem/protected tool.web/allow_hosts tool.web/deny_hosts tool.web/allow_private
 tool.web/user_agent
+middleware.hooks/before_run/headers/* middleware.hooks/before_model_call/headers/*
+middleware.hooks/after_model_call/headers/* middleware.hooks/before_tool_call/headers/*
+middleware.hooks/after_tool_call/headers/* middleware.hooks/after_run/headers/*
+middleware.hooks/before_tool_call/match/tool/anyOf/0 middleware.hooks/before_tool_call/match/tool/anyOf/1
+middleware.hooks/before_tool_call/match/path/anyOf/0 middleware.hooks/before_tool_call/match/path/anyOf/1
+middleware.hooks/after_tool_call/match/tool/anyOf/0 middleware.hooks/after_tool_call/match/tool/anyOf/1
+middleware.hooks/after_tool_call/match/path/anyOf/0 middleware.hooks/after_tool_call/match/path/anyOf/1
 """
 """Options that name neither a program nor another machine nor a file, or whose part is made otherwise (servers)."""
 
@@ -223,6 +230,8 @@ def _texts(schema: Any, path: tuple[str, ...]) -> Iterator[tuple[str, dict[str, 
         for index, each in enumerate(schema):
             yield from _texts(each, (*path, str(index)))
     if not isinstance(schema, dict) or path[:1] == ("$ref",) or (path and path[0].startswith("ref.")):
+        return
+    if schema.get("x-zeus-executes") == "command":  # it marks the words too
         return
     types = schema.get("type", ())
     if "string" in ([types] if isinstance(types, str) else types) and not {"enum", "const"} & set(schema):

@@ -80,9 +80,42 @@ def test_an_update_takes_the_place_of_the_older_one_and_a_repeat_is_named(
     assert "superseded" in zeus("memory", "history", old).out
 
 
+def test_what_a_memory_replaces_can_be_named_and_links_and_days_are_shown(
+    remembering: Project, zeus: Zeus
+) -> None:
+    cat, also = (
+        "The user's cat is called Momo and sleeps all day",
+        "The user's cat is called Momo and it is lazy",
+    )
+    first = add(zeus, cat)
+    assert "NEAR" not in zeus("memory", "list").out
+    done = zeus("memory", "add", also, "--valid-until", "2199-05-01")
+    second = done.out.strip()
+    assert f"near it: {first};" in done.err
+    assert {each["id"]: each["near"] for each in listed(zeus)} == {first: [second], second: [first]}
+    head, *rows = zeus("memory", "list").out.splitlines()
+    assert "  TRUE" in head
+    assert "  NEAR" in head
+    assert any("until 2199-05-01" in row and first in row for row in rows)
+    shown = zeus("memory", "show", second).out
+    assert f"{first} (" in shown
+    assert "until 2199-05-01" in shown
+    assert zeus("memory", "show", second, "--format", "json").json["near"] == [first]
+    days = ["--valid-from", "2020-05-01"]
+    third = add(
+        zeus, "Momo the cat lives with the neighbours", "--replaces", first, "--replaces", second, *days
+    )
+    assert [each["id"] for each in listed(zeus)] == [third]
+    assert "until 2020-05-01" in zeus("memory", "history", first).out
+    assert zeus("memory", "show", "mem_0").exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
+        (["A whole text", "--replaces", "mem_0"], "unknown_memory"),
+        (["A whole text", "--valid-from", "May"], "--valid-from"),
+        (["A whole text", "--valid-from", "2026-05-01", "--valid-until", "2026-05-01"], "--valid-until"),
         (["hm"], "too_short"),
         (["My password is hunter2-Xk93"], "sensitive"),
         (["A whole text", "--scope", "session"], "no_scope"),

@@ -60,6 +60,19 @@ def test_a_preset_is_checked_and_planned_without_what_only_a_run_needs(
     }
 
 
+NOT_IN_A_RUN = {
+    "chromadb", "langgraph_sdk.client", "langsmith.types", "litellm", "numpy", "rich", "sqlalchemy.dialects.postgresql",
+    "sqlalchemy.orm", "tiktoken",
+}  # fmt: skip
+"""What a run without tools does not use; LangGraph imports some of it where nothing postpones that."""
+
+
+def test_a_run_imports_no_library_that_it_does_not_use(tmp_path: Path) -> None:
+    modules, _ = started(["run", "quickstart", "Show me", "-o", "json"], tmp_path)
+    assert "langgraph.graph" in modules
+    assert modules & NOT_IN_A_RUN == set()
+
+
 def test_help_imports_no_config_and_no_dataclass(tmp_path: Path) -> None:
     modules, compiled = started(["--help"], tmp_path)
     assert not modules & {

@@ -111,14 +111,14 @@ def test_a_long_line_is_masked_in_linear_time(word: str) -> None:
     Redactor()(f"{line} ://")
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "word", ["@h", "@", "@[", "@h?", " a://b:c@", "a=", "@h/", ",a", '"a', "'a://b:c@d "]
 )
 def test_masking_of_a_long_url_ends(word: str) -> None:
-    """What takes quadratic time takes hours for such a text."""
+    """What takes quadratic time takes minutes for such a text."""
     for head in ("a://b:", '"a://b:', "a://"):
-        text = head + word * (300_000 // len(word))
+        text = head + word * (150_000 // len(word))
         mask_line(text)
         Redactor()(text)
         _ = secrets_of_environment({"URL": text})

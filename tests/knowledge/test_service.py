@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from tests.support.knowledge import ANN, Counting, bookmarked, docx, knowledge, pdf, write
+from tests.support.knowledge import ANN, Counting, ParsedHere, bookmarked, docx, knowledge, pdf, write
 from zeus_runtime.config import Ref
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError
@@ -36,6 +36,12 @@ PORTS = "# Ports\n\nPylos lies three days from Ithaca.\n\n## Bread\n\n{}\n"
 OWNER = Caller("ann", "argo", "owner")
 EDITOR = Caller("ben", "argo", "editor")
 VIEWER = Caller("cyd", "argo", "viewer")
+
+
+@pytest.fixture(autouse=True)
+def _parsed_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes that parse have tests of their own (``test_reading``, ``test_convert``)."""
+    monkeypatch.setattr(reading, "Apart", ParsedHere)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +42,13 @@ class Place:
         return knowledge(self.url, self.folder, **{"open_vectors": self.open_vectors, **more})
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a server that databases share; a collection's name has that of its database."""
+    with chroma_server(tmp_path_factory.mktemp("server")) as url:
+        yield url
+
+
 @pytest.fixture(params=["sqlite", "pgvector", "chroma", "chroma server"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     match request.param:
@@ -52,8 +59,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         case "chroma":
             yield Place(URL, tmp_path, lambda: ChromaVectorStore(tmp_path / "vectors"))
         case _:
-            with chroma_server(tmp_path / "server") as url:
-                yield Place(URL, tmp_path, lambda: ChromaVectorStore(url))
+            url = request.getfixturevalue("server")
+            yield Place(URL, tmp_path, lambda: ChromaVectorStore(url))
 
 
 @pytest.fixture
@@ -291,24 +298,23 @@ asyncio.run(main())
 """
 
 
-async def test_two_processes_fill_and_search_one_server_and_lose_nothing(tmp_path: Path) -> None:
+async def test_two_processes_fill_and_search_one_server_and_lose_nothing(server: str, tmp_path: Path) -> None:
     for number in range(3):
         text = "\n\n".join(
             f"# Part {number}.{part}\n\nWhat {part} of {number} says." for part in range(BATCH)
         )
         write(tmp_path / "docs", f"{number}.md", text)
-    with chroma_server(tmp_path / "server") as url:
-        command = [sys.executable, "-c", FILLING, str(tmp_path), url]
-        running = [
-            await asyncio.create_subprocess_exec(*command, name, cwd=Path(__file__).parents[2])
-            for name in ("one", "two")
-        ]
-        assert [await each.wait() for each in running] == [0, 0]
-        place = Place(URL, tmp_path, lambda: ChromaVectorStore(url))
-        async with place.service(embedder=(model := Counting())) as service:
-            for name in ("one", "two"):
-                assert (await service.add(name, [])).repaired == 0
-        assert model.texts == []
+    command = [sys.executable, "-c", FILLING, str(tmp_path), server]
+    running = [
+        await asyncio.create_subprocess_exec(*command, name, cwd=Path(__file__).parents[2])
+        for name in ("one", "two")
+    ]
+    assert [await each.wait() for each in running] == [0, 0]
+    place = Place(URL, tmp_path, lambda: ChromaVectorStore(server))
+    async with place.service(embedder=(model := Counting())) as service:
+        for name in ("one", "two"):
+            assert (await service.add(name, [])).repaired == 0
+    assert model.texts == []
 
 
 async def test_a_server_that_does_not_answer_is_named_with_what_to_do(docs: Path, tmp_path: Path) -> None:

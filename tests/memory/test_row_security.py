@@ -37,6 +37,9 @@ async def filled(postgres_url: str, tmp_path: Path) -> Any:
         assert saved.item is not None
         items.append(await memory.update_memory(saved.item.id, confidence=0.8))
     await first.aclose()
+    by_user = [[item.id for item in items if item.created_by == user] for user in ("ann", "bob")]
+    for one, other, *_ in by_user:
+        execute(postgres_url, f"INSERT INTO memory_link VALUES ('{one}', '{other}')")
     execute(
         postgres_url,
         *(
@@ -64,7 +67,7 @@ async def test_who_says_nothing_sees_nothing(filled: Any) -> None:
     with acting(url) as connection:
         for table in SECURED:
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # type: ignore[arg-type]
-    memory = {"memory_item", "memory_history", "memory_vector_pg"}
+    memory = {"memory_item", "memory_link", "memory_history", "memory_vector_pg"}
     knowledge = {f"knowledge_{name}" for name in ("base", "source", "document", "part")}
     people = {"user_profile", "user_setting", "project_profile", "project_member"}
     collections = {"vector_collection_pg", "vector_collection_pg_entry"}
@@ -80,10 +83,13 @@ async def test_another_user_sees_nothing_whatever_the_query_says(filled: Any) ->
         assert connection.execute("UPDATE memory_item SET created_by = 'eve'").rowcount == 0
         assert connection.execute("DELETE FROM memory_item").rowcount == 0
         assert connection.execute("DELETE FROM memory_vector_pg").rowcount == 0
+        assert connection.execute("DELETE FROM memory_link").rowcount == 0
         assert connection.execute("UPDATE memory_history SET content = 'x'").rowcount == 0
     with acting(url, "ann") as connection:
         assert ids(connection) == ids(connection, "memory_vector_pg") == anns
         assert ids(connection, "memory_history", "item") == anns
+        assert len(ids(connection, "memory_link", "item")) == 1
+        assert ids(connection, "memory_link", "other") <= anns
         assert ids(connection, "user_profile", "user_id") == {"ann"}
         assert ids(connection, "project_profile", "project_id") == set()
 

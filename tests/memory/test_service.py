@@ -301,6 +301,8 @@ async def test_ranking_is_brute_force_s_on_a_hundred_queries(tmp_path: Path, dat
     where = {"url": database_url, "open_vectors": vectors_of(database_url)}
     memory, embedder = await filled(tmp_path, 250, **where)
     items = await everything(memory)
+    all_tokens = {item.id: search_tokens(item.content) for item in items}
+    vectors = {item.id: embedder.vector(item.content) for item in items}
     choose = random.Random(9)
     found_any = 0
     for number in range(100):
@@ -312,14 +314,14 @@ async def test_ranking_is_brute_force_s_on_a_hundred_queries(tmp_path: Path, dat
         found = await memory.for_caller(caller).search_memories(query, k=k, memory_type=kind, mode=mode)
 
         readable = [item for item in items if may(caller, "read", item)]
-        tokens = {item.id: search_tokens(item.content) for item in readable}
+        tokens = {item.id: all_tokens[item.id] for item in readable}
         known = corpus(list(tokens.values()))
         together = fusion(embedder.calibration, embedder.coverage(query))
-        vector = embedder.vector(query)
+        vector, asked = embedder.vector(query), query_tokens(query)
         scored = []
         for item in readable:
-            cosine = float(embedder.vector(item.content) @ vector)
-            words = lexical_similarity(query_tokens(query), tokens[item.id], known)
+            cosine = float(vectors[item.id] @ vector)
+            words = lexical_similarity(asked, tokens[item.id], known)
             similarity = cosine if mode == "vector" else together.similarity(cosine, words)
             if kind in (None, item.memory_type) and (mode == "vector" or together.relevant(similarity)):
                 scored.append((item, similarity))

@@ -257,3 +257,15 @@ def test_the_skills_of_a_workspace_that_only_an_overlay_has_are_protected(folder
 def test_an_overlay_that_no_run_could_load_stops_no_other_run(folder: Path, yaml: str) -> None:
     write(folder / "zeus.prod.yaml", f"{yaml.replace('LONG', 300 * 'a')}\n")
     assert is_open(files_of(folder), "a.txt") == ["a.txt"]
+
+
+def test_the_script_of_another_runs_hook_is_protected(folder: Path) -> None:
+    """A hook's command is a list of words: one of them names the script, also as a module."""
+    hooks = {
+        "before_tool_call": [{"command": ["python", "-m", "checks.prod"]}],
+        "after_run": [{"command": ["./b.sh"]}],
+    }
+    put(folder, **{"zeus.prod.yaml": json.dumps({"version": 1, "middlewares": [{"hooks": hooks}]})})
+    put(folder, **{"checks/prod.py": "x", "checks/other.py": "x", "b.sh": "x"})
+    files = files_of(folder)
+    assert is_open(files, "/checks/prod.py", "/b.sh", "/checks/other.py") == ["/checks/other.py"]

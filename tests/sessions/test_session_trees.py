@@ -99,7 +99,7 @@ async def test_a_member_alone_is_neither_archived_nor_restored_nor_deleted(tmp_p
             await agent.restore(child.session)
         with pytest.raises(UsageError, match=f"works for {session}"):
             await agent.delete_session(child.session)
-        pruned = await agent.prune(Retention(archived_max_age_days=0.0000001))
+        pruned = await agent.prune(Retention(archived_max_age_days=0.00000000001))
         assert pruned.deleted == [session], "one line for a family"
     assert await count(SQLITE_URL, tmp_path, "thread") == 0
 

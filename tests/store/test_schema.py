@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from sqlalchemy import Connection, event, inspect, text
 from sqlalchemy.engine import Engine
 
 from tests.support.agents import play, script, shape, write_agent
-from tests.support.databases import storage
+from tests.support.databases import database_on, storage
 from zeus_runtime import Agent
 from zeus_runtime.errors import MissingError, RunError
 from zeus_runtime.events import RunCompleted
@@ -346,10 +346,16 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
 
         def back(connection: Connection) -> None:
             connection.execute(text("DROP TABLE original_handle"))
+            connection.execute(text("DROP TABLE run_note"))
             connection.execute(text("DROP TABLE knowledge_part"))
             connection.execute(text("DROP TABLE database_identity"))
             connection.execute(text("ALTER TABLE knowledge_base DROP COLUMN collection"))
             connection.execute(text("ALTER TABLE pending_approval DROP COLUMN shown"))
+            connection.execute(text("DROP TABLE memory_link"))
+            connection.execute(text("ALTER TABLE memory_item DROP COLUMN settled"))
+            connection.execute(text("ALTER TABLE memory_history DROP COLUMN valid_from_ms"))
+            connection.execute(text("ALTER TABLE memory_history DROP COLUMN valid_until_ms"))
+            connection.execute(text("ALTER TABLE extraction_log DROP COLUMN answer"))
             connection.execute(text("CREATE TABLE knowledge_chunk (key INTEGER, document INTEGER)"))
             connection.execute(text("UPDATE alembic_version SET version_num = '0008'"))
 
@@ -360,19 +366,33 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
         await database.close()
 
 
-async def test_the_statements_that_tests_repeat_make_what_composing_them_makes(tmp_path: Path) -> None:
+MADE = {
+    "sqlite": "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY 1, 2",
+    "postgres": """
+        SELECT table_name, column_name, concat(data_type, is_nullable, column_default)
+            FROM information_schema.columns WHERE table_schema = 'public'
+        UNION ALL SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'
+        UNION ALL SELECT tablename, policyname, concat(cmd, qual, with_check) FROM pg_policies
+        UNION ALL SELECT relname, 'walls', concat(relforcerowsecurity) FROM pg_class WHERE relrowsecurity
+        UNION ALL SELECT version_num, 'version', '' FROM alembic_version ORDER BY 1, 2, 3""",
+}
+
+
+@pytest.mark.parametrize("kind", MADE)
+async def test_the_statements_that_tests_repeat_make_what_composing_them_makes(
+    tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
     """``tests.support.asked_once`` keeps the statements of the first database for the others."""
     made = []
     for number, create in enumerate((schema._create, schema._create, schema._create.composing)):  # type: ignore[attr-defined]
-        database = Database(f"sqlite:///{number}.db", directory=tmp_path)
-        await database.run(create)
-        made.append(
-            await database.run(
-                lambda connection: connection.exec_driver_sql(
-                    "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY 1, 2"
-                ).all()
-            )
-        )
-        await database.close()
+        with (
+            database_on(request.getfixturevalue("postgres_server"))
+            if kind == "postgres"
+            else nullcontext(f"sqlite:///{number}.db")
+        ) as url:
+            database = Database(url, directory=tmp_path)
+            await database.run(create)
+            made.append(await database.run(lambda connection: connection.exec_driver_sql(MADE[kind]).all()))
+            await database.close()
     assert len(made[0]) > 20
     assert made[0] == made[1] == made[2]

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from functools import cache, lru_cache
+from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -164,36 +165,52 @@ def _counted_once() -> Callable[[str], Callable[[str], int]]:
 
 
 def _made_alike() -> Callable[[Connection], None]:
-    """``schema._create``, whose statements are composed for the first empty SQLite database and kept for the others."""
+    """``schema._create``, whose statements are composed for a kind's first empty database and kept for the others."""
     create, head = schema._create, schema.HEAD
-    kept: list[tuple[str, Any]] = []
+    kept: dict[str, list[tuple[str, Any]]] = {}
 
     def made(connection: Connection) -> None:
-        if connection.dialect.name != "sqlite" or head != schema.HEAD or not _is_empty(connection):
+        kind = connection.dialect.name
+        if head != schema.HEAD or not _is_empty(connection):
             create(connection)
-        elif kept:
-            for statement, parameters in kept:
+        elif kind in kept:
+            for statement, parameters in kept[kind]:
                 connection.exec_driver_sql(statement, parameters)
         else:
             with _statements(connection) as said:
                 create(connection)
-            kept.extend(each for each in said if not each[0].startswith("PRAGMA"))
+            kept[kind] = _joined(said) if kind == "postgresql" else said
 
     made.composing = create  # type: ignore[attr-defined]
     return made
 
 
+def _joined(said: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Neighbours without parameters as one statement: a server takes half of the time for it."""
+    made: list[tuple[str, Any]] = []
+    changing = [each for each in said if not each[0].startswith("SELECT")]
+    for has_parameters, some in groupby(changing, key=lambda each: bool(each[1])):
+        if has_parameters:
+            made.extend(some)
+        else:
+            made.append((";\n".join(statement for statement, _ in some), None))
+    return made
+
+
 def _is_empty(connection: Connection) -> bool:
-    return connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1").scalar() is None
+    is_sqlite = connection.dialect.name == "sqlite"
+    tables = "sqlite_master" if is_sqlite else "pg_tables WHERE schemaname = current_schema()"
+    return connection.exec_driver_sql(f"SELECT 1 FROM {tables} LIMIT 1").scalar() is None
 
 
 @contextmanager
 def _statements(connection: Connection) -> Iterator[list[tuple[str, Any]]]:
-    """What is executed meanwhile, with its parameters."""
+    """What is executed meanwhile, with its parameters; without SQLite's settings, which are a connection's."""
     said: list[tuple[str, Any]] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
-        said.append((statement, parameters))
+        if not statement.startswith("PRAGMA"):
+            said.append((statement, parameters))
 
     event.listen(connection, "before_cursor_execute", note)
     yield said

@@ -98,7 +98,8 @@ def database_on(server: str) -> Iterator[str]:
     from sqlalchemy import make_url
 
     name = f"zeus_{secrets.token_hex(6)}"
-    execute(server, f"CREATE DATABASE {name}")
+    # Copied as files: the write-ahead log, where every page would go otherwise, costs three times the CPU.
+    execute(server, f"CREATE DATABASE {name} STRATEGY file_copy")
     yield make_url(server).set(database=name).render_as_string(hide_password=False)
     execute(server, f"DROP DATABASE {name} WITH (FORCE)")
 

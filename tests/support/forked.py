@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 _NUMBER = struct.Struct("i")
-_PRELOADED = ("langgraph.graph", "sqlmodel", "rich.console", "rich.table", "httpx")
+_PRELOADED = ("langgraph.graph", "sqlalchemy", "rich.console", "rich.table", "httpx", "pytest")
 _PACKAGES = [
     *"agent cli config context delegation memory middleware models plan".split(),
     *"prompt registry run sessions skills store tools trust".split(),

@@ -204,13 +204,14 @@ def one_run(
             ended, status_now = os.waitpid(pid, os.WNOHANG)
             if ended:
                 status = status_now
-            elif time.monotonic() > deadline or effects(folder).total() >= enough:
+            elif time.monotonic() > deadline or (enough < float("inf") and effects(folder).total() >= enough):
                 os.kill(pid, signal.SIGKILL)
                 _, status = os.waitpid(pid, 0)
                 kills += 1
                 enough = float("inf")
             else:
-                time.sleep(0.0005)
+                # A shorter wait takes half of a processor from the run that it watches.
+                time.sleep(0.002)
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0:
             return {"kills": kills, "error": "the child failed"}
         now = effects(folder)

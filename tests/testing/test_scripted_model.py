@@ -35,6 +35,14 @@ def test_steps_are_answered_in_order_and_requests_kept() -> None:
     assert model.requests == [asked] * 3
 
 
+@pytest.mark.parametrize("length", [1_607, 1_608, 2_000_000])
+def test_a_long_text_streams_in_few_pieces(length: int) -> None:
+    text = "abcdefghi" * (length // 9 + 1)
+    pieces, _ = ask(ScriptedModel([text[:length]]), request("x"))
+    assert "".join(piece.text for piece in pieces if isinstance(piece, TextDelta)) == text[:length]
+    assert 199 <= len(pieces) <= 201
+
+
 def test_a_text_streams_in_pieces() -> None:
     pieces, _ = ask(ScriptedModel(["a longer answer"]), request("x"))
     assert pieces == [TextDelta("a longer"), TextDelta(" answer")]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -50,9 +51,108 @@ def test_only_what_differs_from_its_folder_is_a_mount(tmp_path: Path) -> None:
         "/fixed/open": "write",
         "/k.pem": "none",
         "/secrets": "none",
+        "/src": "write",
         "/src/.env": "none",
         "/zeus.yaml": "read",
     }
+
+
+def test_each_writable_folder_above_a_mount_is_a_mount(tmp_path: Path) -> None:
+    for name in ("a/b/secret", "a/c/d", "fixed/e/secret"):
+        write(tmp_path / name)
+    found = view(workspace(tmp_path, {"a/b/secret": "deny", "fixed/**": "read", "fixed/e/secret": "deny"}))
+    # In a read-only folder nothing can be renamed.
+    assert {path: right for path, right in found.items() if path.startswith(("/a", "/fixed"))} == {
+        "/a": "write",
+        "/a/b": "write",
+        "/a/b/secret": "none",
+        "/fixed": "read",
+        "/fixed/e": "none",
+    }
+
+
+@pytest.mark.parametrize("reason", ["mode", "depth", "length"])
+def test_a_folder_that_cannot_be_looked_through_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    write(tmp_path / "a/shut/.env", "A=b")
+    files = workspace(tmp_path, {})
+    assert view(files)["/a/shut/.env"] == "none"
+    shut = tmp_path / "a/shut"
+    if reason == "mode":
+        scandir = os.scandir
+
+        def refusing(descriptor: int) -> Any:
+            if os.path.samestat(os.fstat(descriptor), shut.stat()):
+                raise PermissionError(shut)
+            return scandir(descriptor)
+
+        monkeypatch.setattr(os, "scandir", refusing)
+    elif reason == "depth":
+        monkeypatch.setattr(program_view, "_MOST_LEVELS", 1)
+    else:
+        monkeypatch.setattr(program_view, "_LONGEST_PATH", len(str(shut)) - 1)
+    found = view(files)
+    assert {path: found[path] for path in found if path.startswith("/a")} == {
+        "/a": "write",
+        "/a/shut": "none",
+    }
+
+
+def test_a_folder_that_is_replaced_while_it_is_judged_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "a/.env", "A=b")
+    (tmp_path / "other").mkdir()
+    listed = os.open
+
+    def replacing(path: Any, *rest: Any, **more: Any) -> int:
+        if path == str(tmp_path / "a") and (tmp_path / "other").exists():
+            (tmp_path / "a").rename(tmp_path / "third")
+            (tmp_path / "other").rename(tmp_path / "a")
+        return listed(path, *rest, **more)
+
+    files = workspace(tmp_path, {})
+    monkeypatch.setattr(os, "open", replacing)
+    assert view(files)["/a"] == "none"
+
+
+def test_a_folder_deeper_than_the_stack_is_closed(tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1_200):
+        os.mkdir("d", dir_fd=folder)
+        inner = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    try:
+        found = view(workspace(tmp_path, {}), max_files=2_000)
+        assert [path for path, right in found.items() if right == "none" and "/d/d" in path] == ["/d" * 201]
+    finally:
+        # `shutil.rmtree` of Python recurses.
+        subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
+
+
+def test_a_route_in_the_workspace_cannot_be_made_to_lead_elsewhere(tmp_path: Path) -> None:
+    write(tmp_path / "notes/a")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+
+    def routed(target: str) -> WorkspaceFiles:
+        config = {"version": 1, "model": "gpt-4o", "tools": [], "workspace": {"routes": {"/notes/": target}}}
+        (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+        return Agent.from_config(directory=tmp_path, environ={}, trust="all").plan.context.workspace
+
+    assert view(routed("notes"))["/notes"] == "write"
+    found = view(routed("to/come"))
+    assert (found["/to"], found["/to/come"]) == ("write", "write")
+    assert (tmp_path / "to/come").is_dir()
+    with pytest.raises(WorkspaceError, match="link in the workspace"):
+        view(routed("link"))
+    gone = routed("gone")
+    write(tmp_path / "gone")
+    with pytest.raises(WorkspaceError, match="cannot be made: File exists"):
+        view(gone)
 
 
 def test_a_read_only_folder_of_mostly_closed_files_shows_the_others_alone(tmp_path: Path) -> None:
@@ -82,40 +182,92 @@ def test_too_many_files_are_an_error_that_names_the_limit(tmp_path: Path) -> Non
         view(workspace(tmp_path, {}), max_files=1)
 
 
-def test_a_look_after_changes_equals_a_first_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program_view, "_SETTLED_NANOSECONDS", -(10**20))
-    kept: list[str] = []
-    keep = JudgedFolders.keep
+ACCESS: Final = {"shut/**": "deny", "link/**": "deny", "fixed/**": "read", "fixed/open/**": "write"}
 
-    def noted(self: JudgedFolders, host: str, *rest: Any) -> None:
-        kept.append(host)
-        keep(self, host, *rest)
 
-    monkeypatch.setattr(JudgedFolders, "keep", noted)
-    for name in ("a/b/c", "a/d", "hooks/run", "shut/e"):
-        write(tmp_path / name)
-    files = workspace(tmp_path, {"shut/**": "deny", "link/**": "deny"})
+class Looks:
+    """A look that uses earlier ones, beside one that does not."""
 
-    def changed(*folders: Path) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(program_view, "_SETTLED_NANOSECONDS", -(10**20))
+        self.kept: list[str] = []
+        keep = JudgedFolders.keep
+
+        def noted(known: JudgedFolders, host: str, *rest: Any) -> None:
+            self.kept.append(host)
+            keep(known, host, *rest)
+
+        monkeypatch.setattr(JudgedFolders, "keep", noted)
+        self.folder = folder
+        self.files = workspace(folder, ACCESS)
+
+    def changed(self, *folders: str) -> dict[str, str]:
+        """Return the rights after changes in some folders; both looks have the same ones."""
         # Two changes in one tick of the file system's clock have the same time.
         for each in folders:
-            os.utime(each, ns=(0, 4_000_000_000_000_000_000 + next(_TICKS)))
-        del kept[:]
-        found = view(files)
-        assert found == view(workspace(tmp_path, {"shut/**": "deny", "link/**": "deny"}))
+            os.utime(self.folder / each, ns=(0, 4_000_000_000_000_000_000 + next(_TICKS)))
+        self.kept.clear()
+        found = view(self.files)
+        judged = list(self.kept)
+        assert found == view(workspace(self.folder, ACCESS))
+        self.kept[:] = judged
+        return found
 
-    changed(tmp_path, tmp_path / "a")
-    del kept[:]
-    view(files)
-    assert kept == [], "an unchanged workspace is not judged again"
+
+@pytest.fixture
+def looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Looks:
+    for name in ("a/b/c", "a/d", "hooks/run", "shut/e", "fixed/open/f"):
+        write(tmp_path / name)
+    found = Looks(tmp_path, monkeypatch)
+    found.changed(".", "a")
+    return found
+
+
+def test_an_unchanged_workspace_is_not_judged_again(looks: Looks) -> None:
+    looks.changed()
+    assert looks.kept == []
+
+
+def test_a_new_file_and_a_new_link_are_judged(looks: Looks, tmp_path: Path) -> None:
     write(tmp_path / "a/.env")
-    changed(tmp_path / "a")
-    assert view(files)["/a/.env"] == "none"
+    assert looks.changed("a")["/a/.env"] == "none"
+    (tmp_path / "link").symlink_to("a")
+    assert looks.changed(".")["/a"] == "none"
+
+
+def test_a_folder_that_becomes_a_git_folder_protects_what_is_below(looks: Looks, tmp_path: Path) -> None:
+    assert looks.changed("fixed")["/fixed/open"] == "write"
     for name in ("HEAD", "refs/x", "objects/x"):
         write(tmp_path / name)
-    changed(tmp_path)
-    assert "/hooks/run" not in view(files)
-    assert view(files)["/."] == "read" or view(files)["/hooks"] == "read"
-    (tmp_path / "link").symlink_to("a")
-    changed(tmp_path)
-    assert view(files)["/a"] == "none"
+    # Neither the folder `fixed` has changed, nor its right.
+    found = looks.changed(".")
+    assert (found["/."], found.get("/fixed/open")) == ("read", None)
+
+
+@pytest.mark.parametrize("linked", ["a/d", "node_modules/d"])
+def test_a_hard_link_made_anywhere_closes_the_file_in_an_unchanged_folder(
+    looks: Looks, tmp_path: Path, linked: str
+) -> None:
+    """By its number of names alone, or where package managers link files, because a key is among its names."""
+    write(tmp_path / linked)
+    (tmp_path / "store/node_modules").mkdir(parents=True)
+    parent = str(Path(linked).parent)
+    assert f"/{linked}" not in looks.changed(".", parent, "store")
+    os.link(tmp_path / linked, tmp_path / "store/node_modules/copy")
+    found = looks.changed("store/node_modules")
+    assert (f"/{linked}" in found) == (parent == "a")
+    # Its other name becomes one of a key; the number of names is as before.
+    (tmp_path / "store/node_modules/copy").rename(tmp_path / "store/.env")
+    assert looks.changed("store/node_modules", "store")[f"/{linked}"] == "none"
+    (tmp_path / "store/.env").unlink()
+    assert f"/{linked}" not in looks.changed("store")
+
+
+def test_a_time_that_is_set_back_hides_no_change(looks: Looks, tmp_path: Path) -> None:
+    before = (tmp_path / "a").stat()
+    while True:  # until the file system's clock has moved on
+        write(tmp_path / "a/.env")
+        os.utime(tmp_path / "a", ns=(before.st_atime_ns, before.st_mtime_ns))
+        if (tmp_path / "a").stat().st_ctime_ns != before.st_ctime_ns:
+            break
+    assert looks.changed()["/a/.env"] == "none"

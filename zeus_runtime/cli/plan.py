@@ -20,6 +20,7 @@ from zeus_runtime.cli.options import (
 from zeus_runtime.cli.output import TextTable, as_json, rendered
 from zeus_runtime.cli.streams import answer, complain
 from zeus_runtime.config.ref import Ref
+from zeus_runtime.escaping import terminal_line
 from zeus_runtime.models.reasoning import budget_of
 
 if TYPE_CHECKING:
@@ -197,7 +198,13 @@ def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | Te
     )
     yield "\nmiddlewares, outermost first" if plan.middlewares else "\nno middlewares"
     for place, each in enumerate(plan.middlewares):
-        yield f"  {place + 1}. {_component(each, written, f'middlewares.{place}')}"
+        described = getattr(each.value, "described", None)
+        if described is None or written is None:
+            yield f"  {place + 1}. {_component(each, written, f'middlewares.{place}')}"
+            continue
+        yield f"  {place + 1}. {_component(each, [])}"
+        for line in described():
+            yield f"       {terminal_line(checked.document.redactor.text(line))}"
     yield f"\ntools in {plan.mode} mode" if plan.tools else "\nno tools"
     if plan.tools and not whole:
         yield TextTable(_tool_rows(plan), indent="  ")

@@ -119,8 +119,12 @@ class View(Sequence["BaseMessage"]):
         return self._extent.summary if seq == SUMMARY_SEQ else self._version(seq)[0]  # type: ignore[return-value]
 
     def __iter__(self) -> Iterator[BaseMessage]:
-        for index in range(self._length):
+        for index in range(self._lead):
             yield self[index]
+        messages, shown = self._past.messages, self._past.shown
+        for seq in range(self._extent.first, self._extent.upto + 1):
+            # Each request reads every message several times.
+            yield self._version(seq)[0] if seq in shown else messages[seq - 1]
 
     def seq(self, index: int) -> int:
         """The place in the history of the message at ``index``; 0 for the summary.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.memory import records
 from zeus_runtime.memory.admission import gate
 from zeus_runtime.memory.admission.decisions import Duplicate, Holds, Superseded
+from zeus_runtime.memory.admission.near import near
 from zeus_runtime.memory.admission.neighbours import neighbours
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.memory.permissions import may
@@ -104,15 +105,18 @@ class SecondLook:
             subject=item.subject,
             holds=Holds(item.valid_from, item.valid_until, now),
             of_a_kind=self._of_a_kind,
+            replaces=[] if records.settled(connection, item.id) else None,
         )
+        beside = near(older, decision, item.subject, self._settings, embedded.calibration)
+        records.link(connection, item.id, [each.id for each in beside])
         if isinstance(decision, Duplicate):
-            gone, by = [item], decision.of.id
+            gone, by, begins = [item], decision.of.id, None
         elif isinstance(decision, Superseded):
-            gone, by = list(decision.all), item.id
+            gone, by, begins = list(decision.all), item.id, item.valid_from
         else:
             return ()
         place = records.changed(connection, place)
-        return supersede(connection, self._vectors, caller, gone, by=by, at=now, place=place)
+        return supersede(connection, self._vectors, caller, gone, by=by, at=now, place=place, since=begins)
 
 
 def _on_behalf(caller: Caller | None, item: MemoryItem) -> Caller | None:

@@ -22,6 +22,7 @@ from zeus_runtime.memory.admission.decisions import (
     Rejected,
     Superseded,
 )
+from zeus_runtime.memory.admission.near import MOST_NEAR, near
 from zeus_runtime.memory.admission.neighbours import neighbours
 from zeus_runtime.memory.agreement import check, reconcile
 from zeus_runtime.memory.database import MemoryDatabase
@@ -29,7 +30,7 @@ from zeus_runtime.memory.deferred_decision import SecondLook
 from zeus_runtime.memory.embedding import Embedded
 from zeus_runtime.memory.embedding_backfill import LateVectors
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
-from zeus_runtime.memory.permissions import Operation, reach
+from zeus_runtime.memory.permissions import Operation, may, reach
 from zeus_runtime.memory.removal import Derived, Removal, forget_in_context
 from zeus_runtime.memory.retrieval.ranked_search import ranked_search
 from zeus_runtime.memory.retrieval.ranking import Ranked
@@ -57,11 +58,13 @@ class Written:
         decision: of the gate.
         item: the new memory; None if nothing was written.
         removed: ids whose vectors are not wanted any more.
+        near: memories that are near it and stay beside it, newest first.
     """
 
     decision: Decision
     item: MemoryItem | None = None
     removed: tuple[str, ...] = ()
+    near: tuple[MemoryItem, ...] = ()
 
 
 class Operations:
@@ -120,7 +123,15 @@ class Operations:
         self._vectors.close()
 
     async def add(
-        self, caller: Caller, passed: Passed, item: MemoryItem, embedded: Embedded | None, *, explicit: bool
+        self,
+        caller: Caller,
+        passed: Passed,
+        item: MemoryItem,
+        embedded: Embedded | None,
+        *,
+        explicit: bool,
+        replaces: Sequence[str] | None = None,
+        answer: str | None = None,
     ) -> Written:
         """Decide about ``item`` against the stored memories and write it, as one atomic step for all processes.
 
@@ -128,6 +139,8 @@ class Operations:
             item: as it would be stored, without an embedding.
             embedded: None without a vector yet.
             explicit: the user asked for it in words.
+            replaces: the ids that a model or a person named; None: the rules decide.
+            answer: the model's answer that saves it.
         """
         calibration = embedded.calibration if embedded else None
         if passed.trust == "quarantined":
@@ -145,11 +158,15 @@ class Operations:
             extracted = 0
             if not explicit:
                 records.lock(connection, f"extractions of {session}")
-                extracted = records.extractions(connection, session, since)
+                extracted = records.extractions(connection, session, since, answer)
             place = records.lock_place(connection, item.scope, item.scope_id)
+            named = None if replaces is None else _named(connection, caller, item, replaces)
+            if isinstance(named, Rejected):
+                return Written(named)
+            known = self._neighbours(connection, caller, item.scope, passed.content, embedded, place)
             decision = gate.decide(
                 passed.content,
-                self._neighbours(connection, caller, item.scope, passed.content, embedded, place),
+                known,
                 extractions=extracted,
                 explicit=explicit,
                 settings=self._settings,
@@ -158,14 +175,24 @@ class Operations:
                 subject=item.subject,
                 holds=Holds(item.valid_from, item.valid_until, item.updated_at),
                 of_a_kind=self._of_a_kind,
+                replaces=named,
             )
             if item.said_at < item.updated_at:
                 decision = gate.unless_outdated(decision, item.said_at)
-            if isinstance(decision, Rejected | Duplicate):
+            if isinstance(decision, Duplicate):
+                return self._repeated(connection, caller, item, decision, place)
+            if isinstance(decision, Rejected):
                 return Written(decision)
             if not explicit:
-                records.record_extraction(connection, session, item.updated_at, since)
-            return self._written(connection, caller, item, embedded, decision, place)
+                records.record_extraction(connection, session, item.updated_at, since, answer)
+            written = self._written(
+                connection, caller, item, embedded, decision, place, settled=replaces is not None
+            )
+            if passed.trust == "quarantined":
+                return written
+            beside = near(known, decision, item.subject, self._settings, calibration)
+            records.link(connection, item.id, [each.id for each in beside])
+            return replace(written, near=beside)
 
         try:
             written = await self.database.write(work, caller, at_hand=self._is_at_hand(caller, item.scope))
@@ -184,15 +211,15 @@ class Operations:
         embedded: Embedded | None,
         decision: Decision,
         before: records.MemoryPlace,
+        *,
+        settled: bool,
     ) -> Written:
         """Write ``item``, in the place of those that it supersedes, with histories and vectors."""
         place = records.changed(connection, before)
         replaced = decision.all if isinstance(decision, Superseded) else ()
-        removed = supersede(
-            connection, self._vectors, caller, replaced, by=item.id, at=item.updated_at, place=place
-        )
         stored = replace(item, embedding=self._at_once(embedded))
-        key = records.write(connection, stored, place)
+        key = records.write(connection, stored, place, settled=settled)
+        removed = self._supersede(connection, caller, replaced, item, item.updated_at, place)
         records.record(connection, "stored", caller.user_id, item.updated_at, stored)
         if self._vectors.transactional and embedded is not None:
             self._vectors.put(connection, [Entry(stored, embedded.embedding, embedded.vector)])
@@ -200,6 +227,43 @@ class Operations:
             whose, known = caller.user_id, (before.key, before.changes)
             self._index.lexicon.follow(whose, known, removed, key, stored)
         return Written(decision, stored, removed)
+
+    def _repeated(
+        self,
+        connection: Connection,
+        caller: Caller,
+        item: MemoryItem,
+        decision: Duplicate,
+        before: records.MemoryPlace,
+    ) -> Written:
+        """Let the memory that says it already take the place of those that were named."""
+        removed: tuple[str, ...] = ()
+        if decision.replaced:
+            place = records.changed(connection, before)
+            removed = self._supersede(
+                connection, caller, decision.replaced, decision.of, item.updated_at, place
+            )
+            self._index.lexicon.doubt()
+        # A call that is repeated, as after a kill, gets the answer that it had.
+        of = decision.of.id
+        linked = records.linked(connection, [of], reach(caller, "read", item.scope), caller.user_id)
+        return Written(decision, removed=removed, near=linked.get(of, ())[:MOST_NEAR])
+
+    def _supersede(
+        self,
+        connection: Connection,
+        caller: Caller,
+        replaced: Sequence[MemoryItem],
+        by: MemoryItem,
+        at: datetime,
+        place: records.MemoryPlace,
+    ) -> tuple[str, ...]:
+        since = by.valid_from
+        if replaced and since is not None and since > at:
+            self._index.lexicon.doubt()  # they stay active, so what is in memory of them is out of date
+        return supersede(
+            connection, self._vectors, caller, replaced, by=by.id, at=at, place=place, since=since
+        )
 
     def _is_at_hand(self, caller: Caller, scope: Scope | None) -> bool:
         return self._index.is_at_hand(reach(caller, "read", scope), caller.user_id)
@@ -370,3 +434,30 @@ class Operations:
         return await self.database.read(
             lambda connection: records.figures(connection, parts, caller.user_id), caller
         )
+
+
+def _named(
+    connection: Connection, caller: Caller, item: MemoryItem, ids: Sequence[str]
+) -> list[MemoryItem] | Rejected:
+    """The memories that ``item`` is to replace, without those that were replaced or archived already."""
+    wanted = list(dict.fromkeys(each.strip() for each in ids if each.strip()))
+    found = records.by_ids(connection, wanted, reach(caller, "read"), caller.user_id)
+    named = []
+    for each in wanted:
+        old = found.get(each)
+        if old is None or old.trust == "quarantined":
+            return Rejected(
+                "unknown_memory",
+                f"There is no memory {each!r} that could be replaced: use the ids that memory_search shows, "
+                "or save it without replaces.",
+            )
+        if (old.scope, old.scope_id) != (item.scope, item.scope_id):
+            return Rejected(
+                "other_scope",
+                f"{each} is of the scope {old.scope}: save with that scope, or without replaces.",
+            )
+        if not may(caller, "edit", old) or (item.trust, old.trust) == ("untrusted", "trusted"):
+            return Rejected("forbidden", f"You may not replace {each}: save it without replaces.")
+        if old.status == "active":
+            named.append(old)
+    return named

@@ -31,6 +31,7 @@ class Saved:
         also_replaced: further ones that it took the place of.
         code: why it was rejected, one of ``gate.REJECTIONS``.
         message: one sentence for the model: what happened and, if rejected, what to do.
+        near: up to three memories that are near it and stay beside it, newest first: each may be out of date now.
     """
 
     outcome: Outcome
@@ -39,6 +40,7 @@ class Saved:
     replaced: MemoryItem | None = None
     code: str | None = None
     also_replaced: tuple[MemoryItem, ...] = ()
+    near: tuple[MemoryItem, ...] = ()
 
     @property
     def all_replaced(self) -> tuple[MemoryItem, ...]:
@@ -97,16 +99,26 @@ def rejected(why: Rejected) -> Saved:
     return Saved("rejected", None, why.message, code=why.code)
 
 
-def saved(decision: Decision, item: MemoryItem | None) -> Saved:
-    """What a decision of the gate came to; ``item`` is the new memory, if one was written."""
+def saved(decision: Decision, item: MemoryItem | None, near: tuple[MemoryItem, ...] = ()) -> Saved:
+    """What a decision of the gate came to.
+
+    Args:
+        item: the new memory, if one was written.
+        near: memories that stay beside it.
+    """
     if isinstance(decision, Rejected):
         return rejected(decision)
     if isinstance(decision, Duplicate):
         if decision.of.trust == "quarantined":
             return Saved("duplicate", decision.of, f"Kept already, {_APART}")
-        return Saved(
-            "duplicate", decision.of, f"This is kept already ({decision.reason}): there is nothing to do."
-        )
+        if decision.replaced:
+            first, *others = decision.replaced
+            message = f"This is kept already ({decision.reason}), now in place of an older memory."
+            return Saved(
+                "duplicate", decision.of, message, replaced=first, also_replaced=tuple(others), near=near
+            )
+        message = f"This is kept already ({decision.reason}): there is nothing to do."
+        return Saved("duplicate", decision.of, message, near=near)
     if isinstance(decision, Superseded):
         return Saved(
             "superseded",
@@ -114,11 +126,12 @@ def saved(decision: Decision, item: MemoryItem | None) -> Saved:
             f"Saved in place of an older memory ({decision.reason}).",
             replaced=decision.of,
             also_replaced=decision.also,
+            near=near,
         )
     assert isinstance(decision, StoredAlone)
     if item is not None and item.trust == "quarantined":
         return Saved("stored", item, f"Kept {_APART}")
-    return Saved("stored", item, "Saved.")
+    return Saved("stored", item, "Saved.", near=near)
 
 
 _APART: Final = "for a person to look at, and shown to no model: the text reads like an instruction."

@@ -114,6 +114,7 @@ class Removal:
         ids = tuple(each.id for each in going)
         for each in going:
             forget_in_context(connection, self._vectors, each)
+        records.unlink(connection, ids)
         records.remove(connection, ids, place)
         now = self._database.time()
         last = [records.new_version(each, now) for each in going]

@@ -136,13 +136,16 @@ class MemoryService:
         subject: str | None = None,
         valid_from: datetime | None = None,
         valid_until: datetime | None = None,
+        replaces: Sequence[str] | None = None,
     ) -> Saved:
         """Keep a text that the user asked to keep; it does not count against the limit of extractions.
 
         Args:
             memory_type, scope: as a model gave them; an unknown one is a rejection.
             confidence: 0 to 1.
-            valid_from, valid_until: UTC.
+            valid_from, valid_until: UTC. Memories that it replaces hold until ``valid_from``, if that is in the future.
+            replaces: the ids of the memories that it replaces, maybe none, if a model or a person decides that. None:
+                rules decide.
 
         Raises:
             MissingError: the database or the vector store cannot be used.
@@ -160,7 +163,7 @@ class MemoryService:
             valid_from,
             valid_until,
         )
-        return await (await self._writing()).save(draft, explicit=True)
+        return await (await self._writing()).save(draft, explicit=True, replaces=replaces)
 
     async def add_extracted_memory(
         self,
@@ -173,12 +176,29 @@ class MemoryService:
         source_id: str | None = None,
         visibility: Visibility = "members",
         subject: str | None = None,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+        replaces: Sequence[str] | None = None,
+        answer: str | None = None,
     ) -> Saved:
-        """Keep a text that the agent found worth keeping: at most ``max_extractions`` in a session's window."""
+        """Keep a text that the agent found worth keeping: at most ``max_extractions`` in a session's window.
+
+        Args:
+            answer: names the model's answer that saves it; the saves of one answer are one extraction.
+        """
         draft = Draft(
-            content, memory_type, scope, confidence, source, source_id, visibility, subject, None, None
+            content,
+            memory_type,
+            scope,
+            confidence,
+            source,
+            source_id,
+            visibility,
+            subject,
+            valid_from,
+            valid_until,
         )
-        return await (await self._writing()).save(draft, explicit=False)
+        return await (await self._writing()).save(draft, explicit=False, replaces=replaces, answer=answer)
 
     async def validate_memory(
         self,
@@ -199,7 +219,7 @@ class MemoryService:
         return await (await self._writing()).decided(Draft(content, memory_type, scope, 1.0, source))
 
     async def check_rate_limit(self) -> RateLimit:
-        """How many memories the agent may still save on its own initiative in this session."""
+        """How often the agent may still save on its own initiative in this session."""
         operations, caller = await self._acting()
         return RateLimit(await operations.extractions(caller), self.settings.max_extractions)
 
@@ -312,6 +332,29 @@ class MemoryService:
         whole = [*found, *others]
         block = self.format_memories_for_prompt(whole, top_k=len(whole), max_characters=sys.maxsize)
         return whole if len(block.text) <= room else list(found)
+
+    async def linked_memories(self, ids: Collection[str]) -> Mapping[str, tuple[MemoryItem, ...]]:
+        """Of each of ``ids`` the active memories that were near it and were kept beside it, newest first."""
+        from zeus_runtime.memory import records
+        from zeus_runtime.memory.permissions import reach
+
+        if not ids:
+            return {}
+        operations, caller = await self._acting()
+        return await operations.database.read(
+            lambda connection: records.linked(connection, ids, reach(caller, "read"), caller.user_id), caller
+        )
+
+    async def newest_first(self, found: Sequence[Ranked]) -> list[Ranked]:
+        """``found``, where newer memories that are linked with one come before it, also those that were not found.
+
+        So an older memory that may be out of date is never shown without the newer one.
+        """
+        from zeus_runtime.memory.retrieval.ranking import newest_first
+
+        linked = await self.linked_memories({each.item.id for each in found})
+        holding = {each: [item for item in others if self.holds(item)] for each, others in linked.items()}
+        return newest_first(found, holding)
 
     async def current_memories(self, ids: Collection[str]) -> dict[str, MemoryItem]:
         """Those of ``ids`` that the caller may read, as they are now, whatever their status."""

@@ -24,22 +24,40 @@ def supersede(
     by: str,
     at: datetime,
     place: records.MemoryPlace,
+    since: datetime | None = None,
 ) -> tuple[str, ...]:
-    """Write that ``items`` hold no more since ``at``, with their histories and without their vectors.
+    """Write that ``items`` hold no more, with their histories and without their vectors.
 
     Args:
         by: the id of the memory that takes their place.
+        at: now.
         place: of all of them, with this change counted.
+        since: when that memory begins to hold; None: now. Until a time in the future the items stay active, linked with
+            the memory that follows them.
 
     Returns:
         their ids; a vector store that is not in the transaction has their vectors still.
     """
     ids = []
     for each in items:
-        old = records.new_version(each, at, status="superseded", superseded_by=by, valid_until=at)
+        until = _end(each, at if since is None else since, at)
+        if since is not None and since > at:
+            old = records.new_version(each, at, valid_until=until, embedding=None)
+            records.link(connection, by, [each.id])
+        else:
+            old = records.new_version(each, at, status="superseded", superseded_by=by, valid_until=until)
         records.rewrite(connection, old, place)
-        records.record(connection, "superseded", caller.user_id, at, old)
+        records.record(
+            connection, "superseded" if old.status != each.status else "updated", caller.user_id, at, old
+        )
         ids.append(each.id)
     if vectors.transactional:
         vectors.remove(connection, ids)
     return tuple(ids)
+
+
+def _end(item: MemoryItem, since: datetime, at: datetime) -> datetime:
+    """When an item ends to hold: when its successor begins to, unless it ended before or began later."""
+    if item.valid_until is not None and item.valid_until <= since:
+        return item.valid_until
+    return since if item.valid_from is None or item.valid_from < since else at

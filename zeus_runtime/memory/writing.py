@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -12,7 +12,7 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.decisions import Decision, Passed, Rejected
 from zeus_runtime.memory.admission.gate import validate
 from zeus_runtime.memory.drafts import Draft, draft_of, ends_before_it_begins, is_active
-from zeus_runtime.memory.embedding import Embedded, EmbeddingUnavailableError
+from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError
 from zeus_runtime.memory.items import VISIBILITIES, Caller, MemoryItem, MemoryType, Scope
 from zeus_runtime.memory.opened import embedded_texts
 from zeus_runtime.memory.outcomes import Imported, Outcome, Saved, known, rejected, saved
@@ -39,22 +39,36 @@ class Writing:
         self._shared = opened
         self._caller = caller
 
-    async def save(self, draft: Draft, *, explicit: bool) -> Saved:
+    async def save(
+        self,
+        draft: Draft,
+        *,
+        explicit: bool,
+        replaces: Sequence[str] | None = None,
+        answer: str | None = None,
+    ) -> Saved:
         """Keep a text, unless it is refused.
 
         Args:
             explicit: the user asked for it; it does not count against the limit of extractions.
+            replaces: the ids that a model or a person named; None: the rules decide.
+            answer: the model's answer that saves it; one answer's saves are one extraction.
         """
         passed = self.validated(draft)
         if isinstance(passed, Rejected):
             return rejected(passed)
         operations = await self._shared.operations()
         item = self._item(draft, passed, operations.database.time())
-        embedded = await self._quickly(item)
-        written = await operations.add(self._caller, passed, item, embedded, explicit=explicit)
-        if written.item is not None and written.item.embedding is None and passed.trust != "quarantined":
+        # Whoever decides what it replaces is shown the memories near it, which takes the vector.
+        embedded = await self._embedded(item, waits=replaces is not None)
+        written = await operations.add(
+            self._caller, passed, item, embedded, explicit=explicit, replaces=replaces, answer=answer
+        )
+        unembedded = written.item is not None and written.item.embedding is None
+        changed = bool(written.removed) and item.valid_from is not None  # some may hold until then
+        if changed or (unembedded and passed.trust != "quarantined"):
             self._shared.backfill_soon(self._caller)
-        return saved(written.decision, written.item)
+        return saved(written.decision, written.item, written.near)
 
     async def decided(self, draft: Draft) -> Decision:
         """The result that saving a text would have; nothing is written."""
@@ -62,7 +76,9 @@ class Writing:
         if isinstance(passed, Rejected):
             return passed
         operations = await self._shared.operations()
-        embedded = await self._if_it_answers(passed)
+        embedder = await self._shared.embedder(self._caller.user_id)
+        asks = embedder if passed.trust != "quarantined" else None
+        embedded = await self._if_it_answers(asks, passed.content)
         return await operations.decide(self._caller, passed, cast(Scope, draft.scope), embedded)
 
     async def change(self, memory_id: str, content: str | None, changes: Mapping[str, Any]) -> MemoryItem:
@@ -85,7 +101,7 @@ class Writing:
             wanted["subject"] = passed.subject
         if content is not None or "subject" in wanted:
             wanted["trust"] = passed.trust
-        embedded = await self._quickly(replace(item, content=passed.content, trust=passed.trust))
+        embedded = await self._embedded(replace(item, content=passed.content, trust=passed.trust))
         changed = known(await operations.change(self._caller, memory_id, wanted, embedded), memory_id)
         if changed.embedding is None:
             self._shared.backfill_soon(self._caller)
@@ -137,25 +153,30 @@ class Writing:
                 progress(done, len(drafts))
         return Imported(outcomes, tuple(refused), len(numbered) - len(drafts))
 
-    async def _quickly(self, item: MemoryItem) -> Embedded | None:
-        """The vector of an item that is about to be written, if the write can wait for it and it may have one."""
+    async def _embedded(self, item: MemoryItem, *, waits: bool = False) -> Embedded | None:
+        """The vector of an item that is about to be written, if it may have one and the write can wait for it.
+
+        Args:
+            waits: the write also waits for a model that is not quick; if that does not answer, there is no vector yet.
+        """
         embedder = await self._shared.embedder(self._caller.user_id)
-        if embedder is None or not embedder.quick or item.trust == "quarantined":
+        if embedder is None or item.trust == "quarantined" or not (embedder.quick or waits):
             return None
         text = item.content
         if turn_of(item.source_id) is not None:
             operations = await self._shared.operations()
             (text,) = await operations.late_vectors.texts([item], self._caller)
+        if not embedder.quick:
+            return await self._if_it_answers(embedder, text)
         (found,) = await embedded_texts(embedder, [text], "memory")
         return found
 
-    async def _if_it_answers(self, passed: Passed) -> Embedded | None:
-        """The vector of a text that is only asked about; None where no model answers, and words alone are compared."""
-        embedder = await self._shared.embedder(self._caller.user_id)
-        if embedder is None or passed.trust == "quarantined":
+    async def _if_it_answers(self, embedder: Embedder | None, text: str) -> Embedded | None:
+        """The vector of a text; None where no model answers, and words alone are compared."""
+        if embedder is None:
             return None
         try:
-            (found,) = await embedded_texts(embedder, [passed.content], "memory")
+            (found,) = await embedded_texts(embedder, [text], "memory")
         except EmbeddingUnavailableError as error:
             _log.warning("a text is compared by words alone: %s", error.message)
             return None

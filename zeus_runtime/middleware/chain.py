@@ -84,6 +84,22 @@ def _wrapped(
     return call
 
 
+class Blaming:
+    """Name the middleware whose code fails inside; a class, because a step enters it some 10 times."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, ZeusError):
+            raise blamed(self._name, error) from error
+
+
 def blamed(name: str, error: Exception) -> MiddlewareError:
     """``error`` as the fault of the middleware ``name``."""
     return MiddlewareError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from zeus_runtime.frozen import dataclass
 
@@ -72,6 +72,27 @@ class PlanContext:
     learn: Callable[[str, str], None] = field(repr=False)
 
 
+class Notes(Protocol):
+    """Values that a run's middlewares store in the session's database: the same run finds them after a resume.
+
+    Known secrets are masked in them.
+    """
+
+    async def get(self, name: str) -> Any:
+        """The value that this run stored under ``name``, as JSON; None if there is none."""
+        ...
+
+    async def put(self, name: str, value: Any) -> None:
+        """Store a value that JSON can hold, under a name that the run has not used yet.
+
+        When this returns, the value is in the database.
+
+        Raises:
+            LogConflictError: the run has a note of that name, or another process has claimed the session.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class RunContext(PlanContext):
     """The context of one run, which its middlewares are created with.
@@ -91,6 +112,8 @@ class RunContext(PlanContext):
         approvals: asks the run's user before an action. A tool asks through its ``ToolRun``.
         tools: every tool of the run by name, as a live mapping.
         secrets: masked in everything that the run's model sees.
+        notes: values that the run stores, to find them again when it is resumed.
+        notify: emits a notice for the person who reads the events: its code, and its text.
         summary_profile: the limits and prices of ``model`` if ``models.summary`` names it; None if it is the running
             model.
     """
@@ -104,6 +127,8 @@ class RunContext(PlanContext):
     approvals: Approvals = field(repr=False)
     tools: Mapping[str, Tool] = field(repr=False)
     secrets: Redactor = field(repr=False)
+    notes: Notes = field(repr=False)
+    notify: Callable[[str, str], None] = field(repr=False)
     summary_profile: ModelProfile | None = None
 
     def follow(self, model: Model, profile: ModelProfile, counter: Counter) -> None:

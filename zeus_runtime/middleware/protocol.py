@@ -34,6 +34,8 @@ class Turn:
         user_text: the user's last message, also when a run is resumed.
         references: the files of the user's messages, oldest first (``run.attachments``).
         sources: the sources of the sections in the session's last step before this run, by section.
+        answer: returns the text of the run's answer, for ``wrap_run`` after its steps; raises OutputError if it does
+            not fit ``output``.
     """
 
     session: str
@@ -44,6 +46,7 @@ class Turn:
     user_text: str = ""
     sources: Mapping[str, Sources] = field(default_factory=dict, repr=False)
     references: Sequence[Reference] = field(default=(), repr=False)
+    answer: Callable[[], str] = field(default=str, repr=False)
 
     def override(self, **changes: Any) -> Turn:
         """A copy with ``changes``."""

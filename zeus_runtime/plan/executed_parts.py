@@ -80,6 +80,7 @@ def executing(ground: PartSource) -> tuple[Part, ...]:
         *_databases(ground),
         *_used_files(ground),
         *_servers(ground),
+        *_commands(ground),
         *_folders(ground),
     )
 
@@ -190,10 +191,22 @@ def _servers(ground: PartSource) -> Iterator[Part]:
             yield from _server(ground, name, server, path)
 
 
+def _commands(ground: PartSource) -> Iterator[Part]:
+    from zeus_runtime.trust.parts import Command
+
+    for each in ground.document.marked:
+        if "command" in each.executes:
+            used = Command(show_path(each.path), each.words, kind="command")
+            yield from _process(ground, used, each.path)
+
+
 def _server(ground: PartSource, name: str, server: McpServer, path: ConfigPath) -> Iterator[Part]:
     used = used_server(name, server)
-    if used is None:
-        return
+    if used is not None:
+        yield from _process(ground, used, path)
+
+
+def _process(ground: PartSource, used: Command | Remote, path: ConfigPath) -> Iterator[Part]:
     part = _server_part(used, ground.document, ground.config, ground.trust, path)
     if part is not None:
         yield part if _runs_in_project(ground, used) else _with_owner(ground, part)

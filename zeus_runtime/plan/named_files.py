@@ -147,6 +147,10 @@ class _Named:
             defaults: with the defaults of variables in files of servers, too.
         """
         yield from (each.text for each in marked if "value" in each.executes)
+        if commands := [each.words for each in marked if each.words]:
+            from zeus_runtime.trust.parts import Command
+
+            yield from (Command("", words) for words in commands)
         servers = find(tree.root, ("mcpServers",))
         for name, entry in _entries(servers):
             # An overlay may change the arguments alone.

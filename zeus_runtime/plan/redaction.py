@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.config.secrets.masking import Redactor
 
@@ -63,11 +63,12 @@ def redacted(event: Event, redactor: Redactor) -> Event:
     """``event`` with every known secret masked at any depth; in approvals, only the known secrets are masked."""
     from zeus_runtime.events import ApprovalDecided, ApprovalRequested, RunFailed  # a plan needs none of them
 
-    mask = redactor.masked if isinstance(event, ApprovalRequested | ApprovalDecided) else redactor.json
-    fields = ((name, getattr(event, name)) for name in event.__match_args__)
-    changes = {
-        name: mask(value) for name, value in fields if value and not isinstance(value, bool | int | float)
-    }
+    mask = redactor.masked if isinstance(event, (ApprovalRequested, ApprovalDecided)) else redactor.json
+    changes: dict[str, Any] = {}
+    for name in event.__match_args__:
+        value = getattr(event, name)
+        if value and not isinstance(value, (int, float)) and (shown := mask(value)) is not value:
+            changes[name] = shown
     if isinstance(event, RunFailed) and "pending" in event.details:
         changes["details"]["pending"] = redactor.masked(event.details["pending"])
-    return replace(event, **changes)
+    return replace(event, **changes) if changes else event

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
+    from zeus_runtime.middleware.contexts import Notes as Notes
     from zeus_runtime.middleware.protocol import CallModel as CallModel
     from zeus_runtime.middleware.protocol import CallRun as CallRun
     from zeus_runtime.middleware.protocol import CallTool as CallTool
@@ -38,6 +39,7 @@ _ROOMS = {
     "CallRun": "middleware.protocol",
     "CallTool": "middleware.protocol",
     "Middleware": "middleware.protocol",
+    "Notes": "middleware.contexts",
     "Section": "prompt.sections",
     "SourcedText": "prompt.sections",
     "Turn": "middleware.protocol",

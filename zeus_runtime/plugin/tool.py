@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.mcp import BROWSER_SERVER as BROWSER_SERVER
     from zeus_runtime.config.mcp import Connector as Connector
     from zeus_runtime.config.mcp import McpServer as McpServer
+    from zeus_runtime.strict_json import strict_json as strict_json
     from zeus_runtime.tools.define import tool as tool
     from zeus_runtime.tools.dispatch import validate_arguments as validate_arguments
     from zeus_runtime.tools.modes import has_connectors as has_connectors
@@ -62,6 +63,7 @@ _ROOMS = {
     "has_connectors": "tools.modes",
     "preview_of": "tools.preview",
     "servers_in_file": "config.layers.mcp_files",
+    "strict_json": "strict_json",
     "tool": "tools.define",
     "validate_arguments": "tools.dispatch",
 }

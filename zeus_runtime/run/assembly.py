@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.context import Archive
+from zeus_runtime.events import Notice
 from zeus_runtime.middleware.contexts import RunContext
 from zeus_runtime.plan.redaction import behind_mask, masked_for
 from zeus_runtime.prompt import time_section
@@ -20,6 +21,7 @@ from zeus_runtime.prompt.project import (
 )
 from zeus_runtime.run.approvals import ApprovalBroker
 from zeus_runtime.run.links import ChainedModel, PolicyModel
+from zeus_runtime.run.notes import RunNotes
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.toolbox import Toolbox
 from zeus_runtime.run.usage import Metered, UsageMeter
@@ -79,6 +81,7 @@ def run_resources(
         max_megabytes=kept.max_megabytes,
     )
     memory = plan.context.memory and plan.context.memory.for_session(session)
+    notes = RunNotes(secrets)
     context = RunContext(
         **(vars(plan.context) | {"memory": memory}),
         session=session,
@@ -92,6 +95,8 @@ def run_resources(
         approvals=approvals,
         tools=toolbox.by_name,
         secrets=secrets,
+        notes=notes,
+        notify=lambda code, message: meter.notify(Notice(code, message)),
         summary_profile=for_policies[0].planned.profile if for_policies else None,
     )
 
@@ -133,6 +138,7 @@ def run_resources(
         chain=links,
         chain_rules=plan.config.chain if links else None,
         follow=follow,
+        notes=notes,
     )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, get_args
 
@@ -21,9 +20,8 @@ from zeus_runtime.context.ledger import MAX_DECISIONS, PolicyDecision
 from zeus_runtime.context.offers import CompactionOffer
 from zeus_runtime.context.prompt_cost import Fixed
 from zeus_runtime.context.tokens.uncertainty import Uncertainty
-from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, Notice
-from zeus_runtime.middleware.chain import blamed, overrides
+from zeus_runtime.middleware.chain import Blaming, overrides
 from zeus_runtime.middleware.protocol import Middleware
 from zeus_runtime.run.transcript import Transcript
 from zeus_runtime.tools.gate import calling
@@ -232,12 +230,14 @@ class ContextPlanner:
     ) -> View:
         budget = self._budget(view, fixed, forced=forced)
         proposed = await self._proposals(name, policy, view, budget)
+        if not proposed:
+            return view
         offer = next((each for each in proposed if isinstance(each, CompactionOffer)), None)
         if offer is not None:
             cheaper = await self._cheaper(offer, view, fixed, budget, cursor, decisions)
             if cheaper is not None:
                 return cheaper
-            with _blaming(name):
+            with Blaming(name):
                 proposed = [*(each for each in proposed if each is not offer), *await offer.make()]
         refusals = [each for each in proposed if isinstance(each, Refusal)]
         # Reviewed before the price is asked: an inadmissible edit must not count as a saving of the others.
@@ -253,7 +253,7 @@ class ContextPlanner:
     async def _proposals(
         self, name: str, policy: Middleware, view: View, budget: Budget
     ) -> Sequence[Edit | Refusal | CompactionOffer]:
-        with _blaming(name):
+        with Blaming(name):
             with calling(None):
                 proposed = list(await policy.edits(view, budget))
             for each in proposed:
@@ -386,17 +386,6 @@ class ContextPlanner:
             if told not in self._told:
                 self._told.add(told)
                 self._emit(Notice("edit_refused", f"An edit of {name} was refused: {reason}."))
-
-
-@contextmanager
-def _blaming(name: str) -> Iterator[None]:
-    """Name the middleware whose code fails inside."""
-    try:
-        yield
-    except ZeusError:
-        raise
-    except Exception as error:
-        raise blamed(name, error) from error
 
 
 def _shortenings(view: View, proposed: Sequence[Edit | Refusal | CompactionOffer]) -> Iterator[Shortening]:

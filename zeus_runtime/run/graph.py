@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypedDict
 
 # Before the first import of LangGraph, which reads it then: a checkpoint may only contain known types, so that a
 # database that was tampered with cannot execute code.
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
-from langgraph.errors import GraphBubbleUp, GraphInterrupt
-from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
-from langgraph.types import Command, Interrupt, Send
+from zeus_runtime.lazy import postponed
+
+# LangGraph imports the client of its own platform, and LangSmith 150 types of its API. No run uses either: 0.15 s.
+with (
+    postponed("langgraph_sdk"),
+    postponed("langsmith._internal._v2_migration_utils", "QueryBackend", "get_query_backend"),
+):
+    from langgraph.errors import GraphBubbleUp, GraphInterrupt
+    from langgraph.graph import END, START, StateGraph
+    from langgraph.runtime import Runtime
+    from langgraph.types import Command, Interrupt, Send
 
 from zeus_runtime.models.content import calls_of
 from zeus_runtime.run.run import Run
@@ -68,15 +73,17 @@ class StepFailedError(Exception):
         self.failure = failure
 
 
-@contextmanager
-def _unspoken() -> Iterator[None]:
-    try:
-        yield
-    # LangGraph's own control flow, such as an interrupt: not a failure.
-    except GraphBubbleUp:
-        raise
-    except Exception as error:
-        raise StepFailedError(error) from error
+class _Unspoken:
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        # `GraphBubbleUp` is LangGraph's own control flow, such as an interrupt: not a failure.
+        if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
+            raise StepFailedError(error) from error
+
+
+_UNSPOKEN: Final = _Unspoken()
 
 
 class Dispatch(TypedDict):
@@ -93,7 +100,7 @@ def build_graph(saver: Saver) -> Graph:
     async def model(state: State, runtime: Runtime[GraphContext]) -> Command[Any]:
         run = runtime.context.run
         seq = state["cursor"] + 1
-        with _unspoken():
+        with _UNSPOKEN:
             if run.is_answered(state["cursor"]):
                 return Command(goto=END)
             message = await run.answer(seq, state["run_id"])
@@ -105,7 +112,7 @@ def build_graph(saver: Saver) -> Graph:
             for index in range(len(calls))
         ]
         if not calls:
-            with _unspoken():
+            with _UNSPOKEN:
                 again = await run.asked_again(seq, state["run_id"])
             if again is not None:
                 return Command(update={"cursor": again}, goto="model")
@@ -115,7 +122,7 @@ def build_graph(saver: Saver) -> Graph:
         answer, index = state["answer"], state["index"]
         seq = answer + 1 + index
         run = runtime.context.run
-        with _unspoken():
+        with _UNSPOKEN:
             try:
                 await run.result(answer, index, seq, state["run_id"])
             except ApprovalPending as waits:

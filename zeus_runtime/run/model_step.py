@@ -15,7 +15,7 @@ from zeus_runtime.context.prompt_cost import Fixed, FixedParts
 from zeus_runtime.context.tokens.uncertainty import first_share
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, ModelRetry, Notice, OutputPartial, Reasoning, Text, ToolCallChunk
-from zeus_runtime.middleware.chain import blamed, chain, overrides
+from zeus_runtime.middleware.chain import Blaming, blamed, chain, overrides
 from zeus_runtime.middleware.protocol import Sources, Turn
 from zeus_runtime.models.errors import ModelError
 from zeus_runtime.models.interface import (
@@ -175,6 +175,12 @@ class ModelStep:
                 failed = step.override(error=told.code, why=why)
                 await self._transcript.append_step(failed, request.fixed.texts)
                 raise told from error
+            except ZeusError as error:
+                if self._is_paid():  # a middleware refuses the answer
+                    step = self._step(cursor, run_id, request, decisions, started)
+                    refused = step.override(error=error.code, why=why, **self._cost())
+                    await self._transcript.append_step(refused, request.fixed.texts)
+                raise
             step = self._step(cursor, run_id, request, decisions, started).override(why=why)
             return Answered(response, self._answered(step, request.planned, response), request.fixed.texts)
 
@@ -182,6 +188,10 @@ class ModelStep:
     def limit_tokens(self) -> int:
         """The model's input limit as known so far."""
         return self._planning.limit_tokens
+
+    def _is_paid(self) -> bool:
+        """Whether the call has cost something so far."""
+        return self._cost_usd is not None
 
     async def compact(self, cursor: int, steps: int) -> PlannedContext:
         """Let every policy remove what it can, as after an overflow, and write an entry of the ledger."""
@@ -240,11 +250,17 @@ class ModelStep:
         return step.override(
             margin_share=self._planning.margin_share,
             usage=reported,
-            cost_usd=self._cost_usd,
-            cost_estimated=self._is_estimated and self._cost_usd is not None,
             cache_seconds=cached,
             finish_reason=response.finish_reason,
+            **self._cost(),
         )
+
+    def _cost(self) -> dict[str, Any]:
+        """The cost of the call so far, as the ledger has it."""
+        return {
+            "cost_usd": self._cost_usd,
+            "cost_estimated": self._is_estimated and self._cost_usd is not None,
+        }
 
     def _note_change(self, middleware: str, given: ModelRequest, changed: ModelRequest) -> None:
         if self._changes is not None:
@@ -319,14 +335,10 @@ class ModelStep:
                 given.pop(Section.CONNECTOR, None)
             sections.update(given)
         for name, middleware in self._sectioned:
-            try:
+            with Blaming(name):
                 with calling(None):
                     told = await middleware.sections(turn)
                 added = {Section(section): _as_text(text) for section, text in told.items()}
-            except ZeusError:
-                raise
-            except Exception as error:
-                raise blamed(name, error) from error
             for section, text in added.items():
                 if section in self._resources.stable:
                     raise blamed(

@@ -14,6 +14,7 @@ from zeus_runtime.models.profiles import ModelProfile
 from zeus_runtime.prompt import Section
 from zeus_runtime.prompt.project import NO_PROJECT, ProjectSection
 from zeus_runtime.run.approvals import ApprovalBroker
+from zeus_runtime.run.notes import RunNotes
 from zeus_runtime.run.toolbox import Toolbox
 from zeus_runtime.run.usage import UsageMeter
 
@@ -48,6 +49,7 @@ class RunResources:
         archive: receives the originals before an edit.
         approvals: asks the run's user.
         workspace: the agent's files.
+        notes: what the run's middlewares store for a resume.
         secrets: masked in everything that the model is sent and the log keeps.
         known: all known secrets, masked in events; ``secrets`` has none of them if the config allows them to the model.
         delegate: gives tasks to the plan's agents; None in a simulation.
@@ -73,6 +75,7 @@ class RunResources:
     archive: Archive
     approvals: ApprovalBroker
     workspace: WorkspaceFiles
+    notes: RunNotes
     delegate: Delegate | None = None
     secrets: Redactor = field(default_factory=Redactor)
     known: Redactor = field(default_factory=Redactor)

@@ -411,6 +411,7 @@ class Run:
             run_id=turn.run_id,
             user_text=turn.user_text,
             place=call.place,
+            answer=self.transcript.answer_of(call.place),
             approvals=CallApprovals(self._resources.approvals, clock),
             _state=self.transcript.state,
             _send=lambda *work: self._delegate(call, clock, *work),

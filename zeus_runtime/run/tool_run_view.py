@@ -36,6 +36,7 @@ class ToolRunView:
     run_id: str
     user_text: str = field(repr=False)
     place: int
+    answer: int
     approvals: Approvals = field(repr=False)
     _state: Mapping[str, Any] = field(repr=False)
     _send: Callable[[str, str, str, Sequence[str]], Awaitable[ToolResult]] = field(repr=False)

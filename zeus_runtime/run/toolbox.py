@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import is_not
 from typing import TYPE_CHECKING
 
 from zeus_runtime.models.interface import ToolSchema
@@ -27,7 +28,10 @@ class Toolbox:
 
     def __init__(self, parts: Sequence[Sequence[Tool] | Toolset]) -> None:
         self._parts = list(parts)
-        self._given: list[Sequence[Tool]] = []
+        self._toolsets = [part for part in parts if isinstance(part, Toolset)]
+        self._current: list[Sequence[Tool]] = []
+        self._is_changed = True
+        self._made: tuple[Mode, Sequence[Tool], list[tuple[Tool, ToolSchema]]] | None = None
         self._givers: dict[str, Middleware] = {}
         self._tools: Sequence[Tool] = ()
         self._by_name: Mapping[str, Tool] = {}
@@ -52,6 +56,7 @@ class Toolbox:
             giver: the middleware that their functions ask for; None if none of them will be called.
         """
         self._parts.append(tools)
+        self._is_changed = True
         if giver is not None:
             self._givers.update({tool.name: giver for tool in tools})
 
@@ -62,12 +67,13 @@ class Toolbox:
     @property
     def tools(self) -> Sequence[Tool]:
         """The current tools; the same object as long as nothing has changed."""
-        given = [part.tools() if isinstance(part, Toolset) else part for part in self._parts]
-        if len(given) != len(self._given) or any(
-            new is not old for new, old in zip(given, self._given, strict=True)
-        ):
-            self._given = given
-            self._tools = self._joined(given)
+        current = [toolset.tools() for toolset in self._toolsets]
+        if self._is_changed or any(map(is_not, current, self._current)):
+            self._is_changed, self._current = False, current
+            others = iter(current)
+            self._tools = self._joined(
+                [next(others) if isinstance(part, Toolset) else part for part in self._parts]
+            )
             self._by_name = {tool.name: tool for tool in self._tools}
         return self._tools
 
@@ -85,7 +91,7 @@ class Toolbox:
     @property
     def toolsets(self) -> Sequence[Toolset]:
         """The opened toolsets."""
-        return [part for part in self._parts if isinstance(part, Toolset)]
+        return self._toolsets
 
     def schemas(self, mode: Mode, state: Callable[[str], JSON]) -> tuple[ToolSchema, ...]:
         """The schemas of a request: the tools that ``mode`` shows and whose schema is not deferred.
@@ -93,11 +99,14 @@ class Toolbox:
         Args:
             state: returns a tool's stored value in the session, by name.
         """
-        return tuple(
-            ToolSchema(shown.name, shown.description, shown.parameters)
-            for shown in visible(self.tools, mode)
-            if is_loaded(shown.tool, state)
-        )
+        tools, made = self.tools, self._made
+        if made is None or made[0] != mode or made[1] is not tools:
+            schemas = [
+                (shown.tool, ToolSchema(shown.name, shown.description, shown.parameters))
+                for shown in visible(tools, mode)
+            ]
+            made = self._made = mode, tools, schemas
+        return tuple(schema for tool, schema in made[2] if is_loaded(tool, state))
 
     def _joined(self, given: Sequence[Sequence[Tool]]) -> Sequence[Tool]:
         """All tools; a toolset's tool is left out if it is broken or has the name of another tool."""

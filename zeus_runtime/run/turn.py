@@ -151,7 +151,9 @@ class Session:
             if prompt is None and resources.meter.limit_usd is not None:
                 resources.meter.before_usd = await spent_before(self._log, self._thread, emit.run)
             resources.approvals.begin(self._thread, emit.run)
+            resources.notes.begin(self._log, self._thread, emit.run)
             turn = await self._turn(transcript, emit.run, mode, prompt or "")
+            turn = turn.override(answer=lambda: "" if run is None else run.ending()[0])
             run = Run(turn, resources, transcript, emit, cleanup.during)
             emit(RunStarted(self._thread.session, run.model_name, mode, resumed=prompt is None))
             await self._drive(run, start)

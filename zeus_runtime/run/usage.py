@@ -156,7 +156,7 @@ class UsageMeter:
         with span:
             call, error = ModelCall(secrets.token_hex(4), span), ""
             span.note({"zeus.call.id": call.id, **(noted or {})})
-            self._notify(ModelCallStarted(call.id, purpose, model))
+            self.notify(ModelCallStarted(call.id, purpose, model))
             try:
                 yield call
             except BaseException as failure:
@@ -167,7 +167,7 @@ class UsageMeter:
                     meter._held_usd -= held
                 seconds = round(time.monotonic() - call.started, 4)
                 reason = "" if error else call.finish_reason
-                self._notify(ModelCallEnded(call.id, purpose, model, seconds, reason, error))
+                self.notify(ModelCallEnded(call.id, purpose, model, seconds, reason, error))
                 span.note(_outcome(call))
                 usage = call.usage or Usage()
                 record_model_call(
@@ -218,12 +218,13 @@ class UsageMeter:
             cost = cost_usd(profile or self.profile, usage)
         if estimated and cost and not self._told:
             self._told = True
-            self._notify(Notice("usage_unknown", _UNKNOWN))
+            self.notify(Notice("usage_unknown", _UNKNOWN))
         call.model, call.usage, call.cost_usd = response.model, usage, cost
         self._add(call, usage, cost, estimated=estimated)
         return Counted(None if estimated else usage, cost, usage)
 
-    def _notify(self, event: Event) -> None:
+    def notify(self, event: Event) -> None:
+        """Emit an event of the run; nothing in a simulation."""
         if self.emit is not None:
             self.emit(event)
 
@@ -232,7 +233,7 @@ class UsageMeter:
         self.totals.add(usage, cost)
         if self.above is not None:
             self.above._add(call, usage, cost, estimated=estimated)
-        self._notify(
+        self.notify(
             TokenUsage(
                 call=call.id,
                 prompt_tokens=usage.input_tokens,

@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store.fencing import owning, reading
 from zeus_runtime.store.settings import put_setting, setting
-from zeus_runtime.store.tables import AllowedRow, ApprovalRow, ParentRow, ThreadRow
+from zeus_runtime.store.tables import ALLOWED, APPROVAL, PARENT, THREAD
 from zeus_runtime.tools.approval import Decision, PendingApproval
 
 if TYPE_CHECKING:
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools.approval import ApprovalRequest, AskMode
 
-_thread = ThreadRow.__table__  # type: ignore[attr-defined]
-_parent = ParentRow.__table__  # type: ignore[attr-defined]
-_approval = ApprovalRow.__table__  # type: ignore[attr-defined]
-_allowed = AllowedRow.__table__  # type: ignore[attr-defined]
 
 WITHDRAWN: Final = "withdrawn"
 _MODE: Final = "approval_mode"
@@ -67,7 +63,7 @@ async def put(
     }
     change = "" if request.preview is None else request.preview.digest
     expires = None if request.timeout_seconds is None else now + round(request.timeout_seconds * 1000)
-    here = (_approval.c.thread == thread.key, _approval.c.run_id == run_id)
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
 
     def work(connection: Connection) -> PendingApproval:
         if (found := _one(connection, _rows().where(*here, *_about(request)))) is not None:
@@ -88,8 +84,8 @@ async def put(
         }
         if rejected is not None and rejected.decision is not None:
             row |= _decided(Decision("reject", rejected.decision.reason, by="earlier"), now)
-        _withdraw(connection, *here, _approval.c.place == request.place)
-        connection.execute(insert(_approval), row)
+        _withdraw(connection, *here, APPROVAL.c.place == request.place)
+        connection.execute(insert(APPROVAL), row)
         made = _one(connection, _rows().where(*here, *_about(request)))
         assert made is not None
         return made
@@ -99,7 +95,7 @@ async def put(
 
 async def note_shown(log: ThreadLog, pending: PendingApproval) -> None:
     """Bind the later decision to the change that is shown now, unless the request is already decided."""
-    undecided = update(_approval).where(_of(pending), _approval.c.verdict.is_(None))
+    undecided = update(APPROVAL).where(_of(pending), APPROVAL.c.verdict.is_(None))
     await log.database.run(lambda connection: connection.execute(undecided.values(shown=pending.shown)))
 
 
@@ -109,7 +105,7 @@ async def settle(log: ThreadLog, pending: PendingApproval, decision: Decision) -
 
     def work(connection: Connection) -> PendingApproval:
         here = _of(pending)
-        undecided = update(_approval).where(here, _approval.c.verdict.is_(None))
+        undecided = update(APPROVAL).where(here, APPROVAL.c.verdict.is_(None))
         # Another user may have been shown a later change meanwhile, which this decision is not about.
         connection.execute(undecided.values({**_decided(decision, now), "shown": pending.shown}))
         found = _one(connection, _rows().where(here))
@@ -128,10 +124,10 @@ async def close(
     Raises:
         LogConflictError: another process has claimed the session.
     """
-    here = (_approval.c.thread == thread.key, _approval.c.run_id == run_id)
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
 
     def work(connection: Connection) -> PendingApproval | None:
-        _withdraw(connection, *here, _approval.c.place == request.place)
+        _withdraw(connection, *here, APPROVAL.c.place == request.place)
         found = _one(connection, _rows().where(*here, *_about(request)))
         if found is None or found.withdrawn:
             return _one(connection, _rows().where(*here, *_rejected_before(request)))
@@ -142,7 +138,7 @@ async def close(
 
 async def has_asked(log: ThreadLog, thread: Thread, run_id: str) -> bool:
     """Whether a run has asked anything yet."""
-    query = select(_approval.c.id).where(_approval.c.thread == thread.key, _approval.c.run_id == run_id)
+    query = select(APPROVAL.c.id).where(APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
     return await log.database.run(lambda connection: connection.execute(query.limit(1)).first() is not None)
 
 
@@ -159,11 +155,11 @@ async def decide(log: ThreadLog, session: str, decisions: Mapping[str, Decision]
 
     def work(connection: Connection) -> list[PendingApproval]:
         family = _family(connection, session)
-        known = {each.id: each for each in _all(connection, _rows().where(_approval.c.thread.in_(family)))}
+        known = {each.id: each for each in _all(connection, _rows().where(APPROVAL.c.thread.in_(family)))}
         checked = [_decidable(name, decision, known, session, now) for name, decision in decisions.items()]
         decided = []
         for pending, decision in zip(checked, decisions.values(), strict=True):
-            undecided = update(_approval).where(_of(pending), _approval.c.verdict.is_(None))
+            undecided = update(APPROVAL).where(_of(pending), APPROVAL.c.verdict.is_(None))
             if connection.execute(undecided.values(_decided(decision, now))).rowcount != 1:
                 raise UsageError(f"{pending.id} was just decided elsewhere")
             found = _one(connection, _rows().where(_of(pending)))
@@ -178,9 +174,9 @@ async def open_approvals(log: ThreadLog, session: str | None = None) -> list[Pen
     """The undecided requests, oldest first: of one session and its sub-agents, or of all sessions."""
 
     def work(connection: Connection) -> list[PendingApproval]:
-        query = _rows().where(_approval.c.verdict.is_(None))
+        query = _rows().where(APPROVAL.c.verdict.is_(None))
         if session is not None:
-            query = query.where(_approval.c.thread.in_(_family(connection, session)))
+            query = query.where(APPROVAL.c.thread.in_(_family(connection, session)))
         return _all(connection, query)
 
     return await log.database.run(work)
@@ -188,7 +184,7 @@ async def open_approvals(log: ThreadLog, session: str | None = None) -> list[Pen
 
 async def approvals_of(log: ThreadLog, thread: Thread) -> list[PendingApproval]:
     """Every request of the session itself, oldest first."""
-    query = _rows().where(_approval.c.thread == thread.key)
+    query = _rows().where(APPROVAL.c.thread == thread.key)
     return await reading(log.database, thread, lambda connection: _all(connection, query))
 
 
@@ -201,14 +197,14 @@ async def withdraw(log: ThreadLog, thread: Thread) -> None:
 
 def withdraw_in(connection: Connection, session: str) -> None:
     """``withdraw`` inside a larger transaction, for a session and its sub-agents."""
-    _withdraw(connection, _approval.c.thread.in_(_family(connection, session)))
+    _withdraw(connection, APPROVAL.c.thread.in_(_family(connection, session)))
 
 
 async def allow(log: ThreadLog, user: str, tool: str) -> bool:
     """Add a tool to a user's allowlist; False if it is already there."""
     row = {"user": user, "tool": tool, "created_ms": log.now_ms()}
     try:
-        await log.database.run(lambda connection: connection.execute(insert(_allowed), row))
+        await log.database.run(lambda connection: connection.execute(insert(ALLOWED), row))
     except IntegrityError:
         return False
     return True
@@ -216,17 +212,17 @@ async def allow(log: ThreadLog, user: str, tool: str) -> bool:
 
 async def revoke(log: ThreadLog, user: str, tool: str) -> bool:
     """Remove a tool from a user's allowlist; False if it was not there."""
-    here = (_allowed.c.user == user, _allowed.c.tool == tool)
+    here = (ALLOWED.c.user == user, ALLOWED.c.tool == tool)
     return await log.database.run(
-        lambda connection: connection.execute(delete(_allowed).where(*here)).rowcount == 1
+        lambda connection: connection.execute(delete(ALLOWED).where(*here)).rowcount == 1
     )
 
 
 async def allowlist(log: ThreadLog, user: str) -> list[tuple[str, int]]:
     """A user's allowlist: tools and since when (UTC milliseconds), by name."""
-    query = select(_allowed.c.tool, _allowed.c.created_ms).where(_allowed.c.user == user)
+    query = select(ALLOWED.c.tool, ALLOWED.c.created_ms).where(ALLOWED.c.user == user)
     return await log.database.run(
-        lambda connection: [(row[0], row[1]) for row in connection.execute(query.order_by(_allowed.c.tool))]
+        lambda connection: [(row[0], row[1]) for row in connection.execute(query.order_by(ALLOWED.c.tool))]
     )
 
 
@@ -250,13 +246,13 @@ async def store_mode(log: ThreadLog, user: str, mode: AskMode | None) -> None:
 
 async def is_allowed(log: ThreadLog, user: str, tool: str) -> bool:
     """Whether a tool is on a user's allowlist."""
-    query = select(_allowed.c.tool).where(_allowed.c.user == user, _allowed.c.tool == tool)
+    query = select(ALLOWED.c.tool).where(ALLOWED.c.user == user, ALLOWED.c.tool == tool)
     return await log.database.run(lambda connection: connection.execute(query).first() is not None)
 
 
 def _about(request: ApprovalRequest) -> tuple[Any, ...]:
     """The condition that a row is about this call. Its id does not say so: it is short, and a model chooses calls."""
-    return _approval.c.place == request.place, _approval.c.digest == request.digest
+    return APPROVAL.c.place == request.place, APPROVAL.c.digest == request.digest
 
 
 def _new_id(connection: Connection, thread: Thread, run_id: str, request: ApprovalRequest) -> str:
@@ -265,16 +261,16 @@ def _new_id(connection: Connection, thread: Thread, run_id: str, request: Approv
         f"{thread.session}\n{run_id}\n{request.place}\n{request.digest}".encode()
     ).hexdigest()
     short = whole[:_ID_DIGITS]
-    taken = select(_approval.c.id).where(_approval.c.id == short)
+    taken = select(APPROVAL.c.id).where(APPROVAL.c.id == short)
     return whole if connection.execute(taken).first() is not None else short
 
 
 def _rejected_before(request: ApprovalRequest) -> tuple[Any, ...]:
     """The condition that exactly the same call, or the same question during a call, was rejected."""
-    is_question = _approval.c.place.contains(".")
+    is_question = APPROVAL.c.place.contains(".")
     return (
-        _approval.c.digest == request.digest,
-        _approval.c.verdict == "reject",
+        APPROVAL.c.digest == request.digest,
+        APPROVAL.c.verdict == "reject",
         is_question if "." in request.place else ~is_question,
     )
 
@@ -316,22 +312,20 @@ def _decided(decision: Decision, now: int) -> dict[str, Any]:
 
 
 def _withdraw(connection: Connection, *where: Any) -> None:
-    connection.execute(
-        update(_approval).where(*where, _approval.c.verdict.is_(None)).values(verdict=WITHDRAWN)
-    )
+    connection.execute(update(APPROVAL).where(*where, APPROVAL.c.verdict.is_(None)).values(verdict=WITHDRAWN))
 
 
 def _of(pending: PendingApproval) -> Any:
-    key = select(_thread.c.key).where(_thread.c.session == pending.session).scalar_subquery()
-    return (_approval.c.thread == key) & (_approval.c.id == pending.id)
+    key = select(THREAD.c.key).where(THREAD.c.session == pending.session).scalar_subquery()
+    return (APPROVAL.c.thread == key) & (APPROVAL.c.id == pending.id)
 
 
 def _family(connection: Connection, session: str) -> list[int]:
     """The keys of a session and of its sub-agents' sessions."""
-    found = list(connection.execute(select(_thread.c.key).where(_thread.c.session == session)).scalars())
+    found = list(connection.execute(select(THREAD.c.key).where(THREAD.c.session == session)).scalars())
     young = found
     while young:
-        query = select(_parent.c.thread).where(_parent.c.parent.in_(young))
+        query = select(PARENT.c.thread).where(PARENT.c.parent.in_(young))
         young = [key for key in connection.execute(query).scalars() if key not in found]
         found = [*found, *young]
     return found
@@ -339,9 +333,9 @@ def _family(connection: Connection, session: str) -> list[int]:
 
 def _rows() -> Select[Any]:
     return (
-        select(_thread.c.session, _approval)
-        .select_from(_approval.join(_thread))
-        .order_by(_approval.c.created_ms, _approval.c.thread, _approval.c.place, _approval.c.id)
+        select(THREAD.c.session, APPROVAL)
+        .select_from(APPROVAL.join(THREAD))
+        .order_by(APPROVAL.c.created_ms, APPROVAL.c.thread, APPROVAL.c.place, APPROVAL.c.id)
     )
 
 

@@ -9,13 +9,11 @@ from sqlalchemy import Connection, delete, insert, select
 from zeus_runtime.store.compression import drop_rows, pack_rows, unpack_rows
 from zeus_runtime.store.fencing import owning, take
 from zeus_runtime.store.session_tree import descendants_in
-from zeus_runtime.store.tables import ArchiveRow
+from zeus_runtime.store.tables import ARCHIVE
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
-
-_archive = ArchiveRow.__table__  # type: ignore[attr-defined]
 
 
 async def archive(log: ThreadLog, thread: Thread) -> bool:
@@ -29,7 +27,7 @@ async def archive(log: ThreadLog, thread: Thread) -> bool:
     """
 
     def work(connection: Connection) -> bool:
-        query = select(_archive.c.thread).where(_archive.c.thread == thread.key)
+        query = select(ARCHIVE.c.thread).where(ARCHIVE.c.thread == thread.key)
         if connection.execute(query).first() is not None:
             return False
         for each in [thread, *descendants_in(connection, thread)]:
@@ -51,7 +49,7 @@ async def archive(log: ThreadLog, thread: Thread) -> bool:
             "digest": packed.digest,
             "rows": packed.data,
         }
-        connection.execute(insert(_archive), row)
+        connection.execute(insert(ARCHIVE), row)
         drop_rows(connection, each.key)
 
     now = log.now_ms()
@@ -78,12 +76,12 @@ async def restore(log: ThreadLog, thread: Thread) -> bool:
         return True
 
     def unpack(connection: Connection, each: Thread) -> bool:
-        here = _archive.c.thread == each.key
-        found = connection.execute(select(_archive.c.rows, _archive.c.digest).where(here)).first()
+        here = ARCHIVE.c.thread == each.key
+        found = connection.execute(select(ARCHIVE.c.rows, ARCHIVE.c.digest).where(here)).first()
         if found is None:
             return False
         unpack_rows(connection, each.key, bytes(found[0]), found[1])
-        connection.execute(delete(_archive).where(here))
+        connection.execute(delete(ARCHIVE).where(here))
         return True
 
     return await owning(log.database, thread, "an archived session", work, archived=True)

@@ -29,6 +29,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *("id", "run_id", "place", "digest", "created_ms", "expires_ms"),
         *("request", "verdict", "decided_ms", "decision", "shown"),
     ),
+    "run_note": ("run_id", "name", "created_ms", "value"),
 }
 """Columns by table, without ``thread``; the first one gives the order. They have no types, so values stay unconverted.
 

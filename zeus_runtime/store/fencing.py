@@ -13,17 +13,13 @@ from typing import Any, NamedTuple, TypeVar
 from sqlalchemy import Connection, Insert, Table, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.session_lock import LogConflictError, claim_lost
-from zeus_runtime.store.tables import EditRow, MessageRow, StepRow, ThreadRow
+from zeus_runtime.store.tables import EDIT, MESSAGE, NOTE, STEP, THREAD
 from zeus_runtime.store.threads import Thread, here, refuse_archived
 
 T = TypeVar("T")
-
-_thread = ThreadRow.__table__  # type: ignore[attr-defined]
-MESSAGE: Table = MessageRow.__table__  # type: ignore[attr-defined]
-EDIT: Table = EditRow.__table__  # type: ignore[attr-defined]
-STEP: Table = StepRow.__table__  # type: ignore[attr-defined]
 
 
 class Fence(NamedTuple):
@@ -102,11 +98,11 @@ async def holding(database: Database, thread: Thread, what: str) -> Callable[[Co
 def _holding(thread: Thread, epoch: int | None, what: str) -> Callable[[Connection], None]:
     mine = here(thread)
     if epoch is not None:
-        mine &= _thread.c.epoch == epoch
+        mine &= THREAD.c.epoch == epoch
 
     def hold(connection: Connection) -> None:
         # The first write takes the row's lock; a transaction that only read first might not get it.
-        if connection.execute(update(_thread).where(mine).values(epoch=_thread.c.epoch)).rowcount != 1:
+        if connection.execute(update(THREAD).where(mine).values(epoch=THREAD.c.epoch)).rowcount != 1:
             raise claim_lost(what, thread.session)
 
     return hold
@@ -133,12 +129,12 @@ async def appending(
 
 
 def put(connection: Connection, table: Table, row: Mapping[str, Any], fence: Fence | None) -> None:
-    """Insert a row of ``MESSAGE``, ``EDIT`` or ``STEP``, inside ``appending``."""
+    """Insert a row of ``MESSAGE``, ``EDIT``, ``STEP`` or ``NOTE``, inside ``appending``."""
     if fence is None:
-        connection.execute(_PLAIN[table], row)
+        _PLAIN[table].changed(connection, row)
         return
     within = {"in_session": fence.session, "in_epoch": fence.epoch}
-    if connection.execute(_FENCED[table], {**row, **within}).rowcount != 1:
+    if _FENCED[table].changed(connection, {**row, **within}) != 1:
         raise _Taken
 
 
@@ -148,12 +144,12 @@ def take(connection: Connection, thread: Thread) -> int:
     Raises:
         LogConflictError: the session was deleted.
     """
-    raised = update(_thread).where(here(thread)).values(epoch=_thread.c.epoch + 1)
+    raised = update(THREAD).where(here(thread)).values(epoch=THREAD.c.epoch + 1)
     if connection.execute(raised).rowcount != 1:
         raise LogConflictError(
             f"the session {thread.session} was deleted meanwhile", remedy="Begin another one."
         )
-    return int(connection.execute(select(_thread.c.epoch).where(here(thread))).scalar_one())
+    return int(connection.execute(select(THREAD.c.epoch).where(here(thread))).scalar_one())
 
 
 class _Taken(Exception):  # noqa: N818 - internal, without a message
@@ -169,14 +165,14 @@ def _in_epoch(table: Table) -> Insert:
     names = [column.name for column in table.columns]
     values = {name: bindparam(name, type_=table.c[name].type) for name in names}
     fence = (
-        _thread.c.key == values["thread"],
-        _thread.c.session == bindparam("in_session"),
-        _thread.c.epoch == bindparam("in_epoch"),
+        THREAD.c.key == values["thread"],
+        THREAD.c.session == bindparam("in_session"),
+        THREAD.c.epoch == bindparam("in_epoch"),
     )
-    held = select(*values.values()).select_from(_thread).where(*fence).with_for_update(read=True, of=_thread)
+    held = select(*values.values()).select_from(THREAD).where(*fence).with_for_update(read=True, of=THREAD)
     # SQLAlchemy counts inserted rows only on request.
     return insert(table).from_select(names, held).execution_options(preserve_rowcount=True)
 
 
-_PLAIN = {table: insert(table) for table in (MESSAGE, EDIT, STEP)}
-_FENCED = {table: _in_epoch(table) for table in (MESSAGE, EDIT, STEP)}
+_PLAIN = {table: Prepared(insert(table)) for table in (MESSAGE, EDIT, STEP, NOTE)}
+_FENCED = {table: Prepared(_in_epoch(table)) for table in (MESSAGE, EDIT, STEP, NOTE)}

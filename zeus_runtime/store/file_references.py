@@ -12,11 +12,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, select, text
 
 from zeus_runtime.store.compression import packed_rows
-from zeus_runtime.store.tables import ArchiveRow, EditRow, HandleRow
-
-_edit = EditRow.__table__  # type: ignore[attr-defined]
-_archive = ArchiveRow.__table__  # type: ignore[attr-defined]
-_handle = HandleRow.__table__  # type: ignore[attr-defined]
+from zeus_runtime.store.tables import ARCHIVE, EDIT, HANDLE
 
 _AT_ONCE: Final = 500
 _NOTE: Final = text(
@@ -30,8 +26,8 @@ def edits_with_handles(connection: Connection, thread: int) -> list[Mapping[str,
     Raises:
         RunError: the session's archive is damaged.
     """
-    rows = connection.execute(select(_edit.c.payload).where(_edit.c.thread == thread)).scalars()
-    packed = select(_archive.c.rows, _archive.c.digest).where(_archive.c.thread == thread)
+    rows = connection.execute(select(EDIT.c.payload).where(EDIT.c.thread == thread)).scalars()
+    packed = select(ARCHIVE.c.rows, ARCHIVE.c.digest).where(ARCHIVE.c.thread == thread)
     return list(_naming([*rows, *_unpacked(connection.execute(packed))]))
 
 
@@ -40,7 +36,7 @@ def named_elsewhere(connection: Connection, thread: int, handles: Collection[str
     wanted, found = sorted(handles), set[str]()
     for start in range(0, len(wanted), _AT_ONCE):
         some = wanted[start : start + _AT_ONCE]
-        query = select(_handle.c.handle).where(_handle.c.handle.in_(some), _handle.c.thread != thread)
+        query = select(HANDLE.c.handle).where(HANDLE.c.handle.in_(some), HANDLE.c.thread != thread)
         found.update(connection.execute(query).scalars())
     return found
 
@@ -74,7 +70,7 @@ _SIGNS: Final = ('"handle"', '"references"', '"pictures"', f'"{SAVED}"')
 
 def noted(connection: Connection, thread: int) -> set[str]:
     """The files that the session's edits and messages name."""
-    return set(connection.execute(select(_handle.c.handle).where(_handle.c.thread == thread)).scalars())
+    return set(connection.execute(select(HANDLE.c.handle).where(HANDLE.c.thread == thread)).scalars())
 
 
 def _unpacked(rows: Iterable[Any]) -> Iterator[str]:

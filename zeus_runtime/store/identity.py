@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import select, text
 
-from zeus_runtime.store.tables import IdentityRow
+from zeus_runtime.store.tables import IDENTITY
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-_identity = IdentityRow.__table__  # type: ignore[attr-defined]
-_NAME: Final = select(_identity.c.name)
+_NAME: Final = select(IDENTITY.c.name)
 _NEW: Final = text("INSERT INTO database_identity (key, name) VALUES (1, :name) ON CONFLICT (key) DO NOTHING")
 
 

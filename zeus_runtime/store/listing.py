@@ -8,14 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, exists, func, select
 
-from zeus_runtime.store.tables import ArchiveRow, MessageRow, ParentRow, RollbackRow, SnapshotRow, ThreadRow
-
-_thread = ThreadRow.__table__  # type: ignore[attr-defined]
-_message = MessageRow.__table__  # type: ignore[attr-defined]
-_rollback = RollbackRow.__table__  # type: ignore[attr-defined]
-_snapshot = SnapshotRow.__table__  # type: ignore[attr-defined]
-_archive = ArchiveRow.__table__  # type: ignore[attr-defined]
-_parent = ParentRow.__table__  # type: ignore[attr-defined]
+from zeus_runtime.store.tables import ARCHIVE, MESSAGE, PARENT, ROLLBACK, SNAPSHOT, THREAD
 
 
 @dataclass(frozen=True)
@@ -46,10 +39,10 @@ def list_sessions(
     connection: Connection, *, agent: str | None, limit: int | None, archived: bool
 ) -> Sequence[SessionInfo]:
     """The user's sessions, last used first; with ``archived``, the archived ones instead of the others."""
-    query = _INFOS[archived].order_by(_thread.c.updated_ms.desc(), _thread.c.key.desc())
-    query = query.where(_parent.c.thread.is_(None))
+    query = _INFOS[archived].order_by(THREAD.c.updated_ms.desc(), THREAD.c.key.desc())
+    query = query.where(PARENT.c.thread.is_(None))
     if agent is not None:
-        query = query.where(_thread.c.agent == agent)
+        query = query.where(THREAD.c.agent == agent)
     if limit is not None:
         query = query.limit(limit)
     return [_info(*row) for row in connection.execute(query)]
@@ -57,7 +50,7 @@ def list_sessions(
 
 def count_of_others(connection: Connection, agent: str, *, archived: bool) -> int:
     """The number of other agents' user sessions; with ``archived``, the archived ones instead of the others."""
-    query = _INFOS[archived].where(_parent.c.thread.is_(None), _thread.c.agent != agent)
+    query = _INFOS[archived].where(PARENT.c.thread.is_(None), THREAD.c.agent != agent)
     found = query.with_only_columns(func.count(), maintain_column_froms=True)
     return int(connection.execute(found).scalar_one())
 
@@ -69,13 +62,13 @@ def children(connection: Connection, session: str, *, archived: bool = False) ->
         archived: whether the session and its sub-agents' sessions are archived.
     """
     query = _INFOS[archived].where(_above.c.session == session)
-    return [_info(*row) for row in connection.execute(query.order_by(_thread.c.created_ms, _thread.c.key))]
+    return [_info(*row) for row in connection.execute(query.order_by(THREAD.c.created_ms, THREAD.c.key))]
 
 
 def one_session(connection: Connection, thread: int) -> SessionInfo:
     """The session of that key, archived or not."""
     rows = (
-        connection.execute(_INFOS[archived].where(_thread.c.key == thread)).first()
+        connection.execute(_INFOS[archived].where(THREAD.c.key == thread)).first()
         for archived in (False, True)
     )
     return next(_info(*row) for row in rows if row is not None)
@@ -86,15 +79,15 @@ def last_used(
 ) -> Sequence[tuple[str, int]]:
     """The user's sessions that are not archived and when each was last used, the last used first."""
     query = (
-        select(_thread.c.session, _thread.c.updated_ms)
-        .select_from(_thread.outerjoin(_archive).outerjoin(_parent, _parent.c.thread == _thread.c.key))
-        .where(_archive.c.thread.is_(None), _parent.c.thread.is_(None))
-        .order_by(_thread.c.updated_ms.desc(), _thread.c.key.desc())
+        select(THREAD.c.session, THREAD.c.updated_ms)
+        .select_from(THREAD.outerjoin(ARCHIVE).outerjoin(PARENT, PARENT.c.thread == THREAD.c.key))
+        .where(ARCHIVE.c.thread.is_(None), PARENT.c.thread.is_(None))
+        .order_by(THREAD.c.updated_ms.desc(), THREAD.c.key.desc())
     )
     if agent is not None:
-        query = query.where(_thread.c.agent == agent)
+        query = query.where(THREAD.c.agent == agent)
     if session is not None:
-        query = query.where(_thread.c.session == session)
+        query = query.where(THREAD.c.session == session)
     return [(row[0], row[1]) for row in connection.execute(query)]
 
 
@@ -103,58 +96,58 @@ def archived_before(
 ) -> Sequence[str]:
     """The user's sessions that were archived before a time (UTC milliseconds), the longest archived first."""
     query = (
-        select(_thread.c.session)
-        .select_from(_thread.join(_archive).outerjoin(_parent, _parent.c.thread == _thread.c.key))
-        .where(_archive.c.archived_ms < before_ms, _parent.c.thread.is_(None))
-        .order_by(_archive.c.archived_ms, _thread.c.key)
+        select(THREAD.c.session)
+        .select_from(THREAD.join(ARCHIVE).outerjoin(PARENT, PARENT.c.thread == THREAD.c.key))
+        .where(ARCHIVE.c.archived_ms < before_ms, PARENT.c.thread.is_(None))
+        .order_by(ARCHIVE.c.archived_ms, THREAD.c.key)
     )
     if agent is not None:
-        query = query.where(_thread.c.agent == agent)
+        query = query.where(THREAD.c.agent == agent)
     if session is not None:
-        query = query.where(_thread.c.session == session)
+        query = query.where(THREAD.c.session == session)
     return list(connection.execute(query).scalars())
 
 
-_above = _thread.alias("above")
+_above = THREAD.alias("above")
 _STATES: dict[str, str] = {"turn-start": "open", "manual": "rolled-back"}
 
 
 def _infos(*, archived: bool) -> Any:
     """The query for the fields of ``SessionInfo``, in order."""
     aside = exists().where(
-        _rollback.c.thread == _message.c.thread,
-        _message.c.seq > _rollback.c.kept_seq,
-        _message.c.seq <= _rollback.c.last_seq,
+        ROLLBACK.c.thread == MESSAGE.c.thread,
+        MESSAGE.c.seq > ROLLBACK.c.kept_seq,
+        MESSAGE.c.seq <= ROLLBACK.c.last_seq,
     )
     count = (
         select(func.count())
-        .select_from(_message)
-        .where(_message.c.thread == _thread.c.key, ~aside)
+        .select_from(MESSAGE)
+        .where(MESSAGE.c.thread == THREAD.c.key, ~aside)
         .scalar_subquery()
     )
     reason = (
-        select(_snapshot.c.reason)
-        .where(_snapshot.c.thread == _thread.c.key)
-        .order_by(_snapshot.c.number.desc())
+        select(SNAPSHOT.c.reason)
+        .where(SNAPSHOT.c.thread == THREAD.c.key)
+        .order_by(SNAPSHOT.c.number.desc())
         .limit(1)
         .scalar_subquery()
     )
     query = select(
-        _thread.c.session,
-        _thread.c.agent,
-        _thread.c.title,
-        _archive.c.messages if archived else count,
-        _thread.c.created_ms,
-        _thread.c.updated_ms,
+        THREAD.c.session,
+        THREAD.c.agent,
+        THREAD.c.title,
+        ARCHIVE.c.messages if archived else count,
+        THREAD.c.created_ms,
+        THREAD.c.updated_ms,
         reason,
-        _archive.c.archived_ms,
+        ARCHIVE.c.archived_ms,
         _above.c.session,
     ).select_from(
-        (_thread.join(_archive) if archived else _thread.outerjoin(_archive))
-        .outerjoin(_parent, _parent.c.thread == _thread.c.key)
-        .outerjoin(_above, _parent.c.parent == _above.c.key)
+        (THREAD.join(ARCHIVE) if archived else THREAD.outerjoin(ARCHIVE))
+        .outerjoin(PARENT, PARENT.c.thread == THREAD.c.key)
+        .outerjoin(_above, PARENT.c.parent == _above.c.key)
     )
-    return query if archived else query.where(_archive.c.thread.is_(None))
+    return query if archived else query.where(ARCHIVE.c.thread.is_(None))
 
 
 _INFOS = {archived: _infos(archived=archived) for archived in (False, True)}

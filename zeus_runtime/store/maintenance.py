@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from zeus_runtime.store.tables import UpkeepRow
+from zeus_runtime.store.tables import UPKEEP
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
-
-_upkeep = UpkeepRow.__table__  # type: ignore[attr-defined]
 
 
 async def is_due(log: ThreadLog, task: str, *, every_ms: int) -> bool:
@@ -21,12 +19,12 @@ async def is_due(log: ThreadLog, task: str, *, every_ms: int) -> bool:
 
     def work(connection: Connection) -> bool:
         # The UPDATE decides: of several processes only one changes the row.
-        taken = update(_upkeep).where(_upkeep.c.name == task, _upkeep.c.taken_ms <= now - every_ms)
+        taken = update(UPKEEP).where(UPKEEP.c.name == task, UPKEEP.c.taken_ms <= now - every_ms)
         if connection.execute(taken.values(taken_ms=now)).rowcount == 1:
             return True
-        if connection.execute(select(_upkeep.c.name).where(_upkeep.c.name == task)).first() is not None:
+        if connection.execute(select(UPKEEP.c.name).where(UPKEEP.c.name == task)).first() is not None:
             return False
-        connection.execute(insert(_upkeep), {"name": task, "taken_ms": now})
+        connection.execute(insert(UPKEEP), {"name": task, "taken_ms": now})
         return True
 
     try:
@@ -37,6 +35,4 @@ async def is_due(log: ThreadLog, task: str, *, every_ms: int) -> bool:
 
 async def not_done(log: ThreadLog, task: str) -> None:
     """Return a regular task: there is more to do, or it failed."""
-    await log.database.run(
-        lambda connection: connection.execute(delete(_upkeep).where(_upkeep.c.name == task))
-    )
+    await log.database.run(lambda connection: connection.execute(delete(UPKEEP).where(UPKEEP.c.name == task)))

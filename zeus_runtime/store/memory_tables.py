@@ -7,228 +7,209 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import BigInteger, Boolean, Column, Connection, Float, Index, Integer, Table, Text
-from sqlalchemy.dialects.postgresql import TSVECTOR
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Dialect,
+    Float,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+)
 from sqlalchemy.schema import CreateIndex, CreateTable
-from sqlmodel import Field, SQLModel
+from sqlalchemy.types import TypeEngine
 
 from zeus_runtime.store.row_security import SECURED, secure_rows
 
-_KEY = BigInteger().with_variant(Integer(), "sqlite")
+_METADATA: Final = MetaData()
+_KEY: Final = BigInteger().with_variant(Integer(), "sqlite")
 """SQLite increments a key by itself only if its type is INTEGER, which has eight bytes there anyway."""
 
-_WORDS = Text().with_variant(TSVECTOR(), "postgresql")
+
+class _Words(TypeDecorator[str]):
+    """Text; on PostgreSQL a ``tsvector``, whose dialect is imported only there."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
+        if dialect.name != "postgresql":
+            return dialect.type_descriptor(Text())
+        from sqlalchemy.dialects.postgresql import TSVECTOR
+
+        return dialect.type_descriptor(TSVECTOR())
 
 
-def _key() -> Any:
-    return Field(default=None, sa_column=Column(_KEY, primary_key=True, autoincrement=True))
+def _key() -> Column[int]:
+    return Column("key", _KEY, primary_key=True, autoincrement=True)
 
 
-def _number(*, nullable: bool = False) -> Any:
-    return Field(default=None, sa_column=Column(BigInteger, nullable=nullable))
+def _named(*names: str) -> list[Column[str]]:
+    return [Column(name, Text, primary_key=True) for name in names]
 
 
-def _text(*, nullable: bool = False, unique: bool = False) -> Any:
-    return Field(default=None, sa_column=Column(Text, nullable=nullable, unique=unique))
+def _texts(*names: str, nullable: bool = False) -> list[Column[str]]:
+    return [Column(name, Text, nullable=nullable) for name in names]
 
 
-class MemoryPlaceRow(SQLModel, table=True):
-    """A user, project or session that has memories. ``changes`` counts the changes of its items.
-
-    ``analysis`` is the text analysis by which their words are indexed (``memory.retrieval.analysis.ANALYSIS``).
-
-    A transaction that changes an item of a place updates this row first, so that two of them run one after the other.
-    """
-
-    __tablename__ = "memory_place"
-    __table_args__ = (Index("memory_place_of", "scope", "scope_id", unique=True),)
-
-    key: int | None = _key()
-    scope: str = _text()
-    scope_id: str = _text()
-    changes: int = _number()
-    analysis: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
+def _wholes(*names: str, nullable: bool = False) -> list[Column[int]]:
+    return [Column(name, Integer, nullable=nullable) for name in names]
 
 
-class MemoryItemRow(SQLModel, table=True):
-    """One memory in its current version. ``changed`` is its place's ``changes`` when it last changed.
-
-    ``digest`` is equal for texts that differ only in case, spacing and closing punctuation. ``words`` is the lexical
-    index's form of the text, empty for a text that is never searched, and ``word_count`` is the number of those words.
-    """
-
-    __tablename__ = "memory_item"
-    __table_args__ = (
-        Index("memory_item_changed", "place", "changed"),
-        Index("memory_item_digest", "digest"),
-        Index("memory_item_listed", "place", "status", "updated_ms"),
-        Index("memory_item_embedded", "embedding_model", "embedding_dimension", "key"),
-        Index("memory_item_superseded", "superseded_by"),
-        Index("memory_item_source", "place", "source_id"),
-        {"sqlite_autoincrement": True},
-    )
-
-    key: int | None = _key()
-    id: str = _text(unique=True)
-    place: int = _number()
-    changed: int = _number()
-    scope: str = _text()
-    scope_id: str = _text()
-    content: str = _text()
-    digest: str = _text()
-    words: str = Field(sa_column=Column(_WORDS, nullable=False))
-    word_count: int = Field(sa_column=Column(Integer, nullable=False))
-    memory_type: str = _text()
-    created_by: str = _text()
-    source: str = _text()
-    source_id: str | None = _text(nullable=True)
-    confidence: float = Field(sa_column=Column(Float(53), nullable=False))
-    visibility: str = _text()
-    status: str = _text()
-    trust: str = _text()
-    subject: str | None = _text(nullable=True)
-    valid_from_ms: int | None = _number(nullable=True)
-    valid_until_ms: int | None = _number(nullable=True)
-    superseded_by: str | None = _text(nullable=True)
-    embedding_model: str | None = _text(nullable=True)
-    embedding_dimension: int | None = Field(default=None, sa_column=Column(Integer, nullable=True))
-    version: int = Field(sa_column=Column(Integer, nullable=False))
-    created_ms: int = _number()
-    updated_ms: int = _number()
-    last_used_ms: int | None = _number(nullable=True)
+def _longs(*names: str, nullable: bool = False) -> list[Column[int]]:
+    return [Column(name, BigInteger, nullable=nullable) for name in names]
 
 
-class MemoryGoneRow(SQLModel, table=True):
-    """A removed item, for processes that hold a copy of the place in memory; the last few thousand per place."""
+PLACE: Final = Table(
+    "memory_place",
+    _METADATA,
+    _key(),
+    *_texts("scope", "scope_id"),
+    *_longs("changes"),
+    Column("analysis", Integer, nullable=False, server_default="0"),
+    Index("memory_place_of", "scope", "scope_id", unique=True),
+)
+"""A user, project or session that has memories. ``changes`` counts the changes of its items.
 
-    __tablename__ = "memory_gone"
+``analysis`` is the text analysis by which their words are indexed (``memory.retrieval.analysis.ANALYSIS``).
 
-    place: int = Field(sa_column=Column(_KEY, primary_key=True, autoincrement=False))
-    changed: int = Field(sa_column=Column(_KEY, primary_key=True, autoincrement=False))
-    item: int = Field(sa_column=Column(_KEY, primary_key=True, autoincrement=False))
+A transaction that changes an item of a place updates this row first, so that two of them run one after the other.
+"""
 
+ITEM: Final = Table(
+    "memory_item",
+    _METADATA,
+    _key(),
+    Column("id", Text, nullable=False, unique=True),
+    *_longs("place", "changed"),
+    *_texts("scope", "scope_id", "content", "digest"),
+    Column("words", _Words, nullable=False),
+    *_wholes("word_count"),
+    *_texts("memory_type", "created_by", "source"),
+    *_texts("source_id", nullable=True),
+    Column("confidence", Float(53), nullable=False),
+    *_texts("visibility", "status", "trust"),
+    *_texts("subject", nullable=True),
+    *_longs("valid_from_ms", "valid_until_ms", nullable=True),
+    *_texts("superseded_by", "embedding_model", nullable=True),
+    *_wholes("embedding_dimension", nullable=True),
+    Column("settled", Integer, nullable=False, server_default="0"),
+    *_wholes("version"),
+    *_longs("created_ms", "updated_ms"),
+    *_longs("last_used_ms", nullable=True),
+    Index("memory_item_changed", "place", "changed"),
+    Index("memory_item_digest", "digest"),
+    Index("memory_item_listed", "place", "status", "updated_ms"),
+    Index("memory_item_embedded", "embedding_model", "embedding_dimension", "key"),
+    Index("memory_item_superseded", "superseded_by"),
+    Index("memory_item_source", "place", "source_id"),
+    sqlite_autoincrement=True,
+)
+"""One memory in its current version. ``changed`` is its place's ``changes`` when it last changed.
 
-class MemoryHistoryRow(SQLModel, table=True):
-    """An item's changes, in order; never changed, except that a delete blanks the contents of all its versions."""
+``digest`` is equal for texts that differ only in case, spacing and closing punctuation. ``words`` is the lexical
+index's form of the text, empty for a text that is never searched, and ``word_count`` is the number of those words.
+``settled`` is 1 if a model or a person decided which memories it replaces, so that no rule decides it later.
+"""
 
-    __tablename__ = "memory_history"
-    __table_args__ = (Index("memory_history_of", "item", "key"),)
+LINK: Final = Table("memory_link", _METADATA, *_named("item", "other"), Index("memory_link_other", "other"))
+"""Two memories that are near each other, and both were kept."""
 
-    key: int | None = _key()
-    item: str = _text()
-    version: int = Field(sa_column=Column(Integer, nullable=False))
-    action: str = _text()
-    by: str = _text()
-    at_ms: int = _number()
-    content: str = _text()
+GONE: Final = Table(
+    "memory_gone",
+    _METADATA,
+    *(Column(name, _KEY, primary_key=True, autoincrement=False) for name in ("place", "changed", "item")),
+)
+"""A removed item, for processes that hold a copy of the place in memory; the last few thousand per place."""
 
+HISTORY: Final = Table(
+    "memory_history",
+    _METADATA,
+    _key(),
+    *_texts("item"),
+    *_wholes("version"),
+    *_texts("action", "by"),
+    *_longs("at_ms"),
+    *_texts("content"),
+    *_longs("valid_from_ms", "valid_until_ms", nullable=True),
+    Index("memory_history_of", "item", "key"),
+)
+"""An item's changes, in order; never changed, except that a delete blanks the contents of all its versions."""
 
-class ExtractionRow(SQLModel, table=True):
-    """One memory that the agent saved on its own initiative, which the limit counts."""
+EXTRACTION: Final = Table(
+    "extraction_log",
+    _METADATA,
+    _key(),
+    *_texts("session"),
+    *_longs("at_ms"),
+    *_texts("answer", nullable=True),
+    Index("extraction_log_of", "session", "at_ms"),
+)
+"""One memory that the agent saved on its own initiative. The limit counts the answers that saved some.
 
-    __tablename__ = "extraction_log"
-    __table_args__ = (Index("extraction_log_of", "session", "at_ms"),)
+``answer`` is the model's answer that saved it; null for a save that belongs to no answer.
+"""
 
-    key: int | None = _key()
-    session: str = _text()
-    at_ms: int = _number()
+USER_PROFILE: Final = Table(
+    "user_profile",
+    _METADATA,
+    *_named("user_id"),
+    *_texts("username", "background", "profession", "communication_style", "response_format"),
+    *_texts("language_preference", "characteristics", "content", "expertise_areas", "programming_languages"),
+    *_texts("frequently_used_tools", "lines"),
+    *_wholes("version"),
+    *_longs("updated_ms"),
+)
+"""The facts about a user (SPEC section 8); lists are JSON. ``lines`` has the aggregated facts, each line with the ids
+of its items."""
 
+PROJECT: Final = Table("project", _METADATA, *_named("id"), *_texts("name"), *_longs("created_ms"))
+"""A project."""
 
-class UserProfileRow(SQLModel, table=True):
-    """The facts about a user (SPEC section 8); lists are JSON."""
+PROJECT_MEMBER: Final = Table(
+    "project_member",
+    _METADATA,
+    *_named("project_id", "user_id"),
+    *_texts("role"),
+    *_longs("since_ms"),
+    Index("project_member_user", "user_id"),
+)
+"""The members of a project, and their roles."""
 
-    __tablename__ = "user_profile"
+PROJECT_PROFILE: Final = Table(
+    "project_profile",
+    _METADATA,
+    *_named("project_id"),
+    *_texts(
+        "project_goal", "tech_stack", "constraints", "key_decisions", "team_conventions", "current_phase"
+    ),
+    *_texts("lines"),
+    *_wholes("version"),
+    *_longs("updated_ms"),
+)
+"""The facts about a project (SPEC section 8); lists are JSON."""
 
-    user_id: str = Field(sa_column=Column(Text, primary_key=True))
-    username: str = _text()
-    background: str = _text()
-    profession: str = _text()
-    communication_style: str = _text()
-    response_format: str = _text()
-    language_preference: str = _text()
-    characteristics: str = _text()
-    content: str = _text()
-    expertise_areas: str = _text()
-    programming_languages: str = _text()
-    frequently_used_tools: str = _text()
-    lines: str = _text()
-    """JSON: the aggregated facts, each line with the ids of its items."""
-    version: int = Field(sa_column=Column(Integer, nullable=False))
-    updated_ms: int = _number()
-
-
-class ProjectRow(SQLModel, table=True):
-    """A project."""
-
-    __tablename__ = "project"
-
-    id: str = Field(sa_column=Column(Text, primary_key=True))
-    name: str = _text()
-    created_ms: int = _number()
-
-
-class ProjectMemberRow(SQLModel, table=True):
-    """The members of a project, and their roles."""
-
-    __tablename__ = "project_member"
-    __table_args__ = (Index("project_member_user", "user_id"),)
-
-    project_id: str = Field(sa_column=Column(Text, primary_key=True))
-    user_id: str = Field(sa_column=Column(Text, primary_key=True))
-    role: str = _text()
-    since_ms: int = _number()
-
-
-class ProjectProfileRow(SQLModel, table=True):
-    """The facts about a project (SPEC section 8); lists are JSON."""
-
-    __tablename__ = "project_profile"
-
-    project_id: str = Field(sa_column=Column(Text, primary_key=True))
-    project_goal: str = _text()
-    tech_stack: str = _text()
-    constraints: str = _text()
-    key_decisions: str = _text()
-    team_conventions: str = _text()
-    current_phase: str = _text()
-    lines: str = _text()
-    version: int = Field(sa_column=Column(Integer, nullable=False))
-    updated_ms: int = _number()
-
-
-class UserSettingRow(SQLModel, table=True):
-    """A user's choice, such as the embedding model; the value is JSON."""
-
-    __tablename__ = "user_setting"
-
-    user_id: str = Field(sa_column=Column(Text, primary_key=True))
-    name: str = Field(sa_column=Column(Text, primary_key=True))
-    value: str = _text()
-    secret: bool = Field(default=False, sa_column=Column(Boolean, nullable=False))
-    updated_ms: int = _number()
-
-
-def _table(row: type[SQLModel]) -> Table:
-    table: Table = row.__table__  # type: ignore[attr-defined]
-    return table
-
-
-PLACE: Final = _table(MemoryPlaceRow)
-ITEM: Final = _table(MemoryItemRow)
-GONE: Final = _table(MemoryGoneRow)
-HISTORY: Final = _table(MemoryHistoryRow)
-EXTRACTION: Final = _table(ExtractionRow)
-USER_PROFILE: Final = _table(UserProfileRow)
-PROJECT: Final = _table(ProjectRow)
-PROJECT_MEMBER: Final = _table(ProjectMemberRow)
-PROJECT_PROFILE: Final = _table(ProjectProfileRow)
-USER_SETTING: Final = _table(UserSettingRow)
+USER_SETTING: Final = Table(
+    "user_setting",
+    _METADATA,
+    *_named("user_id", "name"),
+    *_texts("value"),
+    Column("secret", Boolean, nullable=False),
+    *_longs("updated_ms"),
+)
+"""A user's choice, such as the embedding model; the value is JSON."""
 
 MEMORY_TABLES: Final = (
     PLACE,
     ITEM,
+    LINK,
     GONE,
     HISTORY,
     EXTRACTION,

@@ -35,6 +35,7 @@ _OWN_TO_CHANGE: Final = f"({_OWN}) AND (scope <> 'project' OR ({_HERE} AND {_WRI
 _EDITED: Final = f"({_OWN_TO_CHANGE}) OR ({_HERE} AND {_HEAD} AND visibility <> 'owner_only')"
 _REMOVED: Final = f"({_OWN_TO_CHANGE}) OR ({_HERE} AND {_HEAD})"
 _TOLD: Final = f"by = {_USER} OR EXISTS (SELECT FROM memory_item WHERE memory_item.id = memory_history.item)"
+_LINKED: Final = "EXISTS (SELECT FROM memory_item AS of WHERE of.id IN (memory_link.item, memory_link.other))"
 _OF_USER: Final = f"user_id = {_USER}"
 _OF_PROJECT: Final = f"project_id = {_PROJECT}"
 
@@ -59,6 +60,8 @@ _RULES: Final[Mapping[str, _Rules]] = {
     # A vector is stored with its item, and the item's own rules decide who may make or change it.
     "memory_vector_pg": {"SELECT": _SEEN, "INSERT": _SEEN, "UPDATE": _SEEN, "DELETE": _SEEN},
     "memory_history": {"SELECT": _TOLD, "INSERT": f"by = {_USER}", "UPDATE": _TOLD},
+    # A link names ids only; the rules of the items decide who reads them.
+    "memory_link": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _LINKED),
     "user_profile": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_USER),
     "user_setting": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_USER),
     "project_profile": {

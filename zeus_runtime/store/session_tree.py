@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.store.compression import drop_rows
 from zeus_runtime.store.fencing import holding, owning
-from zeus_runtime.store.tables import ArchiveRow, ParentRow, ThreadRow
+from zeus_runtime.store.tables import ARCHIVE, PARENT, THREAD
 from zeus_runtime.store.thread_log import TITLE_CHARACTERS
 from zeus_runtime.store.threads import Thread, first_epoch
 
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from zeus_runtime.store.thread_log import ThreadLog
-
-_archive = ArchiveRow.__table__  # type: ignore[attr-defined]
-_thread = ThreadRow.__table__  # type: ignore[attr-defined]
-_parent = ParentRow.__table__  # type: ignore[attr-defined]
 
 
 def child_session(parent: str, run_id: str, place: int) -> str:
@@ -42,18 +38,18 @@ async def open_child(
     now = log.now_ms()
 
     def work(connection: Connection) -> Thread | None:
-        find = select(_thread.c.key).where(_thread.c.session == session)
+        find = select(THREAD.c.key).where(THREAD.c.session == session)
         if (found := connection.execute(find).scalar()) is not None:
             return Thread(found, session)
-        started = select(func.count()).where(_parent.c.parent == parent.key, _parent.c.run_id == run_id)
+        started = select(func.count()).where(PARENT.c.parent == parent.key, PARENT.c.run_id == run_id)
         if connection.execute(started).scalar_one() >= at_most:
             return None
         row = {"session": session, "agent": agent, "created_ms": now, "updated_ms": now}
         text = cut_text(title, TITLE_CHARACTERS).replace("\0", "\u2400")
-        connection.execute(insert(_thread), {**row, "title": text, "epoch": first_epoch()})
+        connection.execute(insert(THREAD), {**row, "title": text, "epoch": first_epoch()})
         key = connection.execute(find).scalar_one()
         link = {"thread": key, "parent": parent.key, "run_id": run_id, "place": place}
-        connection.execute(insert(_parent), {**link, "agent": agent, "created_ms": now})
+        connection.execute(insert(PARENT), {**link, "agent": agent, "created_ms": now})
         return Thread(key, session)
 
     return await owning(log.database, parent, "a sub-agent", work)
@@ -64,9 +60,9 @@ async def helpers_of(log: ThreadLog, thread: Thread, run_id: str) -> list[Thread
 
     def work(connection: Connection) -> list[Thread]:
         query = (
-            select(_thread.c.key, _thread.c.session)
-            .select_from(_thread.join(_parent, _parent.c.thread == _thread.c.key))
-            .where(_parent.c.parent == thread.key, _parent.c.run_id == run_id)
+            select(THREAD.c.key, THREAD.c.session)
+            .select_from(THREAD.join(PARENT, PARENT.c.thread == THREAD.c.key))
+            .where(PARENT.c.parent == thread.key, PARENT.c.run_id == run_id)
         )
         first = [Thread(key, session) for key, session in connection.execute(query)]
         return [each for child in first for each in (child, *descendants_in(connection, child))]
@@ -80,10 +76,10 @@ def descendants_in(connection: Connection, thread: Thread) -> list[Thread]:
     young = [thread.key]
     while young:
         query = (
-            select(_thread.c.key, _thread.c.session)
-            .select_from(_thread.join(_parent, _parent.c.thread == _thread.c.key))
-            .where(_parent.c.parent.in_(young))
-            .order_by(_parent.c.created_ms, _parent.c.place)
+            select(THREAD.c.key, THREAD.c.session)
+            .select_from(THREAD.join(PARENT, PARENT.c.thread == THREAD.c.key))
+            .where(PARENT.c.parent.in_(young))
+            .order_by(PARENT.c.created_ms, PARENT.c.place)
         )
         born = [Thread(key, session) for key, session in connection.execute(query)]
         found += born
@@ -125,8 +121,8 @@ async def removal(
         for each in _family_in(connection, thread):
             leaving(connection, each)
             drop_rows(connection, each.key)
-            connection.execute(delete(_archive).where(_archive.c.thread == each.key))
-            connection.execute(delete(_thread).where(_thread.c.key == each.key))
+            connection.execute(delete(ARCHIVE).where(ARCHIVE.c.thread == each.key))
+            connection.execute(delete(THREAD).where(THREAD.c.key == each.key))
 
     return work
 
@@ -139,8 +135,8 @@ def _family_in(connection: Connection, thread: Thread) -> list[Thread]:
 async def parent_of(log: ThreadLog, thread: Thread) -> str | None:
     """The parent session; None for one of the user's own sessions."""
     query = (
-        select(_thread.c.session)
-        .select_from(_thread.join(_parent, _parent.c.parent == _thread.c.key))
-        .where(_parent.c.thread == thread.key)
+        select(THREAD.c.session)
+        .select_from(THREAD.join(PARENT, PARENT.c.parent == THREAD.c.key))
+        .where(PARENT.c.thread == thread.key)
     )
     return await log.database.run(lambda connection: connection.execute(query).scalar())

@@ -10,15 +10,12 @@ from sqlalchemy import Connection, Table, func, insert, select
 
 from zeus_runtime.store.approvals import withdraw_in
 from zeus_runtime.store.fencing import owning, reading
-from zeus_runtime.store.tables import EditRow, MessageRow, SnapshotRow
+from zeus_runtime.store.tables import EDIT, MESSAGE, SNAPSHOT
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
 
-_message = MessageRow.__table__  # type: ignore[attr-defined]
-_edit = EditRow.__table__  # type: ignore[attr-defined]
-_snapshot = SnapshotRow.__table__  # type: ignore[attr-defined]
 
 Reason: TypeAlias = Literal["turn-start", "complete", "interrupted", "error", "approval", "manual"]
 
@@ -54,14 +51,14 @@ def take_snapshot(connection: Connection, thread: Thread, run_id: str, reason: R
 
     row = {
         "thread": thread.key,
-        "number": last(_snapshot, "number") + 1,
-        "at_seq": last(_message, "seq"),
-        "edits": last(_edit, "number"),
+        "number": last(SNAPSHOT, "number") + 1,
+        "at_seq": last(MESSAGE, "seq"),
+        "edits": last(EDIT, "number"),
         "run_id": run_id,
         "reason": reason,
         "created_ms": now_ms,
     }
-    connection.execute(insert(_snapshot).values(row))
+    connection.execute(insert(SNAPSHOT).values(row))
 
 
 async def end_turn(log: ThreadLog, thread: Thread, run_id: str, reason: Reason) -> None:
@@ -86,9 +83,9 @@ async def end_turn(log: ThreadLog, thread: Thread, run_id: str, reason: Reason) 
 async def snapshots(log: ThreadLog, thread: Thread) -> Sequence[Snapshot]:
     """The session's snapshots, from the beginning and end of each of its turns."""
     names = ("number", "at_seq", "edits", "run_id", "reason", "created_ms")
-    query = select(*(_snapshot.c[name] for name in names)).where(_snapshot.c.thread == thread.key)
+    query = select(*(SNAPSHOT.c[name] for name in names)).where(SNAPSHOT.c.thread == thread.key)
     return await reading(
         log.database,
         thread,
-        lambda connection: [Snapshot(*row) for row in connection.execute(query.order_by(_snapshot.c.number))],
+        lambda connection: [Snapshot(*row) for row in connection.execute(query.order_by(SNAPSHOT.c.number))],
     )

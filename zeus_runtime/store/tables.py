@@ -4,250 +4,171 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Integer, LargeBinary, Table, Text
-from sqlmodel import Field, SQLModel
+from sqlalchemy import BigInteger, Column, ForeignKey, Integer, LargeBinary, MetaData, String, Table, Text
 
 from zeus_runtime.store.compressed_columns import Packed
 
-
-class ThreadRow(SQLModel, table=True):
-    """A session: one thread of messages. ``epoch`` is raised by each claim of a process that runs it."""
-
-    __tablename__ = "thread"
-
-    key: int | None = Field(default=None, primary_key=True)
-    session: str = Field(unique=True, max_length=64)
-    agent: str
-    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
-    updated_ms: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
-    title: str = ""
-    epoch: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
+_METADATA: Final = MetaData()
 
 
-class MessageRow(SQLModel, table=True):
-    """One message, written once and never changed. ``seq`` counts from 1 within its session."""
-
-    __tablename__ = "message"
-
-    thread: int = Field(
-        sa_column=Column(
-            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
-        )
-    )
-    seq: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
-    id: str = Field(sa_column=Column(Text, nullable=False))
-    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
-    payload: str = Field(sa_column=Column(Text, nullable=False))
+def _thread(*, index: bool | None = None) -> Column[int]:
+    """The session that a row belongs to, and with which it is deleted: part of the primary key."""
+    key = ForeignKey("thread.key", ondelete="CASCADE")
+    return Column("thread", Integer, key, primary_key=True, autoincrement=False, index=index)
 
 
-class EditRow(SQLModel, table=True):
-    """One edit of the view, in the order of admission; ``at_seq`` is the last message before the edit."""
-
-    __tablename__ = "context_edit"
-
-    thread: int = Field(
-        sa_column=Column(
-            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
-        )
-    )
-    number: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
-    at_seq: int = Field(sa_column=Column(Integer, nullable=False))
-    payload: str = Field(sa_column=Column(Text, nullable=False))
+def _counted(name: str) -> Column[int]:
+    return Column(name, Integer, primary_key=True, autoincrement=False)
 
 
-class StepRow(SQLModel, table=True):
-    """The ledger's entry of one model call; ``number`` counts from 1 within its session."""
-
-    __tablename__ = "context_step"
-
-    thread: int = Field(
-        sa_column=Column(
-            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
-        )
-    )
-    number: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
-    seq: int = Field(sa_column=Column(Integer, nullable=False))
-    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
-    payload: str = Field(sa_column=Column(Packed, nullable=False))
+def _named(*names: str) -> list[Column[str]]:
+    return [Column(name, Text, primary_key=True) for name in names]
 
 
-class TextRow(SQLModel, table=True):
-    """A section's text or a tool's schema that the ledger refers to by its digest; stored once per session."""
-
-    __tablename__ = "context_text"
-
-    thread: int = Field(
-        sa_column=Column(
-            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
-        )
-    )
-    digest: str = Field(sa_column=Column(Text, primary_key=True))
-    text: str = Field(sa_column=Column(Text, nullable=False))
+def _texts(*names: str, nullable: bool = False) -> list[Column[str]]:
+    return [Column(name, Text, nullable=nullable) for name in names]
 
 
-class RollbackRow(SQLModel, table=True):
-    """A return to an earlier message: later messages stay stored, and are no longer part of the conversation."""
-
-    __tablename__ = "thread_rollback"
-
-    thread: int = Field(
-        sa_column=Column(
-            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
-        )
-    )
-    number: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
-    kept_seq: int = Field(sa_column=Column(Integer, nullable=False))
-    last_seq: int = Field(sa_column=Column(Integer, nullable=False))
-    edits: int = Field(sa_column=Column(Integer, nullable=False))
-    steps: int = Field(sa_column=Column(Integer, nullable=False))
-    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+def _wholes(*names: str) -> list[Column[int]]:
+    return [Column(name, Integer, nullable=False) for name in names]
 
 
-class SnapshotRow(SQLModel, table=True):
-    """The state of a session when a turn began or ended: cursors into the log, not messages."""
-
-    __tablename__ = "session_state_snapshot"
-
-    thread: int = Field(
-        sa_column=Column(
-            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
-        )
-    )
-    number: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
-    at_seq: int = Field(sa_column=Column(Integer, nullable=False))
-    edits: int = Field(sa_column=Column(Integer, nullable=False))
-    run_id: str = Field(sa_column=Column(Text, nullable=False))
-    reason: str = Field(sa_column=Column(Text, nullable=False))
-    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+def _longs(*names: str, nullable: bool = False) -> list[Column[int]]:
+    return [Column(name, BigInteger, nullable=nullable) for name in names]
 
 
-class ArchiveRow(SQLModel, table=True):
-    """An archived session: its packed rows, which are nowhere else until it is restored."""
+THREAD: Final = Table(
+    "thread",
+    _METADATA,
+    Column("key", Integer, primary_key=True),
+    Column("session", String(64), unique=True, nullable=False),
+    Column("agent", String, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("updated_ms", BigInteger, nullable=False, index=True),
+    Column("title", String, nullable=False, default=""),
+    Column("epoch", Integer, nullable=False, server_default="0"),
+)
+"""A session: one thread of messages. ``epoch`` is raised by each claim of a process that runs it."""
 
-    __tablename__ = "checkpoint_archive"
+MESSAGE: Final = Table(
+    "message", _METADATA, _thread(), _counted("seq"), *_texts("id"), *_longs("created_ms"), *_texts("payload")
+)
+"""One message, written once and never changed. ``seq`` counts from 1 within its session."""
 
-    thread: int = Field(
-        sa_column=Column(
-            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
-        )
-    )
-    archived_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
-    messages: int = Field(sa_column=Column(Integer, nullable=False))
-    edits: int = Field(sa_column=Column(Integer, nullable=False))
-    steps: int = Field(sa_column=Column(Integer, nullable=False))
-    texts: int = Field(sa_column=Column(Integer, nullable=False))
-    digest: str = Field(sa_column=Column(Text, nullable=False))
-    rows: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
+EDIT: Final = Table(
+    "context_edit", _METADATA, _thread(), _counted("number"), *_wholes("at_seq"), *_texts("payload")
+)
+"""One edit of the view, in the order of admission; ``at_seq`` is the last message before the edit."""
 
+STEP: Final = Table(
+    "context_step",
+    _METADATA,
+    _thread(),
+    _counted("number"),
+    *_wholes("seq"),
+    *_longs("created_ms"),
+    Column("payload", Packed, nullable=False),
+)
+"""The ledger's entry of one model call; ``number`` counts from 1 within its session."""
 
-class UpkeepRow(SQLModel, table=True):
-    """When a regular task was last taken on; ``name`` says which task, and for which agent."""
+TEXT: Final = Table("context_text", _METADATA, _thread(), *_named("digest"), *_texts("text"))
+"""A section's text or a tool's schema that the ledger refers to by its digest; stored once per session."""
 
-    __tablename__ = "upkeep"
+ROLLBACK: Final = Table(
+    "thread_rollback",
+    _METADATA,
+    _thread(),
+    _counted("number"),
+    *_wholes("kept_seq", "last_seq", "edits", "steps"),
+    *_longs("created_ms"),
+)
+"""A return to an earlier message: later messages stay stored, and are no longer part of the conversation."""
 
-    name: str = Field(sa_column=Column(Text, primary_key=True))
-    taken_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+SNAPSHOT: Final = Table(
+    "session_state_snapshot",
+    _METADATA,
+    _thread(),
+    _counted("number"),
+    *_wholes("at_seq", "edits"),
+    *_texts("run_id", "reason"),
+    *_longs("created_ms"),
+)
+"""The state of a session when a turn began or ended: cursors into the log, not messages."""
 
+ARCHIVE: Final = Table(
+    "checkpoint_archive",
+    _METADATA,
+    _thread(),
+    *_longs("archived_ms"),
+    *_wholes("messages", "edits", "steps", "texts"),
+    *_texts("digest"),
+    Column("rows", LargeBinary, nullable=False),
+)
+"""An archived session: its packed rows, which are nowhere else until it is restored."""
 
-class IdentityRow(SQLModel, table=True):
-    """The one name of this database, for programs outside it that several databases share."""
+UPKEEP: Final = Table("upkeep", _METADATA, *_named("name"), *_longs("taken_ms"))
+"""When a regular task was last taken on; ``name`` says which task, and for which agent."""
 
-    __tablename__ = "database_identity"
+IDENTITY: Final = Table("database_identity", _METADATA, _counted("key"), *_texts("name"))
+"""The one name of this database, for programs outside it that several databases share."""
 
-    key: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
-    name: str = Field(sa_column=Column(Text, nullable=False))
+PARENT: Final = Table(
+    "thread_parent",
+    _METADATA,
+    _thread(),
+    Column("parent", Integer, ForeignKey("thread.key", ondelete="CASCADE"), nullable=False, index=True),
+    *_texts("run_id"),
+    *_wholes("place"),
+    *_texts("agent"),
+    *_longs("created_ms"),
+)
+"""The call and the run that a sub-agent's session works for; ``place`` is the place of that call's result."""
 
+APPROVAL: Final = Table(
+    "pending_approval",
+    _METADATA,
+    _thread(),
+    *_named("id"),
+    *_texts("run_id", "place", "digest"),
+    *_longs("created_ms"),
+    *_longs("expires_ms", nullable=True),
+    *_texts("request"),
+    *_texts("verdict", nullable=True),
+    *_longs("decided_ms", nullable=True),
+    *_texts("decision", "shown", nullable=True),
+)
+"""An approval request, stored before the user sees it; ``verdict`` is null until it is decided.
 
-class ParentRow(SQLModel, table=True):
-    """The call and the run that a sub-agent's session works for; ``place`` is the place of that call's result."""
+``request`` and ``decision`` are JSON. ``digest`` binds the decision to the tool and the arguments that were shown,
+and ``shown`` binds it to the change that was shown; it is null in rows from before revision 0012.
+"""
 
-    __tablename__ = "thread_parent"
+NOTE: Final = Table(
+    "run_note", _METADATA, _thread(), *_named("run_id", "name"), *_longs("created_ms"), *_texts("value")
+)
+"""A value that a run stores to find it again when it is resumed; ``value`` is JSON."""
 
-    thread: int = Field(
-        sa_column=Column(
-            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
-        )
-    )
-    parent: int = Field(
-        sa_column=Column(Integer, ForeignKey("thread.key", ondelete="CASCADE"), nullable=False, index=True)
-    )
-    run_id: str = Field(sa_column=Column(Text, nullable=False))
-    place: int = Field(sa_column=Column(Integer, nullable=False))
-    agent: str = Field(sa_column=Column(Text, nullable=False))
-    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+ALLOWED: Final = Table("allowlist", _METADATA, *_named("user", "tool"), *_longs("created_ms"))
+"""A tool that a user does not want to be asked about again."""
 
+HANDLE: Final = Table("original_handle", _METADATA, *_named("handle"), _thread(index=True))
+"""A file that a session names, archived or not: an original of an edit, or an attachment of a message."""
 
-class ApprovalRow(SQLModel, table=True):
-    """An approval request, stored before the user sees it; ``verdict`` is null until it is decided.
-
-    ``request`` and ``decision`` are JSON. ``digest`` binds the decision to the tool and the arguments that were shown,
-    and ``shown`` binds it to the change that was shown; it is null in rows from before revision 0012.
-    """
-
-    __tablename__ = "pending_approval"
-
-    thread: int = Field(
-        sa_column=Column(
-            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
-        )
-    )
-    id: str = Field(sa_column=Column(Text, primary_key=True))
-    run_id: str = Field(sa_column=Column(Text, nullable=False))
-    place: str = Field(sa_column=Column(Text, nullable=False))
-    digest: str = Field(sa_column=Column(Text, nullable=False))
-    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
-    expires_ms: int | None = Field(default=None, sa_column=Column(BigInteger, nullable=True))
-    request: str = Field(sa_column=Column(Text, nullable=False))
-    verdict: str | None = Field(default=None, sa_column=Column(Text, nullable=True))
-    decided_ms: int | None = Field(default=None, sa_column=Column(BigInteger, nullable=True))
-    decision: str | None = Field(default=None, sa_column=Column(Text, nullable=True))
-    shown: str | None = Field(default=None, sa_column=Column(Text, nullable=True))
-
-
-class AllowedRow(SQLModel, table=True):
-    """A tool that a user does not want to be asked about again."""
-
-    __tablename__ = "allowlist"
-
-    user: str = Field(sa_column=Column("user", Text, primary_key=True))
-    tool: str = Field(sa_column=Column(Text, primary_key=True))
-    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
-
-
-class HandleRow(SQLModel, table=True):
-    """A file that a session names, archived or not: an original of an edit, or an attachment of a message."""
-
-    __tablename__ = "original_handle"
-
-    handle: str = Field(sa_column=Column(Text, primary_key=True))
-    thread: int = Field(
-        sa_column=Column(
-            Integer,
-            ForeignKey("thread.key", ondelete="CASCADE"),
-            primary_key=True,
-            autoincrement=False,
-            index=True,
-        )
-    )
-
-
-TABLES: Final[tuple[Table, ...]] = tuple(
-    SQLModel.metadata.tables[str(row.__tablename__)]
-    for row in (
-        ThreadRow,
-        MessageRow,
-        EditRow,
-        StepRow,
-        TextRow,
-        RollbackRow,
-        SnapshotRow,
-        ArchiveRow,
-        UpkeepRow,
-        IdentityRow,
-        ParentRow,
-        ApprovalRow,
-        AllowedRow,
-        HandleRow,
-    )
+TABLES: Final = (
+    THREAD,
+    MESSAGE,
+    EDIT,
+    STEP,
+    TEXT,
+    ROLLBACK,
+    SNAPSHOT,
+    ARCHIVE,
+    UPKEEP,
+    IDENTITY,
+    PARENT,
+    APPROVAL,
+    NOTE,
+    ALLOWED,
+    HANDLE,
 )
 """Every table of the schema, each after those it refers to. A new table needs a revision in ``migrations``."""

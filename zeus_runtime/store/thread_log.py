@@ -12,16 +12,12 @@ from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.fencing import EDIT, MESSAGE, STEP, Fence, appending, put, reading
+from zeus_runtime.store.fencing import Fence, appending, put, reading
 from zeus_runtime.store.file_references import note_files
 from zeus_runtime.store.listing import SessionInfo, children, count_of_others, list_sessions, one_session
 from zeus_runtime.store.snapshots import take_snapshot
-from zeus_runtime.store.tables import ArchiveRow, TextRow, ThreadRow
+from zeus_runtime.store.tables import EDIT, MESSAGE, STEP, TEXT, THREAD
 from zeus_runtime.store.threads import Thread, first_epoch, here, key_of
-
-_thread = ThreadRow.__table__  # type: ignore[attr-defined]
-_text = TextRow.__table__  # type: ignore[attr-defined]
-_archive = ArchiveRow.__table__  # type: ignore[attr-defined]
 
 TITLE_CHARACTERS = 80
 
@@ -88,7 +84,7 @@ class ThreadLog:
             key = key_of(connection, session)
             if key is None:
                 now = self.now_ms()
-                row = insert(_thread).values(
+                row = insert(THREAD).values(
                     session=session,
                     agent=agent,
                     created_ms=now,
@@ -97,9 +93,7 @@ class ThreadLog:
                     epoch=first_epoch(),
                 )
                 connection.execute(row)
-                key = connection.execute(
-                    select(_thread.c.key).where(_thread.c.session == session)
-                ).scalar_one()
+                key = connection.execute(select(THREAD.c.key).where(THREAD.c.session == session)).scalar_one()
             return Thread(int(key), session)
 
         return await self.database.run(work)
@@ -241,9 +235,9 @@ class ThreadLog:
 
     async def texts(self, thread: Thread, digests: Sequence[str] | None = None) -> Mapping[str, str]:
         """All texts that the session's ledger refers to, or those of ``digests``, by digest."""
-        query = select(_text.c.digest, _text.c.text).where(_text.c.thread == thread.key)
+        query = select(TEXT.c.digest, TEXT.c.text).where(TEXT.c.thread == thread.key)
         if digests is not None:
-            query = query.where(_text.c.digest.in_(digests))
+            query = query.where(TEXT.c.digest.in_(digests))
         return await reading(
             self.database, thread, lambda connection: {row[0]: row[1] for row in connection.execute(query)}
         )
@@ -253,11 +247,11 @@ class ThreadLog:
     ) -> None:
         for digest, text in step.texts.items():
             there = connection.execute(
-                select(_text.c.digest).where(_text.c.thread == thread.key, _text.c.digest == digest)
+                select(TEXT.c.digest).where(TEXT.c.thread == thread.key, TEXT.c.digest == digest)
             ).first()
             if there is None:
                 row = {"thread": thread.key, "digest": digest, "text": _storable(text)}
-                connection.execute(insert(_text), row)
+                connection.execute(insert(TEXT), row)
         entry = {
             "thread": thread.key,
             "number": step.number,
@@ -273,7 +267,7 @@ class ThreadLog:
 
     def touch_in(self, connection: Connection, thread: Thread) -> None:
         """Mark the session as used now, inside a larger transaction."""
-        connection.execute(update(_thread).where(here(thread)).values(updated_ms=self.now_ms()))
+        connection.execute(update(THREAD).where(here(thread)).values(updated_ms=self.now_ms()))
 
     async def sessions(
         self, *, agent: str | None = None, limit: int | None = None, archived: bool = False

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, and_, select
 
 from zeus_runtime.errors import UsageError
-from zeus_runtime.store.tables import ArchiveRow, ThreadRow
-
-_thread = ThreadRow.__table__  # type: ignore[attr-defined]
-_archive = ArchiveRow.__table__  # type: ignore[attr-defined]
+from zeus_runtime.store.tables import ARCHIVE, THREAD
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,7 @@ def first_epoch() -> int:
 
 def here(thread: Thread) -> ColumnElement[bool]:
     """The condition for the session's own row; it compares the id too, because SQLite reuses a deleted row's key."""
-    return and_(_thread.c.key == thread.key, _thread.c.session == thread.session)
+    return and_(THREAD.c.key == thread.key, THREAD.c.session == thread.session)
 
 
 def key_of(connection: Connection, session: str, *, archived: bool = False) -> int | None:
@@ -41,9 +38,7 @@ def key_of(connection: Connection, session: str, *, archived: bool = False) -> i
     Raises:
         UsageError: it is archived.
     """
-    query = (
-        select(_thread.c.key, _archive.c.archived_ms).outerjoin(_archive).where(_thread.c.session == session)
-    )
+    query = select(THREAD.c.key, ARCHIVE.c.archived_ms).outerjoin(ARCHIVE).where(THREAD.c.session == session)
     found = connection.execute(query).first()
     if found is None:
         return None
@@ -58,7 +53,7 @@ def refuse_archived(connection: Connection, thread: Thread) -> None:
     Raises:
         UsageError: it is archived.
     """
-    packed = select(_archive.c.thread).where(_archive.c.thread == thread.key)
+    packed = select(ARCHIVE.c.thread).where(ARCHIVE.c.thread == thread.key)
     if connection.execute(packed).first() is not None:
         raise _archived(thread.session)
 

@@ -23,6 +23,8 @@ Answer: TypeAlias = "str | AIMessage | ModelResponse | BaseException"
 Step: TypeAlias = "Answer | Callable[[ModelRequest], Answer]"
 
 _PIECE_CHARACTERS = 8
+_PIECES = 200
+"""Of a text, about; a longer text has longer pieces."""
 
 
 class ScriptedModel:
@@ -123,4 +125,5 @@ def _streamed(message: AIMessage) -> Iterator[ModelPiece]:
 
 
 def _cut(text: str) -> Iterator[str]:
-    return (text[start : start + _PIECE_CHARACTERS] for start in range(0, len(text), _PIECE_CHARACTERS))
+    length = max(_PIECE_CHARACTERS, len(text) // _PIECES)
+    return (text[start : start + length] for start in range(0, len(text), length))

@@ -45,14 +45,14 @@ def opened(
     from zeus_runtime.memory.records import begin_write
     from zeus_runtime.store.knowledge_tables import create_knowledge_tables
     from zeus_runtime.store.memory_tables import create_memory_tables
-    from zeus_runtime.store.tables import IdentityRow
+    from zeus_runtime.store.tables import IDENTITY
 
     engine = open_engine(folder)
     store = open_store(folder)
 
     def prepare(connection: Connection) -> None:
         begin_write(connection)
-        IdentityRow.__table__.create(connection, checkfirst=True)  # type: ignore[attr-defined]
+        IDENTITY.create(connection, checkfirst=True)
         create_memory_tables(connection)
         create_knowledge_tables(connection)
         store.prepare(connection)

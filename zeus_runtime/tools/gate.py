@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -29,7 +29,7 @@ from zeus_runtime.tools.access import (
     refusal_text,
     strictest,
 )
-from zeus_runtime.tools.links import LinkedNames, folded_parts, resolving
+from zeus_runtime.tools.links import RESOLVED, LinkedNames, folded_parts
 from zeus_runtime.tools.mounts import Mounts, Parts
 from zeus_runtime.tools.own_folders import ARCHIVES, SANDBOXES, STATE
 from zeus_runtime.tools.paths import WorkspaceError, folded, join
@@ -66,10 +66,9 @@ _LINKED_KEYS: ContextVar[dict[tuple[int, int], set[tuple[int, int]]] | None] = C
 """Results for the running call: the folders are searched once per call, and only if a file has several names."""
 
 
-@contextmanager
 def calling(
     tool: str | None, *, approved: bool = False, files: Iterable[Parts] | None = None
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """While inside, files are opened for a call of ``tool``; None: for the user or for middlewares.
 
     Args:
@@ -77,13 +76,26 @@ def calling(
         files: the only files that an approval lets it change, which are also read without a question; None: all.
     """
     named = None if files is None else frozenset(map(_folded, files))
-    token, keys = _CALL.set(CallingTool(tool, approved, named)), _LINKED_KEYS.set({})
-    try:
-        with resolving(once=tool is not None):
-            yield
-    finally:
-        _CALL.reset(token)
+    return _Calling(CallingTool(tool, approved, named))
+
+
+class _Calling:
+    """A class, because a step enters it some 20 times, and a generator costs three times as much."""
+
+    __slots__ = ("_call", "_former")
+
+    def __init__(self, call: CallingTool) -> None:
+        self._call = call
+
+    def __enter__(self) -> None:
+        resolved = RESOLVED.set(None if self._call.tool is None else {})
+        self._former = _CALL.set(self._call), _LINKED_KEYS.set({}), resolved
+
+    def __exit__(self, *_: object) -> None:
+        call, keys, resolved = self._former
+        _CALL.reset(call)
         _LINKED_KEYS.reset(keys)
+        RESOLVED.reset(resolved)
 
 
 _KEPT: ContextVar[Callable[[str], bool] | None] = ContextVar("zeus_kept_files", default=None)
@@ -162,7 +174,7 @@ class Gate:
             parts: its path below a folder that the user named.
             host: its real path.
         """
-        below_git = _below_git(host) if kind == "write" else None
+        below_git = git_depth(host) if kind == "write" else None
         reached = Reached((Name(parts, foreign=True),), host, below_git)
         if kind == "read":
             return self.policy.ruling(reached, kind, ANY_TOOL)
@@ -238,7 +250,7 @@ class Gate:
         written: str = "",
     ) -> Ruling | None:
         names = (*self._names(parts, host, foreign=foreign), *self._named_as(written, bool(written)))
-        below_git = _below_git(host) if kind == "write" else None
+        below_git = git_depth(host) if kind == "write" else None
         own = self._judged(Reached(names, host, below_git), kind, tool)
         if self.above is None:
             return own
@@ -320,7 +332,7 @@ class Gate:
     def _nameable(self, rule: AccessRule) -> Iterator[Reached]:
         """Yield the files whose protection a rule without wildcards may lift."""
         host = self.mounts.host_of(rule.parts)
-        below = _below_git(f"{host}/.")
+        below = git_depth(f"{host}/.")
         yield Reached((Name(rule.parts),), host, None if below is None else below - 1)
         for protected in () if rule.is_rooted else self.policy.floor.deciding.added:
             host = f"{protected.rpartition('/')[0]}/{rule.parts[0]}"
@@ -365,6 +377,18 @@ class Gate:
     def seen_with(self) -> object:
         """Return what rulings depend on besides the file and its folder: the running tool, and where links lead."""
         return _CALL.get().tool, [dict(gate._links.targets) for gate in self._all]
+
+    def tops(self) -> Iterator[Path]:
+        """Yield the root and the config's routes as they are written, also those of the agents above."""
+        for gate in self._all:
+            yield from gate.mounts.written_folders()
+
+    def keys_on(self, device: int) -> object:
+        """Return which files on a device hold keys, by any name: what rulings on files with several names depend on."""
+        return [
+            _identities(set(gate.policy.floor.deciding.keys)) | gate._linked_keys(device)
+            for gate in self._all
+        ]
 
     def hides(self, parts: Parts, host: str) -> bool:
         """Whether listings and searches must not show a file."""
@@ -461,13 +485,15 @@ def _kept_path(parts: Parts) -> str | None:
 
 
 _GIT_FOLDERS: Final = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
+GIT_NAMES: Final = (".git", *sorted({name for names in _GIT_FOLDERS for name in names}))
+"""The names in a folder that `git_depth` asks for."""
 
 
 def _folded(parts: Parts) -> Parts:
     return tuple(map(folded, parts))
 
 
-def _below_git(host: str) -> int | None:
+def git_depth(host: str) -> int | None:
     """Return how many parts of a real path are below a git folder, whatever the folder's name is.
 
     A folder also counts if the file itself would make it a git folder. The search ends at the innermost working tree,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import cached_property
 from itertools import islice, takewhile
@@ -27,19 +27,10 @@ _MOST_THROUGH_LINKS: Final = 100
 Targets: TypeAlias = "Mapping[Parts, Sequence[Parts]]"
 """The parts of a real path, folded, to the virtual paths that lead there through links."""
 
-_RESOLVED: ContextVar[dict[int, tuple[LinkedNames, Targets]] | None] = ContextVar(
+RESOLVED: ContextVar[dict[int, tuple[LinkedNames, Targets]] | None] = ContextVar(
     "zeus_resolved_links", default=None
 )
-
-
-@contextmanager
-def resolving(*, once: bool) -> Iterator[None]:
-    """While inside, links are resolved once, as for a tool's call, which is short, or for each file."""
-    token = _RESOLVED.set({} if once else None)
-    try:
-        yield
-    finally:
-        _RESOLVED.reset(token)
+"""The targets for the running tool call, which is short; None where links are resolved for each file."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +66,7 @@ class LinkedNames:
         """Where the links lead now."""
         if not self.rules:
             return {}
-        known = _RESOLVED.get()
+        known = RESOLVED.get()
         if known is None:
             return self._resolved()
         if id(self) not in known:

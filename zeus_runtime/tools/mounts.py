@@ -82,6 +82,11 @@ class Mounts:
         """The folder of each mount with its links resolved."""
         return [self.real(each) for each in (self.root, *self.folders.values())]
 
+    def written_folders(self) -> Iterator[Path]:
+        """The root and the folders of the routes that the YAML has, as they are written."""
+        yield self.root
+        yield from (folder for prefix, folder in self.folders.items() if prefix in self._written)
+
     def real(self, folder: Path) -> str:
         """A mount's folder with its links resolved, asked again when another folder is there."""
         text = str(folder)

@@ -2,20 +2,28 @@
 
 A program opens files without the workspace's checks, so the access policy must be applied before it starts, as mounts.
 A file that needs an approval cannot wait for one: it is read-only, or not there if already reading it needs one.
+
+A mount covers a file, and not its path. So each folder above one is a mount too: the kernel renames and removes no
+mount, and the file cannot get another path, by which the rules would judge it otherwise later.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
+from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from zeus_runtime.tools.gate import Gate
+from zeus_runtime.disk_paths import real_path
+from zeus_runtime.escaping import printable
+from zeus_runtime.tools.gate import GIT_NAMES, Gate, git_depth
 from zeus_runtime.tools.mounts import Parts
 from zeus_runtime.tools.own_folders import ARCHIVES, STATE
 from zeus_runtime.tools.paths import WorkspaceError, folded
+from zeus_runtime.tools.safe_open import OPEN_FOLDER
 
 ProgramRight: TypeAlias = Literal["none", "read", "write"]
 
@@ -27,16 +35,22 @@ class ProgramMount(NamedTuple):
         host: its real path.
         right: the program's right; of a folder it covers all that is in it, apart from later mounts.
         is_folder: whether it is a folder.
+        identity: the device and inode that were judged. Before a program runs, compare them with what was mounted:
+            other programs may put another file or a link there meanwhile. None: not known.
     """
 
     host: str
     right: ProgramRight
     is_folder: bool
+    identity: tuple[int, int] | None = None
 
 
 _MOST_MOUNTS: Final = 4_000
 """Each is a mount of the kernel; bubblewrap makes about 10,000 a second."""
 
+_MOST_LEVELS: Final = 200
+_LONGEST_PATH: Final = 3_900
+"""In bytes. The kernel takes 4,095, and bubblewrap puts a prefix before a path that it mounts."""
 
 _SETTLED_NANOSECONDS: Final = 2_000_000_000
 """A folder that was changed later than so before a look may change again within the same tick of its file system."""
@@ -47,10 +61,12 @@ class JudgedFolders:
 
     They also depend on the running tool, on where links lead, and on the folder's own right: with another one, its
     files are judged again. Folders of Zeus are always judged again, since a session may read only its own files there.
+    A file gets and loses further names (hard links) without a change of its folder. So each look asks for each file's
+    number of names. Files with several are judged again when other files hold keys.
     """
 
     def __init__(self) -> None:
-        self._folders: dict[str, tuple[object, Sequence[_Judged]]] = {}
+        self._folders: dict[str, tuple[object, object, Sequence[_Judged]]] = {}
         self._seen_with: object = None
 
     def begin(self, seen_with: object) -> None:
@@ -58,14 +74,27 @@ class JudgedFolders:
         if seen_with != self._seen_with:
             self._folders, self._seen_with = {}, seen_with
 
-    def find(self, host: str, state: object) -> Sequence[_Judged] | None:
-        """Return the files of a folder, if they were judged in the same state."""
-        found = self._folders.get(host)
-        return found[1] if found is not None and found[0] == state else None
+    def find(self, host: str, state: object, keys: Callable[[], object]) -> Sequence[_Judged] | None:
+        """Return the files of a folder, if they were judged in the same state.
 
-    def keep(self, host: str, state: object, judged: Sequence[_Judged]) -> None:
+        Args:
+            keys: returns which files hold keys.
+        """
+        found = self._folders.get(host)
+        if found is None or found[0] != state:
+            return None
+        _, kept_keys, judged = found
+        if not all(each.is_folder or _is_same(each) for each in judged):
+            return None
+        return judged if kept_keys is None or kept_keys == keys() else None
+
+    def keep(self, host: str, state: object, judged: Sequence[_Judged], keys: Callable[[], object]) -> None:
         """Keep the files of a folder for the next look."""
-        self._folders[host] = state, judged
+        self._folders[host] = (
+            state,
+            keys() if any(not each.is_folder and each.names > 1 for each in judged) else None,
+            judged,
+        )
 
 
 def program_view(gate: Gate, known: JudgedFolders, *, max_files: int) -> list[ProgramMount]:
@@ -76,18 +105,42 @@ def program_view(gate: Gate, known: JudgedFolders, *, max_files: int) -> list[Pr
         max_files: the most files and folders that are looked at.
 
     Raises:
-        WorkspaceError: the workspace has more files, or too many whose rights differ from their folder's.
+        WorkspaceError: the workspace has more files, or too many whose rights differ from their folder's; or a program
+            could make a route lead elsewhere.
     """
     known.begin(gate.seen_with())
-    scan = _Scan(gate, known, max_files)
     shown: list[str] = []
-    found: list[ProgramMount] = []
     for host in sorted(map(gate.mounts.real, (gate.mounts.root, *gate.mounts.folders.values()))):
         # A route into a folder that is shown already is judged there, by all of its names.
         if os.path.isdir(host) and not any(_is_in(host, each) for each in shown):  # noqa: PTH112 - a str is wanted
             shown.append(host)
-            found += scan.folder(host)
-    return found
+    tops = {_settled(each, shown) for each in gate.tops()}
+    scan = _Scan(gate, known, max_files, tops)
+    return [mount for host in shown for mount in scan.folder(host)]
+
+
+def _settled(top: Path, shown: Sequence[str]) -> str:
+    """Return the real path of a root or route; in a folder that programs see, it is made if it is missing.
+
+    Else a program could make a link there, and file tools would follow it.
+    """
+    for place in (top, *top.parents):
+        if place.is_symlink() and any(_is_in(real_path(place.parent), each) for each in shown):
+            raise WorkspaceError(
+                f"A route leads through {printable(str(place))}, a link in the workspace, and a command could make it"
+                " lead elsewhere.",
+                remedy="Tell the user: the real folder in workspace.routes.",
+            )
+    real = real_path(top)
+    if any(_is_in(real, each) for each in shown):
+        try:
+            top.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise WorkspaceError(
+                f"The folder {printable(str(top))} of a route cannot be made: {error.strerror}.",
+                remedy="Tell the user: another folder in workspace.routes.",
+            ) from None
+    return real
 
 
 class _Judged(NamedTuple):
@@ -95,85 +148,136 @@ class _Judged(NamedTuple):
     parts: Parts
     is_folder: bool
     right: ProgramRight
+    identity: tuple[int, int]
+    names: int
+
+
+def _is_same(judged: _Judged) -> bool:
+    """Whether a file is still the one that was judged, with as many names (hard links)."""
+    try:
+        status = os.lstat(judged.host)
+    except OSError:
+        return False
+    return (_identity(status), status.st_nlink) == (judged.identity, judged.names) and not stat.S_ISDIR(
+        status.st_mode
+    )
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 class _Scan:
-    def __init__(self, gate: Gate, known: JudgedFolders, left: int) -> None:
+    def __init__(self, gate: Gate, known: JudgedFolders, left: int, tops: Set[str]) -> None:
         self._gate = gate
         self._known = known
         self._left = self._most = left
+        self._tops = tops
         self._mounts = 0
 
-    def folder(self, host: str) -> Iterator[ProgramMount]:
-        """Yield the mount of a top folder, and those below it."""
+    def folder(self, host: str) -> Sequence[ProgramMount]:
+        """Return the mount of a top folder, and those below it."""
         parts = self._gate.mounts.names_of(host)[0].parts
-        right = self._right(parts, host, os.stat(host)) if parts else self._top(host)  # noqa: PTH116
-        yield self._mount(host, right, is_folder=True)
-        if right != "none":
-            yield from self._below(host, parts, right)
+        status = os.stat(host)  # noqa: PTH116 - a str is at hand
+        right = self._right(parts, host, status) if parts else self._top(host)
+        top = _Judged(host, parts, True, right, _identity(status), 1)
+        below = None if right == "none" else self._below(top, (git_depth(f"{host}/."),))
+        if below is None:
+            return [self._mount(top, "none")]
+        return [self._mount(top, right), *below]
 
     def _top(self, host: str) -> ProgramRight:
         """The root has no name that a rule could fit, so a file that might be made in it is judged."""
         new = self._gate.ruling(("new",), f"{host.rstrip('/')}/new", "write")
         return "write" if new is None else "read"
 
-    def _below(self, host: str, parts: Parts, outer: ProgramRight) -> Iterator[ProgramMount]:
-        judged = self._judged(host, parts, outer)
+    def _below(self, folder: _Judged, around: tuple[object, ...]) -> list[ProgramMount] | None:
+        """Return the mounts in a folder; None if it cannot be looked through, so nothing in it may be shown."""
+        try:
+            judged = self._judged(folder, around)
+        except FileNotFoundError:
+            return []
+        except OSError:
+            return None
         self._left -= len(judged)
         if self._left < 0:
             raise WorkspaceError(
                 f"The workspace has more than {self._most:,} files, so their rights cannot be looked up for a command.",
                 remedy="Tell the user: a smaller workspace.root, or more `max_files` of the tool.",
             )
-        hidden = sum(right == "none" for *_, right in judged)
+        found: list[ProgramMount] = []
+        outer = folder.right
+        hidden = sum(each.right == "none" for each in judged)
         if outer == "read" and hidden > len(judged) - hidden:
             # Nothing can be made in it, so it can be shown with the other files only: fewer mounts, and no names.
-            yield self._mount(host, "none", is_folder=True)
+            found.append(self._mount(folder, "none"))
             outer = "none"
-        for at, inner, is_folder, right in judged:
-            if right != outer:
-                yield self._mount(at, right, is_folder=is_folder)
-            if is_folder and right != "none":
-                yield from self._below(at, inner, right)
-
-    def _judged(self, host: str, parts: Parts, outer: ProgramRight) -> Sequence[_Judged]:
-        try:
-            status = os.stat(host)  # noqa: PTH116 - a str is at hand
-        except OSError:
-            return ()
-        changed = max(status.st_mtime_ns, status.st_ctime_ns)
-        state = (status.st_dev, status.st_ino, changed, parts, outer)
-        found = self._known.find(host, state)
-        if found is None:
-            found = list(self._looked_at(host, parts))
-            if time.time_ns() - changed > _SETTLED_NANOSECONDS and not _is_kept(host, parts):
-                self._known.keep(host, state, found)
+        around = (*around, tuple(os.path.lexists(f"{folder.host}/{name}") for name in GIT_NAMES))
+        for each in judged:
+            right = each.right
+            below = self._below(each, around) if each.is_folder and right != "none" else []
+            if below is None:
+                right, below = "none", []
+            is_pinned = right == "write" and (bool(below) or each.host in self._tops)
+            if right != outer or is_pinned:
+                found.append(self._mount(each, right))
+            found += below
         return found
 
-    def _looked_at(self, host: str, parts: Parts) -> Iterator[_Judged]:
+    def _judged(self, folder: _Judged, around: tuple[object, ...]) -> Sequence[_Judged]:
+        """Return the files of a folder with their rights.
+
+        Raises:
+            OSError: it cannot be listed, one of its files cannot be looked at, or another folder is there now.
+        """
+        host, parts = folder.host, folder.parts
+        if len(parts) > _MOST_LEVELS or len(os.fsencode(host)) > _LONGEST_PATH:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), host)
+        descriptor = os.open(host, OPEN_FOLDER)
         try:
-            with os.scandir(host) as scanned:
-                entries = sorted(scanned, key=lambda each: each.name)
-        except OSError:  # the program can list it as little
-            return
+            status = os.fstat(descriptor)
+            if _identity(status) != folder.identity:
+                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), host)
+            # A program can set the first time back, and not the second.
+            times = (status.st_mtime_ns, status.st_ctime_ns)
+            state = (folder.identity, times, parts, folder.right, around)
+
+            def keys() -> object:
+                return self._gate.keys_on(status.st_dev)
+
+            found = self._known.find(host, state, keys)
+            if found is None:
+                found = list(self._looked_at(descriptor, host, parts))
+                if time.time_ns() - max(times) > _SETTLED_NANOSECONDS and not _is_kept(host, parts):
+                    self._known.keep(host, state, found, keys)
+            return found
+        finally:
+            os.close(descriptor)
+
+    def _looked_at(self, descriptor: int, host: str, parts: Parts) -> Iterator[_Judged]:
+        with os.scandir(descriptor) as scanned:
+            entries = sorted(scanned, key=lambda each: each.name)
         for entry in entries:
             if entry.is_symlink():  # its target is judged where it lies
                 continue
             at, inner = f"{host.rstrip('/')}/{entry.name}", (*parts, entry.name)
             try:
-                right = self._right(inner, at, entry.stat(follow_symlinks=False))
+                status = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
-            yield _Judged(at, inner, entry.is_dir(follow_symlinks=False), right)
+            is_folder = stat.S_ISDIR(status.st_mode)
+            yield _Judged(
+                at, inner, is_folder, self._right(inner, at, status), _identity(status), status.st_nlink
+            )
 
-    def _mount(self, host: str, right: ProgramRight, *, is_folder: bool) -> ProgramMount:
+    def _mount(self, judged: _Judged, right: ProgramRight) -> ProgramMount:
         self._mounts += 1
         if self._mounts > _MOST_MOUNTS:
             raise WorkspaceError(
                 f"More than {_MOST_MOUNTS:,} files have other rights than their folders, so no command can be run.",
                 remedy="Tell the user: rules of workspace.access for folders instead of files.",
             )
-        return ProgramMount(host, right, is_folder)
+        return ProgramMount(judged.host, right, judged.is_folder, judged.identity)
 
     def _right(self, parts: Parts, host: str, status: os.stat_result) -> ProgramRight:
         if self._gate.ruling(parts, host, "read") is not None:

@@ -66,6 +66,11 @@ class ToolRun(Protocol):
         ...
 
     @property
+    def answer(self) -> int:
+        """The index in the log of the model's answer that made the call; the calls of one answer share it."""
+        ...
+
+    @property
     def approvals(self) -> Approvals:
         """Asks the user for approval before an action."""
         ...

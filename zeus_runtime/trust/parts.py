@@ -17,7 +17,7 @@ from zeus_runtime.trust.command_files import MOST_BASES, Covered, content_of, co
 from zeus_runtime.trust.masking import PartMask
 
 PartKind: TypeAlias = Literal[
-    "server", "plugin", "option", "destination", "file", "database", "folder", "rule"
+    "server", "command", "plugin", "option", "destination", "file", "database", "folder", "rule"
 ]
 
 _SCHEME: Final = "zeus-trust-1"
@@ -42,11 +42,11 @@ class Part:
     """One part of a config that needs permission.
 
     Args:
-        kind: ``server`` for an MCP server, ``plugin`` for a file of Python code, ``option`` for an option that is
-            marked ``Executes``, ``destination`` for one that is marked ``Destination``, ``file`` for a file outside
-            the project that the agent reads, ``database`` for one that this user's Zeus did not create, ``folder``
-            for one that the agent's tools work in, outside the project or with a protected name, ``rule`` for a rule
-            that lifts a protection.
+        kind: ``server`` for an MCP server, ``command`` for a list of words that is marked ``Executes``, ``plugin``
+            for a file of Python code, ``option`` for another option that is marked so, ``destination`` for one that
+            is marked ``Destination``, ``file`` for a file outside the project that the agent reads, ``database`` for
+            one that this user's Zeus did not create, ``folder`` for one that the agent's tools work in, outside the
+            project or with a protected name, ``rule`` for a rule that lifts a protection.
         name: as the config names it.
         digest: ``sha256:`` and the digest of everything that decides what is executed.
         lines: the executed content, as (label, value) for a person; secrets are masked as ``PartMask`` says.
@@ -73,12 +73,13 @@ class Part:
 
     @property
     def is_needed_to_check(self) -> bool:
-        """Whether nothing may be done with the config without this part; a server is permitted each time it starts."""
-        return self.kind != "server"
+        """Whether nothing may be done with the config without this part; a process is permitted each time it starts."""
+        return self.kind not in ("server", "command")
 
 
 _NOUNS: Final[Mapping[PartKind, str]] = {
     "server": "MCP server",
+    "command": "command",
     "plugin": "plugin file",
     "option": "option",
     "destination": "destination",
@@ -99,6 +100,7 @@ class Command:
         env: the environment that the config gives it.
         cwd: its working directory; relative to Zeus's own.
         data: files and folders that it changes itself, named as its words name them.
+        kind: the kind of its part.
     """
 
     name: str
@@ -106,6 +108,7 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: str = "."
     data: tuple[str, ...] = ()
+    kind: Literal["server", "command"] = "server"
 
 
 @dataclass(frozen=True)
@@ -200,7 +203,7 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         *([("note", _MORE)] if found.has_more else []),
     ]
     return Part(
-        "server",
+        command.kind,
         command.name,
         part_digest(
             "command",

@@ -27,6 +27,7 @@ RUN = ToolRunView(
     run_id="run_1",
     user_text="hello",
     place=2,
+    answer=1,
     approvals=ApprovalBroker(),
     _state={},
     _send=nobody,

@@ -58,7 +58,7 @@ def test_what_is_different_is_never_called_a_duplicate(part: str) -> None:
 
 @pytest.mark.parametrize(
     ("part", "superseded", "different", "duplicate"),
-    [("built_on", 0.99, 0.97, 0.93), ("held_out", 0.97, 0.95, 0.89), ("fresh", 0.94, 0.93, 0.53)],
+    [("built_on", 0.94, 0.97, 0.93), ("held_out", 0.94, 0.95, 0.89), ("fresh", 0.94, 0.93, 0.53)],
 )
 def test_recall_on_labelled_pairs(part: str, superseded: float, different: float, duplicate: float) -> None:
     found = verdicts(part)
@@ -69,7 +69,7 @@ def test_recall_on_labelled_pairs(part: str, superseded: float, different: float
 
 @pytest.mark.parametrize(
     ("part", "superseded", "different"),
-    [("built_on", 0.96, 0.98), ("held_out", 0.91, 0.95), ("fresh", 0.83, 0.87)],
+    [("built_on", 0.96, 0.88), ("held_out", 0.91, 0.91), ("fresh", 0.83, 0.75)],
 )
 def test_precision_on_labelled_pairs(part: str, superseded: float, different: float) -> None:
     found = verdicts(part)
@@ -79,7 +79,7 @@ def test_precision_on_labelled_pairs(part: str, superseded: float, different: fl
 
 
 @pytest.mark.parametrize(
-    ("part", "superseded", "different"), [("listed", 0.94, 1.0), ("listed_held_out", 1.0, 1.0)]
+    ("part", "superseded", "different"), [("listed", 0.94, 1.0), ("listed_held_out", 0.9, 1.0)]
 )
 def test_entries_of_a_list_stand_beside_each_other_and_a_changed_entry_replaces_its_own(
     part: str, superseded: float, different: float
@@ -176,6 +176,22 @@ def test_without_a_model_that_says_so_only_what_stands_in_the_texts_counts(pair:
 )
 def test_a_change_says_why(old: str, new: str, reason: str) -> None:
     assert compare(new, old, near=True) == ("superseded", reason)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("The fee is $500", "The fee is $600. Nobody pays it.", "several sentences"),
+        ("The fee is $500. Nobody pays it.", "The fee is $600", "several sentences"),
+        ("用户住在广州。他很忙。", "用户不再住在广州", "several sentences"),
+        ("The fee is $500", "Is the fee $600?", "several sentences"),
+        ("The user drives a car", "The user drives an electric car", "says more"),
+        ("The user likes Mexican food", "The user likes Indian food", "beside each other"),
+        ("The user walks to work along the river", "The user rides to work through the park", "reworded"),
+    ],
+)
+def test_in_doubt_both_stay(old: str, new: str, reason: str) -> None:
+    assert compare(new, old, near=True) == ("different", reason)
 
 
 @pytest.mark.timeout(30)

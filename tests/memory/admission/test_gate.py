@@ -80,7 +80,8 @@ FAULTS: dict[str, dict[str, object]] = {
 
 
 def test_every_code_that_a_text_alone_can_have_has_a_fault_here() -> None:
-    assert [*FAULTS, "rate_limited", "outdated"] == list(REJECTIONS)
+    beside_others = ["unknown_memory", "other_scope", "rate_limited", "outdated"]
+    assert [*FAULTS, *beside_others] == list(REJECTIONS)
 
 
 @pytest.mark.parametrize(
@@ -265,8 +266,9 @@ def test_a_limit_of_none_forbids_extractions_and_not_explicit_saves() -> None:
     assert beside(LIGHT, settings=settings, explicit=True) == StoredAlone()
 
 
-def test_the_limit_comes_before_the_neighbours() -> None:
-    assert isinstance(beside(DARK.content, Neighbour(DARK, 1.0), extractions=3), Rejected)
+def test_the_limit_refuses_what_would_be_kept_but_no_repeat() -> None:
+    assert isinstance(beside(DARK.content, Neighbour(DARK, 1.0), extractions=3), Duplicate)
+    assert isinstance(beside(LIGHT, Neighbour(DARK, 1.0), extractions=3), Rejected)
 
 
 @pytest.mark.parametrize("cosine", [None, -1.0, 0.2, 0.84, 1.0])

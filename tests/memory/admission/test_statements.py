@@ -1,7 +1,8 @@
 """How often a new statement meets an older one as it should, through the whole gate with the bundled embedding model.
 
-``data/statements.jsonl`` has two parts: what was looked at while rules were mended, and ``held_out``, written after
-that. No pair says how near its texts are: the model decides, and what it does not find near is told by its form.
+``data/statements.jsonl`` has what was looked at while rules were mended, ``held_out``, written after that, and
+``written_before_looking``: no rule was mended for these pairs. No pair says how near its texts are: the model decides,
+and what it does not find near is told by its form.
 """
 
 from __future__ import annotations
@@ -22,6 +23,33 @@ PAIRS = [
     json.loads(line)
     for line in (Path(__file__).parent / "data" / "statements.jsonl").read_text(encoding="utf-8").splitlines()
 ]
+
+
+async def test_a_stale_statement_that_stays_is_linked_with_the_one_that_changes_it(tmp_path: Path) -> None:
+    memory = service(tmp_path, embedder=StaticEmbedder())
+    alone = []
+    changes = [
+        pair for pair in PAIRS if (pair["part"], pair["label"]) == ("written_before_looking", "superseded")
+    ]
+    for number, pair in enumerate(changes):
+        mine = memory.for_caller(Caller(f"user{number}"))
+        await mine.add_explicit_memory(pair["old"])
+        saved = await mine.add_explicit_memory(pair["new"])
+        if saved.outcome == "stored" and not saved.near:
+            alone.append(pair["old"])
+    await memory.aclose()
+    assert alone == ["The user works as a nurse in Leipzig"]
+
+
+async def test_of_what_people_say_in_turn_nothing_is_replaced(tmp_path: Path) -> None:
+    file = Path(__file__).parents[3] / "benchmarks" / "data" / "memory_conversations.jsonl"
+    lines = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    turns = list(dict.fromkeys(text for line in lines for _, text in line.get("turns", ())))
+    assert len(turns) > 400
+    memory = service(tmp_path, embedder=StaticEmbedder())
+    for text in turns:
+        assert (await memory.add_explicit_memory(text)).outcome != "superseded", text
+    await memory.aclose()
 
 
 async def outcome(memory: MemoryService, old: str, new: str) -> str:
@@ -47,6 +75,7 @@ async def table(folder: Path, part: str) -> Counter[tuple[str, str]]:
         ("held_out", 0.9, 1.0, 1.0),
         ("added_held_out", 1.0, 1.0, 0.75),
         ("sides_held_out", 0.88, 1.0, 1.0),
+        ("written_before_looking", 0.73, 1.0, 0.7),
     ],
 )
 async def test_statements_meet_older_ones_as_they_should(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,9 @@ from zeus_runtime.memory.retrieval.ranking import (
     OPENING,
     final_score,
     format_memories_for_prompt,
+    newest_first,
     rank,
+    said_last,
 )
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -144,3 +147,36 @@ def test_what_does_not_fit_is_cut_off_and_the_rest_left_out() -> None:
     shown = format_memories_for_prompt([item("m1", "a" * 500), item("m2", "b " * 250), item("m3")], 5, 900)
     assert shown.ids == ("m1", "m2")
     assert "b…\n" in shown.text
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=20), st.integers(0, 10))
+def test_no_older_memory_comes_without_or_before_the_newer_ones_that_it_is_linked_with(
+    pairs: list[tuple[int, int]], count: int
+) -> None:
+    items = [replace(item(f"m{at}"), created_at=NOW + timedelta(days=at * 7 % 10)) for at in range(10)]
+    linked: dict[str, list[MemoryItem]] = {}
+    for one, other in {pair for pair in pairs if pair[0] != pair[1]}:
+        for a, b in ((one, other), (other, one)):
+            if items[b] not in linked.setdefault(items[a].id, []):
+                linked[items[a].id].append(items[b])
+    for others in linked.values():
+        others.sort(key=said_last, reverse=True)
+    found = rank([(each, at / 10) for at, each in enumerate(items)], count)
+    ordered = newest_first(found, linked)
+    names = [each.item.id for each in ordered]
+    assert len(names) == len(set(names)) <= max(count, 4)
+    for place, each in enumerate(ordered):
+        newer = [other for other in linked.get(each.item.id, ()) if said_last(other) > said_last(each.item)]
+        assert {other.id for other in newer[:3]} <= set(names[:place])
+    if not linked:
+        assert ordered == found
+
+
+def test_a_line_says_between_which_days_a_memory_is_true() -> None:
+    lasting = replace(item("m1"), valid_from=NOW)
+    ending = replace(item("m2"), valid_until=NOW + timedelta(days=31))
+    lines = format_memories_for_prompt([lasting, ending]).text.splitlines()[2:4]
+    assert lines == [
+        "- [m1, fact, 2026-05-01, true from 2026-05-01] The user plays chess",
+        "- [m2, fact, 2026-05-01, until 2026-06-01] The user plays chess",
+    ]

@@ -98,6 +98,17 @@ async def test_without_a_repository_there_is_the_tree_alone(tmp_path: Path) -> N
     assert await told(looking(tmp_path, environ)) == "# The workspace\nFiles under /:\n  a.txt"
 
 
+async def test_git_is_started_only_where_a_repository_may_be(repository: Path, tmp_path: Path) -> None:
+    programs, outside = tmp_path / "programs", tmp_path / "outside"
+    for each in (programs, outside):
+        each.mkdir()
+    (programs / "git").write_text(f"#!/bin/sh\npwd >> {tmp_path}/started\n")
+    (programs / "git").chmod(0o755)
+    for folder in (outside, repository / "src"):
+        await git_state(folder, {"PATH": f"{programs}:/usr/bin:/bin"}, commits=1, timeout_seconds=10)
+    assert set((tmp_path / "started").read_text().split()) == {str(repository / "src")}
+
+
 async def test_without_git_there_is_the_tree_alone(repository: Path) -> None:
     assert "Git" not in await told(looking(repository, {"PATH": "/nowhere"}))
 
@@ -238,6 +249,7 @@ async def test_a_git_that_does_not_answer_is_given_up_and_killed(tmp_path: Path)
     folder.mkdir()
     (folder / "git").write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 60\n")
     (folder / "git").chmod(0o755)
+    (tmp_path / ".git").mkdir()
     (tmp_path / "a.txt").write_text("a")
     environ = {"PATH": f"{folder}:{os.environ['PATH']}"}
     written = tmp_path / "pid"

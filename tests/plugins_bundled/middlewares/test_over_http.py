@@ -132,7 +132,7 @@ async def test_a_window_smaller_than_believed_is_found_out_and_nothing_is_lost(
     tmp_path: Path, wording: str
 ) -> None:
     kind = "anthropic" if wording == "anthropic" else "openai"
-    with windowed(6_000, counting(24, words=250), wording=wording) as (provider, window):
+    with windowed(6_000, counting(16, words=375), wording=wording) as (provider, window):
         events = await run(tmp_path, provider, kind=kind, limit=60_000)
     assert events[-1].type == "complete", events[-1]
     refused = sum(served.refused for served in window.calls)
@@ -140,7 +140,7 @@ async def test_a_window_smaller_than_believed_is_found_out_and_nothing_is_lost(
     if "{limit}" in WORDINGS[wording][1]:
         assert refused <= 2, "a stated window is remembered"
     results = [event for event in events if event.type == "tool_call_result"]
-    assert len(results) == 24
+    assert len(results) == 16
     for body in (request.body for request in provider.requests):
         assert GOAL in json.dumps(body) or "You keep the record" in json.dumps(body)
 

@@ -28,6 +28,7 @@ from tests.plugins_bundled.models.test_native_wire import (
     WIRES,
     Compressed,
     asked,
+    in_pairs,
     known,
 )
 from tests.run.test_trajectories import trajectories
@@ -180,9 +181,7 @@ async def both(
     return [await asked(wire, request, reply, **{"model": SONNET, **options}) for wire in WIRES]
 
 
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("options", MODELS.values(), ids=MODELS)
-@pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
+@pytest.mark.parametrize(("request_", "options", "stream"), in_pairs(REQUESTS, MODELS))
 async def test_the_request_is_litellms(
     request_: ModelRequest, options: Mapping[str, Any], *, stream: bool
 ) -> None:

@@ -519,6 +519,7 @@ async def test_litellm_fetches_no_price_map_and_no_tokenizer_and_prints_no_adver
     assert "BerriAI" not in "".join(capfd.readouterr())
 
 
+@pytest.mark.parametrize("wire", ["auto"], indirect=True)  # a process of its own, in which no model is chosen
 def test_litellm_loads_no_env_file_of_a_project(tmp_path: Path) -> None:
     """It would look above its own folder, which is the project's where the environment is its `.venv`."""
     (tmp_path / ".env").write_text("ZEUS_TRUST=all\nGIT_SSH_COMMAND=./evil\n")

@@ -39,9 +39,12 @@ class Said:
 
     session, call_id, mode = "session_0123456789ab", "call_1", "agent"
 
-    def __init__(self, text: str = "Hello", run_id: str = "r1", kept: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, text: str = "Hello", run_id: str = "r1", kept: dict[str, Any] | None = None, answer: int = 1
+    ) -> None:
         self.user_text = text
         self.run_id = run_id
+        self.answer = answer
         self.kept = {} if kept is None else kept
 
     def state(self, name: str) -> Any:
@@ -77,7 +80,8 @@ def test_the_tools_are_the_golden_ones() -> None:
 
 def test_no_tool_takes_a_user_a_project_or_a_session() -> None:
     names = {name for tool in tools(None).values() for name in tool.parameters["properties"]}
-    assert names == {"content", "memory_type", "scope", "query", "k", "memory_id"}
+    saved = {"content", "memory_type", "scope", "replaces", "subject", "valid_from", "valid_until"}
+    assert names == saved | {"query", "k", "memory_id"}
 
 
 def test_the_modes_show_what_the_specification_says() -> None:
@@ -103,16 +107,120 @@ async def test_what_is_saved_is_named_with_id_and_date_and_found_again(memory: M
     assert found.content.startswith("<memories>")
 
 
-async def test_an_update_names_what_it_replaced_and_a_repeat_says_that_nothing_is_to_do(
+LIGHT, DARK = (f"The user prefers the {theme} theme in the editor" for theme in ("light", "dark"))
+
+
+async def saved_id(given: dict[str, Tool], content: str, **details: Any) -> str:
+    """The id that the result of a save names."""
+    result = await use(given, "memory_save", content=content, **details)
+    assert not result.is_error, result.content
+    return result.content.split()[2]
+
+
+async def test_a_save_shows_the_memories_near_it_and_replaces_those_that_the_model_names(
     memory: MemoryService,
 ) -> None:
     given = tools(memory)
-    await use(given, "memory_save", content="The user prefers the light theme in the editor")
-    again = await use(given, "memory_save", content="The user prefers the light theme in the editor.")
-    assert again.content.startswith("Nothing new: mem_")
-    changed = await use(given, "memory_save", content="The user prefers the dark theme in the editor")
-    assert "It replaces mem_" in changed.content
-    assert not changed.is_error
+    old = await saved_id(given, LIGHT)
+    await saved_id(given, FACTS[0])
+    again = await use(given, "memory_save", content=f"{LIGHT}.")
+    assert again.content.startswith(f"Nothing new: {old} ")
+    changed = await use(given, "memory_save", content=DARK)
+    assert changed.content.splitlines()[1].startswith("Similar memories, newest first.")
+    assert f"[{old}, fact, " in changed.content
+    assert FACTS[0] not in changed.content
+    assert {item.content for item in await memory.list_memories()} == {LIGHT, DARK, FACTS[0]}, (
+        "rules decide nothing"
+    )
+    new = changed.content.split()[2]
+    repeated = await use(given, "memory_save", content=DARK)
+    assert repeated.content.startswith(f"Nothing new: {new} ")
+    assert f"[{old}, fact, " in repeated.content, "as after a kill before the result was stored"
+    settled = await use(given, "memory_save", content=DARK, replaces=[old])
+    assert settled.content.startswith(f"Nothing new: {new} (fact, user, ")
+    assert f"It replaces {old} " in settled.content
+    assert "Similar" not in settled.content
+    kept = {item.id: item for item in await memory.list_memories(status=None)}
+    assert (kept[old].status, kept[old].superseded_by, kept[new].status) == ("superseded", new, "active")
+    itself = await use(given, "memory_save", content=DARK, replaces=[new])
+    assert itself.content.startswith(f"Nothing new: {new} ")
+    assert (await memory.get(new)).status == "active"
+    once_more = await use(given, "memory_save", content=DARK, replaces=[old])
+    assert once_more.content.startswith(f"Nothing new: {new} ")
+    assert "Similar" not in once_more.content
+
+
+async def test_a_save_that_names_what_it_replaces_needs_one_call(memory: MemoryService) -> None:
+    given = tools(memory)
+    old = await saved_id(given, LIGHT)
+    new = await saved_id(given, "The colours in the user's editor are dark", replaces=[old, f" {old} ", ""])
+    (item,) = await memory.list_memories()
+    assert item.id == new
+    assert (await memory.get(old)).superseded_by == new
+
+
+async def test_what_cannot_be_replaced_is_named_and_nothing_is_saved(memory: MemoryService) -> None:
+    given = tools(memory)
+    bobs = (
+        await memory.for_caller(Caller("bob", "shop", "editor")).add_explicit_memory(
+            FACTS[1], scope="project"
+        )
+    ).item
+    hers = await saved_id(given, FACTS[2], scope="project")
+    assert bobs is not None
+    refused = {
+        "unknown_memory": await use(given, "memory_save", content=DARK, replaces=["mem_0"]),
+        "other_scope": await use(given, "memory_save", content=DARK, replaces=[hers]),
+        "forbidden": await use(given, "memory_save", content=DARK, scope="project", replaces=[bobs.id]),
+    }
+    for code, result in refused.items():
+        assert result.is_error
+        assert result.content.startswith(f"Not saved ({code}). ")
+    assert {item.content for item in await memory.list_memories()} == {FACTS[1], FACTS[2]}
+
+
+async def test_days_and_a_subject_are_kept_and_shown(memory: MemoryService) -> None:
+    given = tools(memory)
+    days = {"valid_from": "2020-05-01", "valid_until": "2190-06-01"}
+    await saved_id(given, "The user is responsible for the shop in Lyon", subject="work", **days)
+    (item,) = await memory.list_memories()
+    assert (item.subject, str(item.valid_from), str(item.valid_until)) == (
+        "work",
+        "2020-05-01 00:00:00+00:00",
+        "2190-06-01 00:00:00+00:00",
+    )
+    found = await use(given, "memory_search", query="shop in Lyon")
+    assert ", true from 2020-05-01, until 2190-06-01] The user" in found.content
+    for wrong in ({"valid_from": "in May"}, {"valid_from": "2190-01-01", "valid_until": "2190-01-01"}):
+        result = await use(given, "memory_save", content=DARK, **wrong)
+        assert result.is_error
+        assert result.content.startswith("Not saved: ")
+
+
+async def test_what_begins_later_leaves_what_it_replaces_valid_until_then(memory: MemoryService) -> None:
+    given = tools(memory)
+    old = await saved_id(given, "The user works at Siemens")
+    result = await use(
+        given, "memory_save", content="The user works at Bosch", replaces=[old], valid_from="2190-06-01"
+    )
+    assert f"It replaces {old} " in result.content
+    assert "which holds until 2190-06-01." in result.content
+    still = await memory.get(old)
+    assert (still.status, str(still.valid_until)[:10]) == ("active", "2190-06-01")
+    found = await use(given, "memory_search", query="Where does the user work?")
+    assert "Siemens" in found.content
+    assert "Bosch" not in found.content
+    await memory.check()
+
+
+async def test_a_search_shows_the_newer_memory_before_the_older_one_that_it_was_near(
+    memory: MemoryService,
+) -> None:
+    given = tools(memory)
+    await saved_id(given, LIGHT)
+    await saved_id(given, DARK)
+    found = (await use(given, "memory_search", query="Does the user like light?", k=1)).content
+    assert found.index(DARK) < found.index(LIGHT)
 
 
 @pytest.mark.parametrize(
@@ -142,10 +250,41 @@ async def test_without_a_project_the_scope_project_is_refused(tmp_path: Path) ->
 
 async def test_of_its_own_accord_the_agent_saves_three_a_session(memory: MemoryService) -> None:
     given = tools(memory)
-    results = [await use(given, "memory_save", content=each) for each in FACTS[:4]]
+    results = [
+        await use(given, "memory_save", Said(answer=number), content=each)
+        for number, each in enumerate(FACTS[:4])
+    ]
     assert [each.is_error for each in results] == [False, False, False, True]
     assert "rate_limited" in results[3].content
     assert "0 of 3" in (await use(given, "memory_stats")).content
+
+
+async def test_the_saves_of_one_answer_are_one_extraction(memory: MemoryService) -> None:
+    given = tools(memory)
+    at_once = [use(given, "memory_save", Said(answer=1), content=each) for each in FACTS]
+    assert not any(each.is_error for each in await asyncio.gather(*at_once))
+    assert "2 of 3 times" in (await use(given, "memory_stats")).content
+    more = [f"{word} hangs in the hall" for word in ("coat", "map", "clock", "lamp", "mirror", "flag")]
+    for number, each in enumerate(more):
+        result = await use(given, "memory_save", Said(answer=1 + number % 2), content=each)
+        assert not result.is_error
+    assert "1 of 3 times" in (await use(given, "memory_stats")).content
+    last = [
+        await use(given, "memory_save", Said(answer=number), content=f"The {word} bakes bread")
+        for number, word in enumerate(("uncle", "niece"), 3)
+    ]
+    assert [each.is_error for each in last] == [False, True]
+    replaced = await use(given, "memory_save", Said(answer=9), content=FACTS[1], replaces=[])
+    assert replaced.content.startswith("Nothing new"), "a repeat is not refused"
+
+
+async def test_no_answer_saves_without_end(memory: MemoryService) -> None:
+    given = tools(memory)
+    results = [
+        await use(given, "memory_save", Said(), content=f"Room {number} is painted {number} times")
+        for number in range(31)
+    ]
+    assert [each.is_error for each in results] == [False] * 30 + [True]
 
 
 @pytest.mark.parametrize("asked", ["Please remember all of this.", "请记住这些"])
@@ -161,8 +300,9 @@ async def test_what_the_user_asked_for_does_not_count(memory: MemoryService, ask
 async def test_the_model_cannot_claim_that_the_user_asked(memory: MemoryService) -> None:
     given = tools(memory)
     claims = "The user asked me in words to remember this: please remember that "
-    for each in FACTS[:4]:
-        result = await use(given, "memory_save", Said("What time is it?"), content=claims + each.lower())
+    for number, each in enumerate(FACTS[:4]):
+        run = Said("What time is it?", answer=number)
+        result = await use(given, "memory_save", run, content=claims + each.lower())
     assert "rate_limited" in result.content
     unknown = await use(given, "memory_save", content=FACTS[5], explicit=True, source="user")
     assert unknown.is_error
@@ -171,8 +311,12 @@ async def test_the_model_cannot_claim_that_the_user_asked(memory: MemoryService)
 
 async def test_one_wish_is_not_a_licence_for_everything(memory: MemoryService) -> None:
     given = tools(memory, Options(asked_per_message=2))
-    run = Said("Remember that I play the cello.")
-    results = await asyncio.gather(*(use(given, "memory_save", run, content=each) for each in FACTS))
+    text = "Remember that I play the cello."
+    calls = [
+        use(given, "memory_save", Said(text, answer=number), content=each)
+        for number, each in enumerate(FACTS)
+    ]
+    results = await asyncio.gather(*calls)
     assert sum(not each.is_error for each in results) == 2 + 3
     sources = [item.source for item in await memory.list_memories()]
     assert (sources.count("user"), sources.count("ai")) == (2, 3)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,8 +16,8 @@ from typing import Any
 
 import pytest
 from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot
-from zeus_plugins.tools.shell.containment import arguments_of
-from zeus_plugins.tools.shell.processes import CommandOutput
+from zeus_plugins.tools.shell.containment import BubblewrapCommands, arguments_of, sees_judged
+from zeus_plugins.tools.shell.processes import CommandOutput, Start
 
 from tests.support.shells import command, need_bubblewrap, processes_of, results, shell_agent
 from zeus_runtime import Agent, ConfigError
@@ -301,15 +302,52 @@ async def test_the_access_policy_holds_for_commands(tmp_path: Path) -> None:
     assert (tmp_path / ".git/config").read_text() == "CONTENT=of it\n"
 
 
-async def test_a_folder_that_is_renamed_keeps_its_closed_files_closed(tmp_path: Path) -> None:
+MOVING = [
+    "mv -T deep moved || mv -T deep/er moved",
+    'mv --exchange deep/er fixed || python3 -c \'import os; os.rename("deep/er", "moved")\'',
+    "rm -rf deep/er; rmdir deep/er",
+    "mv secrets/a moved; mv secrets moved",
+    "mv submodule moved || mv submodule/.git moved || echo gitdir: x > submodule/.git",
+    "umount deep/er/key.pem || umount -l deep || mount --bind deep src",
+    "ln deep/er/key.pem moved || ln asked.txt moved",
+    "ln -s deep/er/key.pem moved; cat moved",
+    'python3 -c \'import os; os.replace("src", "deep")\'',
+    "mv notes moved; ln -s {outside} notes; cat notes/secret",
+]
+
+
+async def test_a_path_with_rights_of_its_own_keeps_them_whatever_a_command_moves(
+    tmp_path: Path, outside: Path
+) -> None:
     need_bubblewrap()
     project(tmp_path)
-    moved, again = await results(
-        tmp_path, "mv deep moved; cat moved/er/key.pem", "cat moved/er/key.pem", keys=POLICY
+    for name in ("src", "notes", "submodule"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "submodule/.git").write_text("gitdir: ../.git/modules/submodule\n")
+    keys: dict[str, Any] = {
+        "workspace": {
+            "access": {**POLICY["workspace"]["access"], "deep/er/key.pem": "deny"},
+            "routes": {"/notes/": "notes"},
+        }
+    }
+    tries = [each.format(outside=outside) for each in MOVING]
+    waiting = "until [ -e go ]; do sleep 0.02; done; mv deep moved || mv deep/er moved; cat moved/key.pem"
+    answers = await results(
+        tmp_path,
+        command(waiting, background=True),
+        *tries,
+        "touch go",
+        calling(("read_output", {"command_id": "cmd_1", "wait_seconds": 20})),
+        "cat moved/* moved; echo x >> deep/er/key.pem; cat notes/secret; ls deep/er",
+        keys=keys,
     )
-    assert moved.is_error
-    assert again.is_error
-    assert "CONTENT" not in moved.content + again.content
+    moved = answers[1 : len(tries) + 1]
+    assert [text for text, each in zip(tries, moved, strict=True) if not each.is_error] == []
+    said = " ".join(each.content for each in answers)
+    assert "CONTENT" not in said
+    assert "of another project" not in said
+    assert answers[-1].content.endswith("key.pem")
+    assert (tmp_path / "deep/er/key.pem").read_text() == "CONTENT=of it\n"
 
 
 @pytest.fixture
@@ -362,6 +400,80 @@ async def test_commands_cannot_leave_the_workspace(tmp_path: Path, outside: Path
     assert [text for text, each in zip(LEAVING, left, strict=True) if not each.is_error] == []
     assert "of another project" not in " ".join(each.content for each in left)
     assert (outside / "secret").read_text() == "of another project"
+
+
+def swapping(monkeypatch: pytest.MonkeyPatch, one: Path, other: Path, times: int) -> None:
+    """Let two files change places after each look at the workspace, before bubblewrap mounts what was seen."""
+    start, left = BubblewrapCommands.start, [times]
+
+    def swapped(self: BubblewrapCommands, *rest: Any) -> Start:
+        judged = start(self, *rest)
+        if left[0]:
+            left[0] -= 1
+            third = one.with_name("third")
+            one.rename(third)
+            other.rename(one)
+            third.rename(other)
+        return judged
+
+    monkeypatch.setattr(BubblewrapCommands, "start", swapped)
+
+
+@pytest.mark.parametrize("name", ["src", "fixed", "fixed/open", "asked.txt"])
+@pytest.mark.parametrize("times", [1, 9])
+async def test_a_file_that_is_replaced_before_it_is_mounted_is_judged_again(
+    tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, name: str, times: int
+) -> None:
+    need_bubblewrap()
+    project(tmp_path)
+    place = tmp_path / name
+    place.mkdir(exist_ok=True) if name != "asked.txt" else None
+    other = Path(shutil.copytree(place, tmp_path / "other") if place.is_dir() else tmp_path / "other.txt")
+    (other / ".env" if place.is_dir() else other).write_text("A=CONTENT\n")
+    if name == "src":
+        (place / ".env").write_text("A=b\n")
+    swapping(monkeypatch, place, other, times)
+    (done,) = await results(tmp_path, "cat src/.env other/.env; echo ran", keys=POLICY)
+    assert "CONTENT" not in done.content
+    assert done.content.endswith("ran") == (times == 1)
+    assert ("files of the workspace were replaced while the command started" in done.content) == (times > 1)
+
+
+def test_only_the_judged_file_with_its_right_is_seen(tmp_path: Path) -> None:
+    """This process sees all files as they are: none is mounted read-only or emptied."""
+    for name in ("a/b", "c/b"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "file").touch()
+
+    def sees(path: str, right: Any, *, of: str = "", is_folder: bool = True) -> bool:
+        status = (tmp_path / (of or path)).stat()
+        mount = ProgramMount(str(tmp_path / path), right, is_folder, (status.st_dev, status.st_ino))
+        return sees_judged([mount], os.getpid())
+
+    assert sees("a/b", "write")
+    assert not sees("a/b", "write", of="c/b")
+    assert not sees("link/b", "write")
+    assert not sees("a/b", "read")
+    assert not sees("a/b", "none")
+    assert not sees("a/b", "none", of="c/b")
+    assert not sees("file", "none", is_folder=False)
+
+
+async def test_a_link_that_replaces_a_folder_before_it_is_mounted_leads_nowhere(
+    tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A background command that began before a folder held a protected file may replace the folder."""
+    need_bubblewrap()
+    project(tmp_path)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/.env").write_text("A=b\n")
+    (tmp_path / "link").symlink_to(outside)
+    swapping(monkeypatch, tmp_path / "src", tmp_path / "link", 1)
+    (done,) = await results(tmp_path, "cat src/secret; touch src/new")
+    assert done.is_error
+    assert "of another project" not in done.content
+    assert os.listdir(outside) == ["secret"]  # noqa: PTH208 - names are wanted
 
 
 async def test_a_network_is_there_only_if_the_config_says_so(tmp_path: Path) -> None:

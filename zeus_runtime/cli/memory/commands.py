@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.memory.items import HiddenMemory, MemoryItem, MemoryType, Scope, Status, Visibility
     from zeus_runtime.memory.service import MemoryService, SearchMode
+
+
+DAY = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
 
 
 @click.group("memory")
@@ -62,33 +66,65 @@ def list_memories(
 ) -> None:
     """List memories, last changed first.
 
+    NEAR names memories that were near one when it was saved and were kept beside it. TRUE are the days between which
+    it is true. Both columns are left out if they are empty.
+
     A project's owner and admins see after them which memories of other members are kept for their author alone: that
     they are there, not what they say. `zeus memory delete` removes those too.
     """
-    from datetime import UTC, datetime
-
-    from zeus_runtime.cli.memory.tables import items_table
+    from zeus_runtime.cli.memory.tables import Linked, item_json, items_table
 
     wanted: Status | None = None if status == "all" else status  # type: ignore[assignment]
 
-    async def work(memory: MemoryService) -> tuple[list[MemoryItem], list[HiddenMemory]]:
+    async def work(memory: MemoryService) -> tuple[list[MemoryItem], list[HiddenMemory], Linked]:
         found = await memory.list_memories(scope=scope, memory_type=memory_type, status=wanted, limit=limit)
         # Of what kind they are is not told, so they are of none that was asked for.
         left = limit - len(found) if memory_type is None else 0
         hidden = await memory.hidden_memories(scope=scope, status=wanted, limit=left) if left else []
-        return found, hidden
+        return found, hidden, await memory.linked_memories({each.id for each in found})
 
     checked = read_remembering(process, which)
-    found, hidden = with_memory(process, checked, work, session=session, looks=True) or ([], [])
-    from zeus_runtime.memory.records import as_json
-
-    listed = {"memories": [as_json(each) for each in found], "hidden": hidden}
+    nothing: tuple[list[MemoryItem], list[HiddenMemory], Linked] = ([], [], {})
+    found, hidden, linked = with_memory(process, checked, work, session=session, looks=True) or nothing
+    listed = {"memories": [item_json(each, linked) for each in found], "hidden": hidden}
     tell(
         process,
         listed,
-        lambda: items_table(found, hidden, datetime.now(UTC)),
+        lambda: items_table(found, hidden, linked, datetime.now(UTC)),
         as_object=as_object,
         nothing="no memory",
+    )
+
+
+@command.command("show")
+@click.argument("memory_id", metavar="ID")
+@session_option
+@config_option
+@format_option
+@click.pass_obj
+def show(
+    process: Process,
+    memory_id: str,
+    session: str | None,
+    which: ConfigArgs,
+    as_object: bool,
+) -> None:
+    """Show one memory: its content, when it is true, its source, and the memories near it."""
+    from zeus_runtime.cli.memory.tables import Linked, item_json, item_table
+    from zeus_runtime.memory.outcomes import unknown
+
+    async def work(memory: MemoryService) -> tuple[MemoryItem, Linked]:
+        return await memory.get(memory_id), await memory.linked_memories([memory_id])
+
+    checked = read_remembering(process, which)
+    found = with_memory(process, checked, work, session=session, looks=True)
+    if found is None:
+        raise unknown(memory_id)
+    tell(
+        process,
+        item_json(*found),
+        lambda: item_table(*found, datetime.now(UTC)),
+        as_object=as_object,
     )
 
 
@@ -175,6 +211,16 @@ def search(
     help="Who of the project may read it.",
 )
 @click.option("--subject", metavar="TEXT", help="What it is about.")
+@click.option(
+    "--replaces",
+    metavar="ID",
+    multiple=True,
+    help="A memory that is no longer true; may be repeated. Then no rule decides what it replaces.",
+)
+@click.option(
+    "--valid-from", metavar="DATE", type=DAY, help="From when it is true; a day begins at midnight UTC."
+)
+@click.option("--valid-until", metavar="DATE", type=DAY, help="From when it is no longer true.")
 @session_option
 @config_option
 @click.pass_obj
@@ -185,40 +231,57 @@ def add(
     scope: str,
     visibility: Visibility,
     subject: str | None,
+    replaces: tuple[str, ...],
+    valid_from: datetime | None,
+    valid_until: datetime | None,
     session: str | None,
     which: ConfigArgs,
 ) -> None:
     """Keep CONTENT (`-`: standard input) and print its id.
 
-    It passes the same gate as memories that the agent saves: duplicates are reported, a newer value replaces the older
-    one, and secrets are refused.
+    It passes the same gate as memories that the agent saves: duplicates are reported and secrets are refused. What it
+    replaces is named with --replaces; without that option, rules decide whether it gives an older memory a new value.
     """
     from zeus_runtime.errors import UsageError
+    from zeus_runtime.memory.drafts import ends_before_it_begins
 
+    since, until = (None if each is None else each.replace(tzinfo=UTC) for each in (valid_from, valid_until))
+    if ends_before_it_begins(since, until):
+        raise UsageError("--valid-until is not after --valid-from")
     checked = read_remembering(process, which)
     text = sys.stdin.read() if content == "-" else content
     saved = with_memory(
         process,
         checked,
         lambda memory: memory.add_explicit_memory(
-            text, memory_type=memory_type, scope=scope, visibility=visibility, subject=subject
+            text,
+            memory_type=memory_type,
+            scope=scope,
+            visibility=visibility,
+            subject=subject,
+            valid_from=since,
+            valid_until=until,
+            replaces=replaces or None,
         ),
         session=session,
         saves=True,
     )
     assert saved is not None
     if saved.item is None:
-        remedy = (
-            "Name a session with --session, or a project under memory.project."
-            if saved.code == "no_scope"
-            else None
-        )
-        raise UsageError(f"not saved ({saved.code}): {saved.message}", remedy=remedy)
+        raise UsageError(f"not saved ({saved.code}): {saved.message}", remedy=_REMEDIES.get(saved.code or ""))
     if saved.all_replaced:
         complain(f"saved in place of {', '.join(each.id for each in saved.all_replaced)}")
-    elif saved.outcome == "duplicate" or saved.item.trust == "quarantined":
+    if saved.near and saved.outcome != "duplicate":
+        complain(f"near it: {', '.join(each.id for each in saved.near)}; `zeus memory show ID` shows one")
+    if saved.outcome == "duplicate" or saved.item.trust == "quarantined":
         complain(saved.message)
     answer(saved.item.id)
+
+
+_REMEDIES = {
+    "no_scope": "Name a session with --session, or a project under memory.project.",
+    "unknown_memory": "`zeus memory list` shows the ids.",
+}
 
 
 @command.command("delete")

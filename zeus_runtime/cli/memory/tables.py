@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.cli.output import TextTable, local_time
@@ -20,8 +20,18 @@ if TYPE_CHECKING:
 _CONTENT_COLUMNS = 80
 
 
-def items_table(items: Sequence[MemoryItem], hidden: Sequence[HiddenMemory], now: datetime) -> TextTable:
-    """Memories as rows: id, kind, scope, date in local time, content; of hidden ones whose they are."""
+Linked = Mapping[str, Sequence["MemoryItem"]]
+"""Of an id the memories that were near it and were kept beside it, newest first."""
+
+
+def items_table(
+    items: Sequence[MemoryItem], hidden: Sequence[HiddenMemory], linked: Linked, now: datetime
+) -> TextTable:
+    """Memories as rows: id, kind, scope, date in local time, content; of hidden ones whose they are.
+
+    The columns of validity and links are there if one memory has any.
+    """
+    heads = ("ID", "TYPE", "SCOPE", "STATUS", "CHANGED", "TRUE", "NEAR", "CONTENT")
     rows: list[tuple[str, ...]] = [
         (
             each.id,
@@ -29,6 +39,8 @@ def items_table(items: Sequence[MemoryItem], hidden: Sequence[HiddenMemory], now
             each.scope,
             _status(each, now),
             local_time(each.updated_at),
+            _validity(each),
+            ", ".join(other.id for other in linked.get(each.id, ())),
             shortened(each.content, _CONTENT_COLUMNS),
         )
         for each in items
@@ -40,11 +52,54 @@ def items_table(items: Sequence[MemoryItem], hidden: Sequence[HiddenMemory], now
             "project",
             "owner_only",
             local_time(each.created_at),
+            "",
+            "",
             f"(only {each.created_by} may read it)",
         )
         for each in hidden
     ]
-    return TextTable(rows, ("ID", "TYPE", "SCOPE", "STATUS", "CHANGED", "CONTENT"))
+    shown = [
+        at for at, head in enumerate(heads) if head not in ("TRUE", "NEAR") or any(row[at] for row in rows)
+    ]
+    return TextTable([tuple(row[at] for at in shown) for row in rows], tuple(heads[at] for at in shown))
+
+
+def item_table(item: MemoryItem, linked: Linked, now: datetime) -> TextTable:
+    """One memory, a field a row, and the memories near it."""
+    rows = [
+        ("id", item.id),
+        ("content", item.content),
+        ("type", item.memory_type),
+        ("scope", item.scope),
+        ("status", _status(item, now)),
+        ("true", _validity(item)),
+        ("subject", item.subject or ""),
+        ("replaced by", item.superseded_by or ""),
+        ("source", " ".join(filter(None, (item.source, item.source_id)))),
+        ("confidence", f"{item.confidence:.2f}"),
+        ("visibility", item.visibility if item.scope == "project" else ""),
+        ("saved", f"{local_time(item.created_at)} by {item.created_by}"),
+        ("changed", f"{local_time(item.updated_at)} (version {item.version})" if item.version > 1 else ""),
+    ]
+    near = [
+        ("near" if not at else "", f"{each.id} ({local_time(each.said_at)}) {_line(each.content)}")
+        for at, each in enumerate(linked.get(item.id, ()))
+    ]
+    return TextTable([row for row in rows if row[1]] + near)
+
+
+def item_json(item: MemoryItem, linked: Linked) -> dict[str, Any]:
+    """A memory as JSON, with the ids of those near it."""
+    from zeus_runtime.memory.records import as_json
+
+    return {**as_json(item), "near": [each.id for each in linked.get(item.id, ())]}
+
+
+def _validity(of: MemoryItem | HistoryEntry) -> str:
+    """The days between which it is true, as far as they are known."""
+    begins = "" if of.valid_from is None else f"from {of.valid_from:%Y-%m-%d}"
+    ends = "" if of.valid_until is None else f"until {of.valid_until:%Y-%m-%d}"
+    return " ".join(filter(None, (begins, ends)))
 
 
 def _status(item: MemoryItem, now: datetime) -> str:
@@ -97,11 +152,12 @@ def history_table(changes: Sequence[HistoryEntry]) -> TextTable:
             each.action,
             local_time(each.at),
             each.by,
+            _validity(each),
             shortened(each.content, _CONTENT_COLUMNS),
         )
         for each in changes
     ]
-    return TextTable(rows, ("VERSION", "ACTION", "WHEN", "BY", "CONTENT"))
+    return TextTable(rows, ("VERSION", "ACTION", "WHEN", "BY", "TRUE", "CONTENT"))
 
 
 def profile_table(fields: Sequence[ProfileField]) -> TextTable:

@@ -21,18 +21,20 @@ from zeus_runtime.config.yaml.tree import Node, Path, walk
 
 
 class Marked(NamedTuple):
-    """A string, number or boolean that the schema marks in at least one way.
+    """A string, number or boolean that the schema marks in at least one way, or a list that is a command.
 
     Args:
         path: its place.
         node: the value with its origins.
-        text: the value.
+        text: the value; of a command, its words.
         is_file: whether it is a path relative to the file it is written in.
         holds_secrets: whether that file holds secrets.
         kept_from: what tools may not do with a path relative to the working directory: ``read``, ``write``, ``both``.
-        executes: ``value`` for what is executed, ``servers`` for a file of MCP servers; a default is neither.
+        executes: ``value`` for what is executed, ``servers`` for a file of MCP servers, ``command`` for a list of
+            words; a default is none of them.
         signs: for each option that says where data is sent, the texts without one of which it does not. Empty for a
             value that sends nothing anywhere, and for a default.
+        words: the words of a command.
     """
 
     path: Path
@@ -43,6 +45,7 @@ class Marked(NamedTuple):
     kept_from: frozenset[str]
     executes: frozenset[str]
     signs: tuple[Sequence[str], ...]
+    words: tuple[str, ...] = ()
 
     @property
     def is_closed(self) -> bool:
@@ -59,7 +62,9 @@ def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
             if DESTINATION in place and place.get("default") != node.value:
                 for at, _ in walk(node, path):
                     sent.setdefault(at, []).append(place[DESTINATION])
-        text = _text(node.value)
+        is_command = any(place.get(EXECUTES) == "command" for place in places)
+        words = tuple(_words(node)) if is_command else ()
+        text = " ".join(words) if words else _text(node.value)
         if text is None:
             continue
         is_text = isinstance(node.value, str)
@@ -76,9 +81,15 @@ def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
                 if EXECUTES in place and place.get("default") != node.value
             ),
             signs=tuple(sent.get(path, ())) if is_text else (),
+            words=words,
         )
         if marked.is_file or marked.kept_from or marked.executes or marked.signs:
             yield marked
+
+
+def _words(node: Node) -> Iterator[str]:
+    if isinstance(node.value, list):
+        yield from (text for each in node.value if (text := _text(each.value)) is not None)
 
 
 def _text(value: object) -> str | None:

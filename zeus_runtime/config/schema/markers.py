@@ -82,9 +82,12 @@ class Executes(NamedTuple):
 
     Args:
         servers: it is a JSON file of MCP servers; the user allows each of them.
+        command: the list is a program and its arguments, which is started in the working directory. The user allows it
+            as one part, with the content of the project files that it names. The code that starts it calls ``permit``.
     """
 
     servers: bool = False
+    command: bool = False
 
 
 class Destination(NamedTuple):

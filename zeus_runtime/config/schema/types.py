@@ -336,6 +336,9 @@ def _described(schema: dict[str, Any], markers: tuple[Any, ...]) -> dict[str, An
             if entry.protected or entry.holds_keys:
                 both = entry.protected and entry.holds_keys
                 limits[PROTECTED] = "both" if both else "read" if entry.holds_keys else "write"
+        elif isinstance(entry, Executes) and entry.command:
+            if "array" in _types(schema):
+                limits[EXECUTES] = "command"
         elif isinstance(entry, Executes) and (
             {"string", "integer", "boolean"} & {*_types(schema)} or "enum" in schema
         ):

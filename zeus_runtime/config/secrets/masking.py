@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from zeus_runtime.config.secrets.encoded import LEAST_BYTES, decoded_pieces, last_run, open_pieces
 from zeus_runtime.config.secrets.matching import (
     Folded,
+    finished_beginnings,
     folded,
     folded_with_places,
     has_escapes,
@@ -136,9 +137,12 @@ def mask_line(line: str) -> str:
 
 def mask_passwords(text: str, mask: str = MASK) -> str:
     """``text`` with the passwords in URLs masked."""
+    places = password_places(text)
+    if not places:
+        return text
     parts: list[str] = []
     done = 0
-    for start, end in password_places(text):
+    for start, end in places:
         parts += [text[done:start], mask]
         done = end
     return "".join([*parts, text[done:]])
@@ -199,12 +203,18 @@ class Redactor:
         return _each(value, self)
 
     def _known(self, text: str) -> str:
-        name = self._now.names.get(text)
-        return self.text(text) if name is None else placeholder(name)
+        known = self._now
+        name = known.names.get(text)
+        return known.text(text) if name is None else placeholder(name)
 
     def text(self, text: str) -> str:
         """``text`` with every known secret that is searched for in running text replaced by its placeholder."""
-        return "".join(self._parts(text))
+        return "".join(self._parts(text)) if self._may_be_in(text) else text
+
+    def _may_be_in(self, text: str) -> bool:
+        """Whether a text is long enough for one of the secrets that are searched for."""
+        searches = self._searches
+        return bool(searches.plain.forms) and len(text) >= searches.least
 
     def told(self, text: str) -> str:
         """``text``, but two different texts never become the same: what looks like a placeholder already is changed."""
@@ -321,7 +331,10 @@ class Redactor:
     @property
     def learned_count(self) -> int:
         """How many secrets were learned; text masked at another count may hold one that is known now."""
-        return sum(len(each.names) for each in self.learned)
+        count = 0
+        for each in self.learned:
+            count += len(each.names)
+        return count
 
     def hides(self, text: str) -> bool:
         """Whether ``text`` holds something that would be masked."""
@@ -345,9 +358,9 @@ class Redactor:
     def _open_folded(self, text: str, depth: int) -> int:
         searches = self._searches
         meant = folded(text, quotes=searches.quotes)
-        escape = unfinished(meant)
-        at, bare_at = escape, len(bare := without_blanks(meant))
-        for part in dict.fromkeys((meant, meant[:escape])):
+        beginnings = finished_beginnings(meant)
+        at, bare_at = min(map(len, beginnings)), len(bare := without_blanks(meant))
+        for part in beginnings:
             if (end := min(_open_start(part, searches.folded), self._open_encoded(part, depth))) < len(part):
                 at = min(at, end)
             bare_at = min(bare_at, _open_start(without_blanks(part), searches.bare))
@@ -402,9 +415,9 @@ class Redactor:
         Args:
             depth: how many encodings may be within each other.
         """
-        searches = self._searches
-        if not searches.plain.forms or len(text) < searches.least:
+        if not self._may_be_in(text):
             return
+        searches = self._searches
         # In a text without escapes, the folded text holds everything that the text holds.
         yield from self._scanned(text, searches.plain if has_escapes(text) else searches.unfolded)
         meant = folded(text, quotes=searches.quotes)
@@ -614,6 +627,8 @@ def _way(shown: str, kind: str, written: str, place: str = "") -> str:
 
 
 def _each(value: Any, masked: Callable[[str], str]) -> Any:
+    if type(value) is str:
+        return masked(value)
     if isinstance(value, HeaderValue | Secret):
         return MASK
     if isinstance(value, str):

@@ -62,6 +62,8 @@ _FILLERS: Final = (
 )
 """Wraps, with a backslash or blanks before them and the number that ``read_file`` shows behind, also between the quotes
 of two string literals; colours; the zeros of UTF-16; invisible characters."""
+_LATIN_1: Final = {0xDC00 + byte: byte for byte in range(0x80, 0x100)}
+"""The characters of bytes that are no UTF-8, from their surrogates."""
 _QUOTES: Final = _Stage(("'", '"'), "['\"]+", "'")
 _BLANKS: Final = _Stage((), r"\s+", "")
 _UNFINISHED: Final = (
@@ -155,6 +157,20 @@ def unfinished(text: str) -> int:
     return _tail(text, _UNFINISHED)
 
 
+def finished_beginnings(text: str) -> list[str]:
+    """``text``, and what is left of it without its unfinished escape, and without the one before that, and so on.
+
+    An escape may be written by another one: of ``&%61mp;`` there may be ``&%6`` so far, in which both are unfinished.
+    """
+    found = [text]
+    for _ in range(_PASSES):
+        end = unfinished(found[-1])
+        if end == len(found[-1]):
+            break
+        found.append(found[-1][:end])
+    return found
+
+
 def unfinished_wrap(text: str) -> int:
     """Where a line wrap or a colour begins that more text may complete; the length of ``text`` if there is none."""
     return _tail(text, _UNFINISHED_WRAP)
@@ -231,8 +247,7 @@ def _decoded(match: re.Match[str]) -> str:
 
 def _of_bytes(digits: str) -> str:
     """UTF-8; a byte that is none by itself as Latin-1."""
-    decoded = bytes.fromhex(digits).decode("utf-8", "surrogateescape")
-    return decoded.translate({0xDC00 + byte: byte for byte in range(0x80, 0x100)})
+    return bytes.fromhex(digits).decode("utf-8", "surrogateescape").translate(_LATIN_1)
 
 
 @cache

@@ -1,8 +1,7 @@
 """Whether a new text says the same as an older one, says that its value changed, or says something else.
 
 The rules look at form: the same sentence with one place filled otherwise, a denial more or less, numbers and dates that
-differ, words that tell a change. Where nothing tells, the new text takes the place of the old one: that keeps what is
-new, and the old one stays in the history.
+differ, words that tell a change. Where nothing tells, both stay. Only single statements replace each other.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from itertools import pairwise
 from typing import Final
 
 from zeus_runtime.memory.admission.alignment import LEAST, aligned
-from zeus_runtime.memory.admission.held_once import another_of_several
 from zeus_runtime.memory.admission.slots import filled, places_of, says_news, slots_of
 from zeus_runtime.memory.admission.statement import Statement, Word, state
 from zeus_runtime.memory.admission.verdict import OfAKind, TextVerdict
@@ -23,13 +21,11 @@ from zeus_runtime.memory.admission.word_forms import stem, turning
 from zeus_runtime.memory.admission.wording import (
     COPULAS,
     DETERMINERS,
-    EMPTY,
     LIMITS,
     MODALS,
     OPPOSITES,
     PREPOSITIONS,
     QUANTIFIERS,
-    ZH_EMPTY,
     ZH_LABEL,
     ZH_LIMITS,
     ZH_NOW,
@@ -56,9 +52,16 @@ SAME_WORDS: Final = TextVerdict("duplicate", "same words")
 def compare_other(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None) -> TextVerdict:
     """``compare`` for texts that do not have the same words."""
     ours, theirs = aligned(state(new), state(old))
-    if _other_person(ours, theirs) or another_of_several(new, old):
+    if _other_person(ours, theirs):
         return TextVerdict("different", "subject")
-    return _told(ours, theirs, near=near) or _compared(ours, theirs, of_a_kind, near=near)
+    verdict = _told(ours, theirs, near=near) or _compared(ours, theirs, of_a_kind, near=near)
+    if verdict.decision == "superseded" and any(_SEVERAL.search(each.text) for each in (ours, theirs)):
+        return TextVerdict("different", "several sentences")
+    return verdict
+
+
+_SEVERAL: Final = re.compile(r"[.!?;](?=\s+\S)|[。！？；](?=.)|[?？]\s*$|\n")
+"""A text of more than one sentence, or a question: nobody can tell by form what all of it replaces."""
 
 
 def tells_change(text: str) -> bool:
@@ -104,8 +107,6 @@ def _compared(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, 
     places = places_of(new, old)
     common = _common(new, old) if places is None else _kept(new, places)
     if not common:
-        if near and _one_place(ours, theirs):
-            return TextVerdict("superseded", "value")
         return TextVerdict("different", "nothing in common")
     if places is None:
         added, dropped = _rest(new, common), _rest(old, common)
@@ -130,16 +131,7 @@ def _compared(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, 
     if lone <= _INTERVALS and "every" in ours.raw and "every" in theirs.raw:
         return TextVerdict("superseded", "value")
     if not dropped:
-        listed = (
-            any(word.kind in ("name", "value") for word in added)
-            or _limits(ours) - _limits(theirs)
-            or _joins(ours, theirs)
-        )
-        return (
-            TextVerdict("superseded", "says more")
-            if near and not listed
-            else TextVerdict("different", "says more")
-        )
+        return TextVerdict("different", "says more")
     if not added:
         wider = any(word.kind in ("name", "value") for word in dropped) or _limits(theirs) - _limits(ours)
         told = any(turning(word) and word not in theirs.raw for word in ours.raw)
@@ -151,31 +143,11 @@ def _compared(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, 
     return filled(ours, theirs, slots_of(new, old, places), near=near, of_a_kind=of_a_kind)
 
 
-def _one_place(ours: Statement, theirs: Statement) -> bool:
-    """Whether all but one place is the same, function words too, and that place holds a name or a word or two."""
-    new, old = ours.raw, theirs.raw
-    least = min(len(new), len(old))
-    start = next((at for at in range(least) if new[at] != old[at]), least)
-    end = next((at for at in range(least - start) if new[-1 - at] != old[-1 - at]), least - start)
-    sides = (new[start : len(new) - end], old[start : len(old) - end])
-    whole = all(
-        0 < len(side) <= _PLACE and not EMPTY - DETERMINERS & set(side) and not ZH_EMPTY & set(side)
-        for side in sides
-    )
-    return whole and start > 1 and not (ours.many and theirs.many)
-
-
 _WISH: Final = frozenset(("prefer", "喜", "欢"))
 """What makes a wish of an order: "answer in French", "the user wants answers in French"."""
 _INTERVALS: Final = frozenset(("other", "second"))
 """Between "every" and what comes round: "every other Monday"."""
 _QUANTITIES: Final = frozenset(map(stem, QUANTIFIERS))
-
-
-def _joins(ours: Statement, theirs: Statement) -> bool:
-    """Whether ``ours`` names more things one beside the other."""
-    counts = [len(_AND.findall(each.text)) for each in (ours, theirs)]
-    return counts[0] > counts[1]
 
 
 _AND: Final = re.compile(r"\b(?:and|or|also|too|as well)\b|[,;、和与及跟也还]|以及", re.IGNORECASE)

@@ -48,10 +48,11 @@ class StoredAlone:
 
 @dataclass(frozen=True)
 class Duplicate:
-    """Nothing new: ``of`` says it already, for the reason given."""
+    """Nothing new: ``of`` says it already, for the reason given. It replaces ``replaced``, which were named."""
 
     of: MemoryItem
     reason: str
+    replaced: tuple[MemoryItem, ...] = ()
 
 
 @dataclass(frozen=True)

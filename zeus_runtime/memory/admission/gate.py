@@ -1,7 +1,10 @@
 """The gate of memories: the checks that a text must pass, and its meaning beside the stored ones.
 
 The order is: normalise, authorise, validate (length, type, scope, confidence, sensitive, injection); then, with the
-vector and inside the transaction, rate limit, nearest neighbours, decide.
+vector and inside the transaction, nearest neighbours, decide, rate limit.
+
+Whoever saves a text may name the memories that it replaces: the agent's model does, and a person can. Then the gate
+only recognises duplicates. If nothing is named, as in an import, rules decide (``changed``).
 """
 
 from __future__ import annotations
@@ -52,6 +55,8 @@ REJECTIONS: Final = (
     "bad_confidence",
     "low_confidence",
     "sensitive",
+    "unknown_memory",
+    "other_scope",
     "rate_limited",
     "outdated",
 )
@@ -199,6 +204,7 @@ def decide(
     subject: str | None = None,
     holds: Holds | None = None,
     of_a_kind: OfAKind | None = None,
+    replaces: Sequence[MemoryItem] | None = None,
 ) -> Decision:
     """Decide what to do with a text that passed the checks, given the stored memories.
 
@@ -215,31 +221,87 @@ def decide(
         subject: the text's topic if it is known; memories with another subject are not affected.
         holds: the time in which the text is true; memories of another time are not affected. None: from now on.
         of_a_kind: decides whether values are of one kind; None: by their form only.
+        replaces: the memories that a model or a person named, which the caller may edit; None: the rules decide.
     """
-    if not explicit and extractions >= settings.max_extractions:
-        return Rejected(
-            "rate_limited",
-            f"This session has saved {settings.max_extractions} memories of its own accord within "
-            f"{settings.extraction_window_hours:g} hours, which is the limit: go on without saving, "
-            "or save it when the user asks for it.",
-        )
+    decision = _about(
+        content,
+        neighbours,
+        settings=settings,
+        calibration=calibration,
+        trust=trust,
+        subject=subject,
+        holds=holds,
+        of_a_kind=of_a_kind,
+        replaces=replaces,
+    )
+    if explicit or extractions < settings.max_extractions or isinstance(decision, Duplicate):
+        return decision
+    return Rejected(
+        "rate_limited",
+        f"This session has saved memories of its own accord {settings.max_extractions} times within "
+        f"{settings.extraction_window_hours:g} hours, which is the limit: go on without saving, "
+        "or save it when the user asks for it.",
+    )
+
+
+def _about(
+    content: str,
+    neighbours: Sequence[Neighbour],
+    *,
+    settings: MemorySettings,
+    calibration: Calibration | None,
+    trust: Trust,
+    subject: str | None,
+    holds: Holds | None,
+    of_a_kind: OfAKind | None,
+    replaces: Sequence[MemoryItem] | None,
+) -> Decision:
+    """``decide`` without the limit of extractions."""
     if trust == "quarantined":
         return _kept_apart(content, neighbours, subject)
+    from zeus_runtime.memory.admission.near import nearest_first
+
     known = [
         each
         for each in neighbours
         if each.item.is_searchable and (holds is None or holds.along_with(each.item))
     ]
     newcomer = _Newcomer(content, trust, subject, settings, calibration, of_a_kind)
-    decisions = newcomer.beside(sorted(known, key=_place))
+    decisions = newcomer.beside(sorted(known, key=nearest_first))
     if holds is not None:
         editable = {each.item.id for each in known if each.editable and each.item.trust == trust}
         decisions = list(_lasting(decisions, holds, editable))
+    if replaces is not None:
+        return _with_named(decisions, replaces)
     changes = [each for each in decisions if isinstance(each, Superseded)]
     if not changes:
         return decisions[0] if decisions else StoredAlone()
     first, *others = changes
-    return replace(first, also=tuple(each.of for each in others if each.reason not in _NOTHING_TELLS))
+    return replace(first, also=tuple(each.of for each in others))
+
+
+def _with_named(decisions: Sequence[Duplicate | Superseded], named: Sequence[MemoryItem]) -> Decision:
+    """Replace exactly the named memories and duplicates of lesser worth; a duplicate that is not named stays."""
+    from zeus_runtime.memory.admission.changed import SAME_WORDS
+
+    ids = {each.id for each in named}
+    worse = [each for each in decisions if isinstance(each, Superseded) and each.reason in _SAYS_THE_SAME]
+    same = [
+        each
+        for each in decisions
+        if isinstance(each, Duplicate) and (each.of.id not in ids or each.reason == SAME_WORDS.reason)
+    ]
+    if same and not worse:
+        of = same[0].of
+        return replace(same[0], replaced=tuple(each for each in named if each.id != of.id))
+    going = [*named, *(each.of for each in worse if each.of.id not in ids)]
+    if not going:
+        return StoredAlone()
+    return Superseded(going[0], "as named" if named else worse[0].reason, tuple(going[1:]))
+
+
+_SAYS_THE_SAME: Final = frozenset(("trusted more", "holds longer"))
+"""Reasons for which a text replaces its own duplicate."""
 
 
 def unless_outdated(decision: Decision, said_at: datetime) -> Decision:
@@ -257,7 +319,7 @@ def unless_outdated(decision: Decision, said_at: datetime) -> Decision:
     )
 
 
-_AGREES: Final = frozenset(("trusted more", "says more"))
+_AGREES: Final = frozenset(("trusted more",))
 """Reasons for which a text replaces another one without contradicting it."""
 
 
@@ -277,28 +339,15 @@ def _kept_apart(
 ) -> Duplicate | StoredAlone:
     """Return the decision about a quarantined text: a duplicate if another has the same words, else no relation."""
     from zeus_runtime.memory.admission.changed import SAME_WORDS, same_words
+    from zeus_runtime.memory.admission.near import nearest_first, of_others
 
-    for each in sorted(neighbours, key=_place):
+    for each in sorted(neighbours, key=nearest_first):
         item = each.item
-        apart = item.status == "active" and item.trust == "quarantined" and not _of_others(subject, item)
+        apart = item.status == "active" and item.trust == "quarantined" and not of_others(subject, item)
         if apart and same_words(content, item.content):
             return Duplicate(item, SAME_WORDS.reason)
     return StoredAlone()
 
-
-def _of_others(subject: str | None, item: MemoryItem) -> bool:
-    """Whether both subjects are known and differ."""
-    from zeus_runtime.memory.admission.changed import same_words
-
-    return bool(subject and item.subject) and not same_words(subject or "", item.subject or "")
-
-
-def _place(neighbour: Neighbour) -> tuple[float, float, str]:
-    return -(neighbour.cosine or 0.0), -(neighbour.lexical or 0.0), neighbour.item.id
-
-
-_NOTHING_TELLS: Final = frozenset(("reworded", "says more"))
-"""Reasons based only on similarity: they allow replacing the nearest memory, but no further one."""
 
 _TRUST: Final[dict[Trust, int]] = {"quarantined": 0, "untrusted": 1, "trusted": 2}
 
@@ -341,9 +390,10 @@ class _Newcomer:
 
     def _decided(self, neighbour: Neighbour, *, same: bool) -> Duplicate | Superseded | None:
         from zeus_runtime.memory.admission.changed import SAME_WORDS
+        from zeus_runtime.memory.admission.near import of_others
 
         item = neighbour.item
-        if _of_others(self.subject, item):
+        if of_others(self.subject, item):
             return None
         change = SAME_WORDS if same else self._change(neighbour)
         more = _TRUST[self.trust] - _TRUST[item.trust]

@@ -31,18 +31,6 @@ def held_once(text: str) -> Held | None:
     return " ".join([word for word in words if word not in _NOBODY]), what
 
 
-def another_of_several(new: str, old: str) -> bool:
-    """Whether English statements are of two things that one may well have: an e-mail address, and one for work."""
-    found = [_WHICH.search(text) for text in (new, old)]
-    named = [(each["what"].lower(), (each["which"] or "").lower()) for each in found if each is not None]
-    return len(named) == len(found) and named[0][0] == named[1][0] and named[0][1] != named[1][1]
-
-
-_WHICH: Final = re.compile(
-    r"(?:'s|\b(?:my|our|his|her|their|the)) +(?:(?:new|current|latest|own) +)?(?:(?P<which>[a-z-]+) +)?"
-    r"(?P<what>e-?mail|(?:phone|telephone) +number|address|user ?name|handle)(?: +address)? +is\b",
-    re.IGNORECASE,
-)
 _NOW: Final = "(?:(?:now|currently|presently|still) +)?"
 _HELD: Final = re.compile(
     rf"(?P<who>[^.,;:!?]{{0,60}}?)\b(?i:(?:is|are|am) +)?(?i:{_NOW}(?:"

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.embedding import Embedded
     from zeus_runtime.memory.retrieval.search_index import SearchIndex
 
+_NEAR_WORDS: Final = 0.1
+_NEAR_SHARE: Final = 0.3
+"""Of the way from unrelated to the same; both signals together may make a neighbour near (``near``)."""
 _MOST: Final = 3
 """By words, and so many by vector: of the labelled pairs, among 650 texts, more find no further one."""
 _MOST_HELD: Final = 8
@@ -51,14 +54,16 @@ def neighbours(
     words = indexed_words(content)
     found = index.lexicon.find(connection, words, parts, caller.user_id, now_ms=now_ms, known=known)
     lexical: dict[str, float] = {}
-    least_words, most = (settings.related_words, _MOST) if held_once(content) is None else (0.0, _MOST_HELD)
+    least_words, most = (_NEAR_WORDS, _MOST) if held_once(content) is None else (0.0, _MOST_HELD)
     for part in found:
         slots = part.best_by_words(least_words, most)
         lexical |= {part.shelf.id(slot): float(part.lexical[slot]) for slot in slots}
     cosines: dict[str, float] = {}
     query = None
     if embedded is not None:
-        least = settings.related_from(embedded.calibration, told=tells_change(content))
+        zero, same = embedded.calibration.cosine_zero, settings.duplicate_from(embedded.calibration)
+        related = settings.related_from(embedded.calibration, told=tells_change(content))
+        least = min(related, zero + (same - zero) * _NEAR_SHARE)
         query = VectorQuery(embedded.vector, embedded.embedding, parts, caller.user_id, at_least=least)
         cosines = dict(islice(index.vectors.nearest(connection, query), _MOST))
     near = lexical.keys() | cosines.keys()

@@ -98,10 +98,8 @@ def filled(
     news = says_news(ours)
     if why := beside(ours, theirs, news=news):
         return TextVerdict("different", why)
-    if any(map(_clause_in_kana, slots or ())):
+    if slots is None or any(map(_clause_in_kana, slots)):
         return TextVerdict("different", "reworded")
-    if slots is None:
-        return TextVerdict("superseded", "reworded") if near else TextVerdict("different", "reworded")
     slots = [slot for slot in slots if slot.old or not _came_to(slot, ours)]
     whole = all(slot.new and slot.old for slot in slots)
     if not news and (why := apart(ours, theirs, slots, near=near)):
@@ -112,17 +110,10 @@ def filled(
         if not near and any(_counts_others(slot) for slot in slots):
             return TextVerdict("different", "counts others")
         return TextVerdict("superseded", "value")
-    if (
-        ours.many
-        and theirs.many
-        and not any(map(_valued, slots))
-        and not any(_modifier(slot, ours) for slot in slots)
-    ):
+    if ours.many and theirs.many and not any(map(_valued, slots)):
         return TextVerdict("different", "beside each other")
     if any(slot.new and slot.old and slot.new[0].denied and slot.old[0].denied for slot in slots):
         return TextVerdict("different", "denies another")
-    if whole and len(slots) > 1 and _qualified(slots, ours):
-        return TextVerdict("different", "circumstance")
     if whole and len(slots) == 1 and not news and another_side(ours, theirs, slots[0], of_a_kind):
         return TextVerdict("different", "another side")
     if (
@@ -131,7 +122,7 @@ def filled(
         and (near or _framed(ours, theirs, slots[0]) or _turned(ours, theirs, slots[0]))
     ):
         return TextVerdict("superseded", "value")
-    return TextVerdict("superseded", "reworded") if near else TextVerdict("different", "reworded")
+    return TextVerdict("different", "reworded")
 
 
 def _entries(ours: Statement, theirs: Statement, slots: Sequence[Slot]) -> bool:
@@ -264,13 +255,6 @@ def _modifier(slot: Slot, ours: Statement) -> bool:
 
 
 _OWNER: Final = re.compile(r"[A-Z]\w*'s\b")
-
-
-def _qualified(slots: Sequence[Slot], ours: Statement) -> bool:
-    first, last = slots[0], slots[-1]
-    if ours.chinese:
-        return first.new[0].place <= 6 and not _valued(first)
-    return last.new[0].after in PREPOSITIONS | DETERMINERS and not _valued(last)
 
 
 def _framed(ours: Statement, theirs: Statement, slot: Slot) -> bool:

@@ -16,6 +16,7 @@ from zeus_runtime.memory.records.histories import (
     record,
     record_extraction,
 )
+from zeus_runtime.memory.records.links import link, linked, settled, unlink
 from zeus_runtime.memory.records.marks import (
     embedded,
     embedded_ids,
@@ -77,6 +78,8 @@ __all__ = [
     "hidden",
     "history",
     "items",
+    "link",
+    "linked",
     "listed",
     "lock",
     "lock_place",
@@ -93,10 +96,12 @@ __all__ = [
     "remove",
     "rewrite",
     "searchable",
+    "settled",
     "superseded_by",
     "to_ms",
     "turn_after",
     "turns_before",
+    "unlink",
     "unmark_embedded",
     "values",
     "write",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 from sqlalchemy import bindparam, delete, func, insert, select
 
 from zeus_runtime.memory.items import MemoryItem
-from zeus_runtime.memory.records.columns import from_ms, to_ms
+from zeus_runtime.memory.records.columns import from_ms, ms_or_none, time_or_none, to_ms
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.memory_tables import EXTRACTION, HISTORY
 
@@ -24,6 +24,7 @@ class HistoryEntry(NamedTuple):
     Args:
         by: the user on whose behalf it was done.
         content: as it was from then on; empty once the item was deleted.
+        valid_from, valid_until: the time in which the content is true, as it was known from then on; None is open.
     """
 
     item: str
@@ -32,6 +33,8 @@ class HistoryEntry(NamedTuple):
     by: str
     at: datetime
     content: str
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
 
 
 def record(connection: Connection, action: Action, by: str, at: datetime, *changes: MemoryItem) -> None:
@@ -44,6 +47,8 @@ def record(connection: Connection, action: Action, by: str, at: datetime, *chang
             "by": by,
             "at_ms": to_ms(at),
             "content": "" if action == "deleted" else item.content,
+            "valid_from_ms": ms_or_none(item.valid_from),
+            "valid_until_ms": ms_or_none(item.valid_until),
         }
         for item in changes
     ]
@@ -55,29 +60,58 @@ def record(connection: Connection, action: Action, by: str, at: datetime, *chang
 
 _INSERT_HISTORY: Final = Prepared(
     insert(HISTORY)
-    .values({name: bindparam(name) for name in ("item", "version", "action", "by", "at_ms", "content")})
+    .values({column.name: bindparam(column.name) for column in HISTORY.columns if column.name != "key"})
     .inline()
 )
 
 
 def history(connection: Connection, item_id: str) -> list[HistoryEntry]:
     """What happened to an item, in order."""
-    names = [each.name for each in (HISTORY.c.item, HISTORY.c.version, HISTORY.c.action, HISTORY.c.by)]
-    query = select(*(HISTORY.c[name] for name in names), HISTORY.c.at_ms, HISTORY.c.content)
-    rows = connection.execute(query.where(HISTORY.c.item == item_id).order_by(HISTORY.c.key))
-    return [HistoryEntry(row[0], row[1], row[2], row[3], from_ms(row[4]), row[5]) for row in rows]
+    query = select(HISTORY).where(HISTORY.c.item == item_id).order_by(HISTORY.c.key)
+    return [
+        HistoryEntry(
+            row.item,
+            row.version,
+            row.action,
+            row.by,
+            from_ms(row.at_ms),
+            row.content,
+            time_or_none(row.valid_from_ms),
+            time_or_none(row.valid_until_ms),
+        )
+        for row in connection.execute(query)
+    ]
 
 
-def extractions(connection: Connection, session: str, since: datetime) -> int:
-    """How many memories the agent saved on its own initiative in the session after ``since``."""
-    query = select(func.count()).select_from(EXTRACTION)
-    where = query.where(EXTRACTION.c.session == session, EXTRACTION.c.at_ms > to_ms(since))
-    return int(connection.execute(where).scalar_one())
+def extractions(connection: Connection, session: str, since: datetime, answer: str | None = None) -> int:
+    """How often the agent saved on its own initiative in the session after ``since``; an answer's saves count once.
+
+    Args:
+        answer: whose next save is counted: saves of this answer count only if it may save no more.
+    """
+    query = select(EXTRACTION.c.answer, func.count()).group_by(EXTRACTION.c.answer)
+    rows = connection.execute(query.where(EXTRACTION.c.session == session, EXTRACTION.c.at_ms > to_ms(since)))
+    used = 0
+    for of, saves in rows:
+        if of is None:
+            used += saves
+        elif of == answer:
+            used += saves // SAVES_OF_AN_ANSWER
+        else:
+            used += -(-saves // SAVES_OF_AN_ANSWER)
+    return used
 
 
-def record_extraction(connection: Connection, session: str, at: datetime, since: datetime) -> None:
-    """Count one more, and forget those that no window reaches any more."""
+SAVES_OF_AN_ANSWER: Final = 10
+"""How many saves of one answer count as one extraction; more count as a further one, so no answer saves without end."""
+
+
+def record_extraction(
+    connection: Connection, session: str, at: datetime, since: datetime, answer: str | None = None
+) -> None:
+    """Count one more save, of ``answer``, and forget those that no window reaches any more."""
     connection.execute(
         delete(EXTRACTION).where(EXTRACTION.c.session == session, EXTRACTION.c.at_ms <= to_ms(since))
     )
-    connection.execute(insert(EXTRACTION), {"session": session, "at_ms": to_ms(at)})
+    row = {"session": session, "at_ms": to_ms(at), "answer": answer}
+    connection.execute(insert(EXTRACTION), row)

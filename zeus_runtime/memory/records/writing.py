@@ -30,13 +30,18 @@ _SAME: Final = frozenset(
 )
 
 
-def write(connection: Connection, item: MemoryItem, place: MemoryPlace) -> int | None:
+def write(
+    connection: Connection, item: MemoryItem, place: MemoryPlace, *, settled: bool = False
+) -> int | None:
     """Insert ``item``, as of the place's last change.
+
+    Args:
+        settled: a model or a person decided which memories it replaces.
 
     Returns:
         its key, where the database tells without being asked (SQLite).
     """
-    row = values(item, place, connection.dialect.name)
+    row = {**values(item, place, connection.dialect.name), "settled": int(settled)}
     if connection.dialect.name == "sqlite":
         return _INSERT_ITEM.inserted(connection, row)
     _INSERT_ITEM.run(connection, row)
@@ -49,9 +54,9 @@ def rewrite(connection: Connection, item: MemoryItem, place: MemoryPlace) -> Non
 
 
 _COLUMNS: Final[dict[str, Any]] = {
-    column.name: bindparam(column.name) for column in ITEM.columns if column.name != "key"
+    column.name: bindparam(column.name) for column in ITEM.columns if column.name not in ("key", "settled")
 }
-_INSERT_ITEM: Final = Prepared(insert(ITEM).values(_COLUMNS).inline())
+_INSERT_ITEM: Final = Prepared(insert(ITEM).values({**_COLUMNS, "settled": bindparam("settled")}).inline())
 _UPDATE_ITEM: Final = Prepared(update(ITEM).where(ITEM.c.id == bindparam("which")).values(_COLUMNS))
 
 

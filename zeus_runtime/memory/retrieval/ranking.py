@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from zeus_runtime.cutting import without_last_word
@@ -70,6 +71,39 @@ def _place(one: Ranked) -> tuple[float, float, str]:
     return -one.final_score, -one.similarity, one.item.id
 
 
+def newest_first(found: Sequence[Ranked], linked: Mapping[str, Sequence[MemoryItem]]) -> list[Ranked]:
+    """``found`` in its order, except that the newer memories that are linked with one come before it, newest first.
+
+    The last ones of ``found`` make room for newer ones that were not found; only a few found ones grow in number.
+
+    Args:
+        linked: of an id the memories that are linked with it, newest first. The first few newer ones are added if they
+            were not found, with a similarity of 0.
+    """
+    ranked = {each.item.id: each for each in found}
+    ordered: dict[str, Ranked] = {}
+
+    def put(one: Ranked) -> None:
+        newer = [item for item in linked.get(one.item.id, ()) if said_last(item) > said_last(one.item)]
+        for item in newer[:_MOST_NEWER]:
+            if item.id not in ordered:
+                put(ranked.get(item.id) or _ranked(item, 0.0))
+        ordered.setdefault(one.item.id, one)
+
+    for each in found:
+        put(each)
+    return list(ordered.values())[: max(len(found), 1 + _MOST_NEWER)]
+
+
+_MOST_NEWER: Final = 3
+"""How many newer memories come before one: as many as a save links."""
+
+
+def said_last(item: MemoryItem) -> tuple[datetime, str]:
+    """The order of memories by the time at which they were said."""
+    return item.said_at, item.id
+
+
 class PromptMemories(NamedTuple):
     """The memories of a prompt.
 
@@ -112,7 +146,7 @@ def format_memories_for_prompt(
             break
         if not item.is_searchable:
             continue
-        head = f"- [{one_line(item.id)}, {item.memory_type}, {item.said_at:%Y-%m-%d}] "
+        head = f"- [{one_line(item.id)}, {item.memory_type}, {item.said_at:%Y-%m-%d}{_validity(item)}] "
         if item.subject and turn_of(item.source_id) is not None:
             head += f"{one_line(item.subject)}: "
         line = _cut(head, one_line(item.content), room - 1)
@@ -122,6 +156,13 @@ def format_memories_for_prompt(
         ids.append(item.id)
         room -= len(line) + 1
     return PromptMemories(OPENING + "".join(lines) + CLOSING if ids else "", tuple(ids))
+
+
+def _validity(item: MemoryItem) -> str:
+    """The days between which it is true, as far as they are known."""
+    begins = "" if item.valid_from is None else f", true from {item.valid_from:%Y-%m-%d}"
+    ends = "" if item.valid_until is None else f", until {item.valid_until:%Y-%m-%d}"
+    return begins + ends
 
 
 def one_line(text: str) -> str:

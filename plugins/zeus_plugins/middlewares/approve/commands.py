@@ -1,7 +1,7 @@
 """The commands in a command line for a shell, as a parser of bash finds them, and the patterns that they match. Pure.
 
-Each command of pipelines, lists, subshells and substitutions is found. A line is not clear if it has syntax that is not
-listed here, or a program's name that the shell computes.
+Each command of pipelines, lists, subshells and substitutions is found. A line is clear only if all of it is understood:
+its syntax is listed here, its tokens are as bash splits them (`tokens.py`), and the shell computes no program's name.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from zeus_plugins.middlewares.approve.tokens import splits_as_bash
 from zeus_runtime.plugin import dataclass
 
 if TYPE_CHECKING:
@@ -27,11 +28,31 @@ _AROUND: Final = frozenset(
     " if_statement elif_clause else_clause while_statement do_group comment".split()
 )
 """Syntax that runs the commands in it, and does nothing else."""
-_RUNS_TEXT: Final = frozenset(("eval", "source", ".", "trap", "alias"))
-"""The builtins of bash whose words are run as a command line, now or later."""
+_IN_WORDS: Final = frozenset(
+    "command_name word extglob_pattern number test_operator raw_string ansi_c_string string string_content"
+    " concatenation brace_expression simple_expansion expansion variable_name special_variable_name".split()
+)
+"""Syntax that a word may have: bash evaluates nothing in it but the substitutions."""
+_IN_REDIRECTS: Final = frozenset(
+    "file_redirect file_descriptor herestring_redirect heredoc_redirect heredoc_start heredoc_body heredoc_end".split()
+)
+_IN_ASSIGNMENTS: Final = frozenset(("variable_assignment",))
+_TESTS_OF_ONE: Final = frozenset(f"-{each}" for each in "abcdefghknprsuwxzGLNOS")
+"""The operators that look at a file or a text. `-v` and `-R` evaluate an index."""
+_TESTS_OF_TWO: Final = frozenset("= == != -nt -ot -ef".split())
+_TESTS_OF_NUMBERS: Final = frozenset("-eq -ne -lt -le -gt -ge".split())
+"""In `[[ ]]`, bash evaluates what is on both sides."""
+_NOT_PROGRAMS: Final = frozenset(
+    ". alias bind builtin command compgen complete compopt declare enable eval exec export fc getopts hash let local"
+    " mapfile read readarray readonly set shopt source trap typeset unalias unset"
+    " time coproc function select for case while until if then elif else fi do done esac in { } ! [[ ]]".split()
+)
+"""Builtins of bash that evaluate their words or change the meaning of later words, and reserved words."""
+_TAKING_NAMES: Final = frozenset(("printf", "wait"))
+"""Builtins that evaluate the name of a variable after an option."""
+_TESTING: Final = frozenset(("test", "["))
 _COMPUTED: Final = re.compile(r"[*?\[\]{}~$`]")
-_TO_NOWHERE: Final = re.compile(r"\d*(>|>>|>&|<)\s*(/dev/null|&?\d|-)|\d*[<>]&\d*-?")
-_HEREDOC: Final = frozenset("heredoc_start heredoc_body heredoc_end string raw_string word".split())
+_TO_NOWHERE: Final = re.compile(r"(\d*(>|>>|>\||<)|&>|&>>|>&)\s*/dev/null|\d*[<>]&\d*-?")
 _DEEPEST: Final = 100
 
 
@@ -139,13 +160,13 @@ def _parser() -> Parser:
 @lru_cache(maxsize=256)
 def _parsed(text: str) -> CommandLine:
     data = text.encode("utf-8", "surrogatepass")
-    # The parser reads these otherwise than the shell.
-    if b"\0" in data or b"\r" in data:
+    if b"\0" in data or b"\r" in data:  # the parser reads these otherwise than the shell
         return CommandLine((), is_clear=False)
     root = _parser().parse(data).root_node
     found = _Found()
     found.look(root, 0)
-    return CommandLine(tuple(found.commands), found.is_clear and not root.has_error and bool(found.commands))
+    is_clear = found.is_clear and not root.has_error and bool(found.commands) and splits_as_bash(data, root)
+    return CommandLine(tuple(found.commands), is_clear)
 
 
 class _Found:
@@ -164,8 +185,8 @@ class _Found:
             self._command(node, depth, is_plain=True)
         elif node.type == "redirected_statement":
             self._redirected(node, depth)
-        elif node.type == "test_command":  # it runs nothing but the substitutions in it
-            self._substitutions(node, depth)
+        elif node.type == "test_command":
+            self._test(node, depth)
         else:
             self.is_clear = self.is_clear and node.type in _AROUND
             for each in node.named_children:
@@ -176,7 +197,7 @@ class _Found:
         body = node.child_by_field_name("body")
         is_plain = all(self._goes_nowhere(each) for each in redirects)
         for each in redirects:
-            self._substitutions(each, depth)
+            self._inside(each, depth, _IN_WORDS | _IN_REDIRECTS)
         if body is None:  # `> file` alone empties the file
             self.is_clear = False
         elif body.type == "command":
@@ -190,32 +211,83 @@ class _Found:
         for each in node.named_children:
             if each.type == "variable_assignment":
                 is_plain = False
+                self._inside(each, depth, _IN_WORDS | _IN_ASSIGNMENTS)
             elif each.type.endswith("_redirect"):
                 is_plain = self._goes_nowhere(each) and is_plain
-            elif each.type == "command_name":
-                words.append(_word(each.named_children[0]) if each.named_children else None)
+                self._inside(each, depth, _IN_WORDS | _IN_REDIRECTS)
             else:
-                words.append(_word(each))
-            self._substitutions(each, depth)
-        if not words or words[0] is None or words[0] in _RUNS_TEXT:
-            self.is_clear = False
+                is_name = each.type == "command_name" and len(each.named_children) == 1
+                words.append(_word(each.named_children[0] if is_name else each))
+                self._inside(each, depth, _IN_WORDS)
+        self.is_clear = self.is_clear and _runs_its_program(words)
         self.commands.append(SimpleCommand(tuple(words), is_plain))
 
-    def _substitutions(self, node: Node, depth: int) -> None:
+    def _test(self, node: Node, depth: int) -> None:
+        opening, *inner, _ = node.children
+        for each in inner:
+            self._condition(each, depth, splits=opening.type == "[")
+
+    def _condition(self, node: Node, depth: int, *, splits: bool) -> None:
+        """Look at a condition; if ``splits``, bash splits its words, and finds the operators only then."""
+        if depth > _DEEPEST:
+            self.is_clear = False
+        elif node.type == "unary_expression" and len(node.children) == 2:
+            operator, operand = node.children
+            self.is_clear = self.is_clear and (operator.type == "!" or _text(operator) in _TESTS_OF_ONE)
+            self._condition(operand, depth + 1, splits=splits)
+        elif node.type == "binary_expression" and len(node.children) == 3:
+            left, operator, right = node.children
+            text = _text(operator)
+            self.is_clear = self.is_clear and (
+                text in _TESTS_OF_TWO
+                or (text in _TESTS_OF_NUMBERS and (splits or left.type == right.type == "number"))
+                or (text in ("&&", "||") and not splits)
+            )
+            for each in (left, right):
+                self._condition(each, depth + 1, splits=splits)
+        else:
+            is_one = not splits or node.type == "string" or _word(node) is not None or _is_number(node)
+            self.is_clear = self.is_clear and is_one
+            self._inside(node, depth, _IN_WORDS)
+
+    def _inside(self, node: Node, depth: int, known: frozenset[str]) -> None:
         """Find the commands in the substitutions of a word, at any depth."""
         if node.type in ("command_substitution", "process_substitution") or depth > _DEEPEST:
             self.look(node, depth + 1)
             return
+        self.is_clear = self.is_clear and node.type in known and _is_plain_expansion(node)
         for each in node.named_children:
-            self._substitutions(each, depth + 1)
+            self._inside(each, depth + 1, known)
 
     def _goes_nowhere(self, redirect: Node) -> bool:
-        if redirect.type in ("heredoc_redirect", "herestring_redirect"):
+        if redirect.type == "heredoc_redirect":
             # The rest of a heredoc's first line is a part of its node, and may have commands.
-            known = {each.type for each in redirect.named_children} <= _HEREDOC
-            self.is_clear = self.is_clear and known
-            return known
+            return all(each.type in _IN_REDIRECTS for each in redirect.named_children)
+        if redirect.type == "herestring_redirect":
+            return True
         return redirect.type == "file_redirect" and bool(_TO_NOWHERE.fullmatch(_text(redirect)))
+
+
+def _runs_its_program(words: Sequence[Word]) -> bool:
+    """Whether a command certainly runs the program that its first word names, with the other words as mere text."""
+    if not words or words[0] is None or words[0] in _NOT_PROGRAMS:
+        return False
+    if words[0] in _TAKING_NAMES:
+        return len(words) == 1 or not (words[1] is None or words[1].startswith("-"))
+    if words[0] in _TESTING:
+        return not any(each is None or each in ("-v", "-R") for each in words)
+    return True
+
+
+def _is_plain_expansion(node: Node) -> bool:
+    """Whether a node that may be an expansion only puts in the value of a variable: `${NAME}`."""
+    if node.type != "expansion":
+        return True
+    return [each.type for each in node.children] == ["${", "variable_name", "}"]
+
+
+def _is_number(node: Node) -> bool:
+    return _text(node) in ("$?", "$#", "$!", "$$")
 
 
 def _text(node: Node) -> str:
@@ -227,7 +299,7 @@ def _word(node: Node) -> Word:
     text = _text(node)
     if node.type == "raw_string":
         return text[1:-1]
-    if node.type in ("word", "number", "test_operator"):
+    if node.type in ("word", "extglob_pattern", "number", "test_operator"):
         return None if _COMPUTED.search(re.sub(r"\\.", "", text, flags=re.DOTALL)) else _unescaped(text)
     if node.type == "string":
         if any(each.type != "string_content" for each in node.named_children):

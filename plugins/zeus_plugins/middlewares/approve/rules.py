@@ -124,7 +124,7 @@ class Rule:
         """Yield the patterns of its arguments that may be paths, from `/` on."""
         for patterns in self.arguments.values():
             for each in patterns:
-                if isinstance(each, str) and _unreadable(each) is None and parts_of(each):
+                if isinstance(each, str) and unreadable(each) is None and parts_of(each):
                     yield "/".join(("", *parts_of(each)))
 
     @cached_property
@@ -226,11 +226,12 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
                 yield Misfit(
                     at, f"{written} is not text, so it matches no path", f'write "{written}" with quotes'
                 )
-            elif problem := _unreadable(pattern):
+            elif problem := unreadable(pattern):
                 yield Misfit(at, problem)
 
 
-def _unreadable(pattern: str) -> str | None:
+def unreadable(pattern: str) -> str | None:
+    """Return why a pattern for paths can match none; None if it can."""
     if ".." in parts_of(pattern):
         return f"{pattern!r} contains `..`: patterns are compared with resolved paths, which contain none"
     try:

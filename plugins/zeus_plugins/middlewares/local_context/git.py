@@ -103,6 +103,8 @@ async def git_state(
 
     try:
         async with asyncio.timeout(timeout_seconds):
+            if not await asyncio.to_thread(_may_be_own, folder):
+                return None
             places = await ask("rev-parse", "--git-dir", "--git-common-dir")
             if places.failed or not await asyncio.to_thread(_is_own, folder, places.text):
                 return None
@@ -135,6 +137,16 @@ async def git_state(
     )
 
 
+def _may_be_own(folder: Path) -> bool:
+    """Whether ``_is_own`` may be true, so that git is worth starting."""
+    return any(map(os.path.lexists, _own_places(folder)))
+
+
+def _own_places(folder: Path) -> list[Path]:
+    """Where the repository of a folder is."""
+    return [each / ".git" for each in (folder.resolve(), *folder.resolve().parents)]
+
+
 def _is_own(folder: Path, places: str) -> bool:
     """Whether a repository belongs to the folder: a ``.git`` that leads elsewhere could show another project's work.
 
@@ -145,7 +157,7 @@ def _is_own(folder: Path, places: str) -> bool:
         places: git's folder and the one with the history, a line each.
     """
     git, common, *_ = (Path(os.path.realpath(folder / line)) for line in [*places.splitlines(), "", ""])
-    above = [each / ".git" for each in (folder.resolve(), *folder.resolve().parents)]
+    above = _own_places(folder)
     if any(git.is_relative_to(each) and common.is_relative_to(each) for each in above):
         return True
     try:

@@ -96,7 +96,8 @@ class RememberedContext(Middleware):
         found = await memory.search_memories(text, k=top_k)
         if self._options.top_k is None and top_k > 0:
             found = await memory.all_if_they_fit(found, max_characters=self._options.max_characters)
-        return [each for each in found if each.final_score >= self._options.min_score]
+        found = [each for each in found if each.final_score >= self._options.min_score]
+        return (await memory.newest_first(found))[: max(top_k, len(found))]
 
     def _section(self, memory: MemoryService, following: Mapping[str, MemoryItem]) -> SourcedText:
         """Return the section: replacements of memories shown before, then search results, then outdated memories."""

@@ -30,7 +30,7 @@ def delta_of(holder: Any) -> dict[str, Any]:
 
     An unreadable tool call becomes a call without a name, so that the model gets an error for it.
     """
-    said = holder if isinstance(holder, Mapping) else {}
+    said = _mapping(holder)
     fields = _mapping(said.get("provider_specific_fields"))
     refusal = _text(said.get("refusal")) or _text(fields.get("refusal"))
     content = _text(said.get("content"))
@@ -243,7 +243,8 @@ def _strings(block: Any) -> dict[str, str]:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    # JSON objects are dicts, which are recognized at once.
+    return value if type(value) is dict or isinstance(value, Mapping) else {}
 
 
 def _list(value: Any) -> list[Any]:

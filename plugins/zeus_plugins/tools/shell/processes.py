@@ -8,10 +8,11 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,8 @@ from zeus_runtime.plugin import RunError
 from zeus_runtime.plugin.tool import finished, in_thread
 
 _CHUNK: Final = 2**16
+_WAITING: Final = ("/bin/sh", "-c", 'echo >&0 && read -r go && exec "$@" </dev/null', "sh")
+"""Waits for the gate, then becomes the command. If the gate closes, as when Zeus is killed, the command never runs."""
 _KEEPER: Final = str(Path(__file__).with_name("keeper.py"))
 
 
@@ -40,6 +43,8 @@ class Start:
         folder: the real path of the working directory.
         bubblewrap: if the program is bubblewrap, its arguments, which are passed in a file.
         filter_program: the filter of system calls.
+        sees: whether a process, given its id, sees the files that the command may see. It is asked before the command
+            runs; None: the command runs at once.
     """
 
     program: tuple[str, ...]
@@ -48,6 +53,7 @@ class Start:
     folder: Path
     bubblewrap: tuple[str, ...] | None = None
     filter_program: bytes = b""
+    sees: Callable[[int], bool] | None = None
 
 
 def uncontained(words: tuple[str, ...], folder: Path, environ: Mapping[str, str]) -> Start:
@@ -92,10 +98,16 @@ class RunningCommand:
         pipe: the read end of its output.
         status: bubblewrap's report of its first process; None without bubblewrap.
         output: collects the output.
+        gate: the command waits for a line of it; None if it does not wait.
     """
 
     def __init__(
-        self, process: subprocess.Popen[bytes], pipe: int, status: int | None, output: CommandOutput
+        self,
+        process: subprocess.Popen[bytes],
+        pipe: int,
+        status: int | None,
+        output: CommandOutput,
+        gate: StartGate | None = None,
     ) -> None:
         self.output = output
         self.exit_code: int | None = None
@@ -103,7 +115,14 @@ class RunningCommand:
         self._process = process
         self._pipe = pipe
         self._status = status
+        self._gate = gate
+        self._begin = asyncio.create_task(self._began(), name="shell command's begin")
         self._end = asyncio.create_task(self._ended(), name="shell command")
+
+    async def refusal(self) -> str | None:
+        """Return why the command may not run, because of the files that it would see; None if it runs."""
+        refusal, _ = await asyncio.shield(self._begin)
+        return refusal
 
     async def wait(self) -> int:
         """Return the exit code once all its processes are gone."""
@@ -122,13 +141,21 @@ class RunningCommand:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
+    async def _began(self) -> tuple[str | None, int | None]:
+        if self._status is None:
+            return None, None
+        return await finished(in_thread(_await_begin, status=self._status, gate=self._gate))
+
     async def _ended(self) -> int:
         loop = asyncio.get_running_loop()
         os.set_blocking(self._pipe, False)
         loop.add_reader(self._pipe, self._read)
         try:
             # Its own thread: the loop's are few, and a server's command waits for hours.
-            code = await finished(in_thread(_await_end, process=self._process, status=self._status))
+            _, first = await self._begin
+            code = await finished(
+                in_thread(_await_end, process=self._process, status=self._status, first=first)
+            )
             while self._read():
                 pass
         finally:
@@ -163,7 +190,8 @@ def started(start: Start, most_bytes: int) -> RunningCommand:
         read, write = os.pipe()
         stack.callback(os.close, write)
         on_error.callback(os.close, read)
-        words, passed, status = [*start.program], [], None
+        words, passed, status, gate = [*start.program], [], None, None
+        command, given_input = start.words, subprocess.PIPE
         if start.bubblewrap is not None:
             status, status_end = os.pipe()
             stack.callback(os.close, status_end)
@@ -172,13 +200,18 @@ def started(start: Start, most_bytes: int) -> RunningCommand:
             given = (*start.bubblewrap, "--seccomp", str(seccomp), "--json-status-fd", str(status_end))
             listed = _memory(stack, b"".join(os.fsencode(each) + b"\0" for each in given))
             words += ["--args", str(listed), "--"]
-            passed = [seccomp, status_end, listed]
+            passed, given_input = [seccomp, status_end, listed], subprocess.DEVNULL
+            if start.sees is not None:
+                ours, theirs = socket.socketpair()
+                stack.callback(theirs.close)
+                gate = on_error.enter_context(StartGate(ours, start.sees))
+                command, given_input = (*_WAITING, *start.words), theirs.fileno()
         try:
             process = subprocess.Popen(
-                [*words, *start.words],
+                [*words, *command],
                 env=dict(start.environ),
                 cwd=start.folder,
-                stdin=subprocess.DEVNULL if start.bubblewrap is not None else subprocess.PIPE,
+                stdin=given_input,
                 stdout=write,
                 stderr=write,
                 pass_fds=passed,
@@ -187,10 +220,59 @@ def started(start: Start, most_bytes: int) -> RunningCommand:
         except (OSError, ValueError) as error:
             raise ShellError(f"the command cannot be started: {error}") from None
         on_error.pop_all()
-        return RunningCommand(process, read, status, CommandOutput(most_bytes))
+        return RunningCommand(process, read, status, CommandOutput(most_bytes), gate)
 
 
-def _await_end(process: subprocess.Popen[bytes], status: int | None) -> int:
+class StartGate:
+    """Lets a command run once the files that it sees are those that it may see.
+
+    Args:
+        ours: a socket; at its other end, the command's first process writes a line, and waits for one.
+        sees: whether a process, given its id, sees the right files.
+    """
+
+    def __init__(self, ours: socket.socket, sees: Callable[[int], bool]) -> None:
+        self._socket = ours
+        self._sees = sees
+
+    def __enter__(self) -> StartGate:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def refusal(self, process: int) -> str | None:
+        """Return why the command may not run; else let it run and return None. Blocks until all is mounted."""
+        if not self._socket.recv(1):  # bubblewrap failed, or was ended; the output tells
+            return None
+        try:
+            if not self._sees(process):
+                return "files of the workspace were replaced while the command started"
+        except OSError as error:
+            return f"this system does not show which files the command sees: {error.strerror}"
+        with suppress(BrokenPipeError):  # it was ended
+            self._socket.send(b"\n")
+        return None
+
+
+def _await_begin(status: int, gate: StartGate | None) -> tuple[str | None, int | None]:
+    """Return why a command may not run, and a pidfd of the first process in the namespaces; blocks.
+
+    There is no pidfd if bubblewrap failed before it, or the process is gone.
+    """
+    report = b""
+    while b"}" not in report and (more := os.read(status, _CHUNK)):
+        report += more
+    with gate or nullcontext():
+        try:
+            process = int(json.loads(report[: report.index(b"}") + 1])["child-pid"])
+            first = os.pidfd_open(process)
+        except (ValueError, KeyError, ProcessLookupError):
+            return None, None
+        return None if gate is None else gate.refusal(process), first
+
+
+def _await_end(process: subprocess.Popen[bytes], status: int | None, first: int | None) -> int:
     """Return the exit code once all processes are gone; blocks.
 
     The kernel ends all processes in the namespaces before the first one is gone, and bubblewrap may end earlier.
@@ -199,10 +281,6 @@ def _await_end(process: subprocess.Popen[bytes], status: int | None) -> int:
         return process.wait()
     # Read to its end: a closed pipe kills bubblewrap, maybe before its child is set to die with it.
     with os.fdopen(status, "rb", 0) as reports:
-        report = reports.read(_CHUNK)
-        while b"}" not in report and (more := reports.read(_CHUNK)):
-            report += more
-        first = _handle_of(report)
         try:
             while reports.read(_CHUNK):
                 pass
@@ -214,13 +292,6 @@ def _await_end(process: subprocess.Popen[bytes], status: int | None) -> int:
             if first is not None:
                 os.close(first)
     return process.wait()
-
-
-def _handle_of(report: bytes) -> int | None:
-    """Return a pidfd of the first process in the namespaces; None if bubblewrap failed before it, or it is gone."""
-    with suppress(ValueError, KeyError, ProcessLookupError):
-        return os.pidfd_open(int(json.loads(report[: report.index(b"}") + 1])["child-pid"]))
-    return None
 
 
 def _memory(stack: ExitStack, data: bytes) -> int:

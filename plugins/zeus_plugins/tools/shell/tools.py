@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin import PlanContext
 
 _ARCHIVE: Final = "/large_tool_results"
+_MOST_STARTS: Final = 5
+"""A person's editor may replace a file while a command starts; then the rights are looked up again."""
 
 
 def create(options: Options, context: PlanContext) -> Sequence[Tool]:
@@ -87,8 +89,7 @@ class _Shell:
                 raise ShellError(
                     f"{options.max_background} background commands run already", remedy="Stop one first."
                 )
-            start = await self._start(command, cwd)
-            running = started(start, options.max_output_kb * 1024)
+            running = await self._running(command, cwd)
             if background:
                 if self._background.is_empty:
                     self._context.closing.push_async_callback(self._background.aclose)
@@ -148,6 +149,23 @@ class _Shell:
             return self._result(running, run, None if has_ended else "[stopped]")
 
         return stop_command
+
+    async def _running(self, command: str | list[str], cwd: str) -> RunningCommand:
+        refusal: str | None = None
+        for _ in range(_MOST_STARTS):
+            running = started(await self._start(command, cwd), self._options.max_output_kb * 1024)
+            try:
+                refusal = await running.refusal()
+            except BaseException:
+                await running.stop()
+                raise
+            if refusal is None:
+                return running
+            await running.stop()
+        raise ShellError(
+            f"the command was not run, because {refusal}",
+            remedy="Stop the background commands that replace files or folders, and run it again.",
+        )
 
     async def _start(self, command: str | list[str], cwd: str) -> Start:
         if not command or not (command if isinstance(command, str) else command[0]).strip():

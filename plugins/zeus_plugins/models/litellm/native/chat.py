@@ -107,7 +107,7 @@ def chunk_of(data: str) -> dict[str, Any]:
     model, usage = chunk.get("model"), chunk.get("usage")
     found = {"model": model if isinstance(model, str) else "", "reported": usage}
     choice = choices[0] if isinstance(choices, list) and choices else None
-    if not isinstance(choice, Mapping):
+    if not isinstance(choice, dict):
         return found
     if choice.get("finish_reason") == "error":
         raise StreamedError(chunk)
@@ -172,21 +172,21 @@ class StreamedError(Exception):
         super().__init__(self.message)
 
 
-def object_in(text: str) -> Mapping[str, Any]:
+def object_in(text: str) -> dict[str, Any]:
     """Return the JSON object in a text.
 
     Raises:
         ValueError: it is something else.
     """
     value = loads(text)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         raise ValueError(f"a JSON {type(value).__name__} instead of an object")
     return value
 
 
 def _renamed(delta: Any) -> Any:
     """Return the delta with its reasoning under the usual name."""
-    if isinstance(delta, Mapping) and "reasoning" in delta and not delta.get("reasoning_content"):
+    if isinstance(delta, dict) and "reasoning" in delta and not delta.get("reasoning_content"):
         return {**delta, "reasoning_content": delta["reasoning"]}
     return delta
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.request import getproxies
 from weakref import WeakKeyDictionary
 
-import httpx
-
 from zeus_plugins.models.litellm.native.chat import answer_of
+from zeus_plugins.models.litellm.native.quick_httpx import httpx
 from zeus_plugins.models.litellm.native.sse import ServerSentEvents
 from zeus_runtime.plugin.model import ModelError
 

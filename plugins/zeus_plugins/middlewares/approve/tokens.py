@@ -1,0 +1,128 @@
+"""Whether bash splits a command line into the tokens that the parser found. Pure.
+
+Where bash sees a command, a parser may see a comment or a part of a word, and so hide the command. So each byte must be
+in a token that is listed here with its form, or in white space that also separates words in bash.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_WORD: Final = rb"""(?!#)(?:[^\s\\"'`$()<>;|&]|\\[^\n])+"""
+_FORMS: Final = {
+    kind: re.compile(form, re.DOTALL)
+    for kind, form in {
+        "word": _WORD,
+        "extglob_pattern": _WORD,
+        "number": rb"-?[0-9]+",
+        "test_operator": rb"-[A-Za-z]+",
+        "file_descriptor": rb"[0-9]+",
+        "variable_name": rb"[A-Za-z_][A-Za-z0-9_]*|[0-9]",
+        "special_variable_name": rb"[*@?!#$_0-9-]",
+        "raw_string": rb"'[^']*'",
+        "ansi_c_string": rb"\$'(?:[^'\\]|\\.)*'",
+        "string_content": rb"""(?:[^"`$\\]|\\.)+""",
+        "comment": rb"#[^\n]*",
+        "heredoc_start": rb"""'[A-Za-z_]+'|"[A-Za-z_]+\"""",
+        "heredoc_body": rb"(?:[^\n]*\n)*",
+        "heredoc_end": rb"[A-Za-z_]+",
+    }.items()
+}
+"""The kinds of tokens whose text the line gives."""
+_SIGNS: Final = frozenset(
+    '; & && || | |& ( ) { } ! $( ` <( >( if then elif else fi while until do done [ ] [[ ]] = == != += .. " $ ${'
+    " > >> >| < >& <& &> &>> <> <<< <<".split()
+) | {"\n"}
+_FOLLOWED_BY_SPACE: Final = frozenset("{ ! [ [[".split())
+_SPACE: Final = re.compile(rb"(?:[ \t\n]|(?<=[ \t])\\\n)*")
+"""A continued line separates words only after a blank; else bash joins what is before and behind."""
+_ON_ONE_LINE: Final = frozenset(
+    "command test_command unary_expression binary_expression redirected_statement file_redirect herestring_redirect"
+    " negated_command".split()
+)
+"""A new line ends a command, also between `[` and `]`."""
+_SUBSTITUTIONS: Final = frozenset(("command_substitution", "process_substitution"))
+
+
+def splits_as_bash(data: bytes, root: Node) -> bool:
+    """Whether the tokens of a tree are certainly those of bash.
+
+    Args:
+        data: the line.
+        root: its tree, without errors and not too deep for recursion.
+    """
+    end = 0
+    for token, is_substituted in _tokens(root, is_substituted=False):
+        start = token.start_byte
+        if start < end or not _is_space(data, end, start) or not _has_form(token, _text(data, token)):
+            return False
+        if _needs_space(token) and data[token.end_byte : token.end_byte + 1] not in (b" ", b"\t", b"\n"):
+            return False
+        if is_substituted and token.type in ("comment", "heredoc_start"):
+            return False  # versions of bash differ in where the substitution ends
+        end = token.end_byte
+    return _is_space(data, end, len(data)) and all(_is_whole(data, each) for each in _nodes(root))
+
+
+def _tokens(node: Node, *, is_substituted: bool) -> Iterator[tuple[Node, bool]]:
+    if not node.children:
+        yield node, is_substituted
+    for each in node.children:
+        yield from _tokens(each, is_substituted=is_substituted or node.type in _SUBSTITUTIONS)
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for each in node.children:
+        yield from _nodes(each)
+
+
+def _text(data: bytes, node: Node) -> bytes:
+    return data[node.start_byte : node.end_byte]
+
+
+def _is_space(data: bytes, start: int, end: int) -> bool:
+    return _SPACE.fullmatch(data, start, end) is not None
+
+
+def _has_form(token: Node, text: bytes) -> bool:
+    if not token.is_named:
+        return token.type in _SIGNS
+    form = _FORMS.get(token.type)
+    return form is not None and form.fullmatch(text) is not None
+
+
+def _needs_space(token: Node) -> bool:
+    """Whether a token has its meaning only as a separate word."""
+    around = token.parent
+    return token.type in _FOLLOWED_BY_SPACE and (around is None or around.type != "brace_expression")
+
+
+def _is_whole(data: bytes, node: Node) -> bool:
+    """Whether bash, too, takes the tokens of a node together, and those of its neighbours apart."""
+    if node.type in _ON_ONE_LINE:
+        pairs = zip(node.children, node.children[1:], strict=False)
+        gaps = [(data[one.end_byte : other.start_byte], other) for one, other in pairs]
+        if any(b"\n" in gap.replace(b"\\\n", b"") for gap, _ in gaps):
+            return False
+        return node.type != "command" or all(gap or _text(data, other)[:1] in b"<>&" for gap, other in gaps)
+    if node.type == "command_substitution" and _text(data, node).startswith(b"`"):
+        return b"\\" not in _text(data, node)
+    if node.type != "simple_expansion" and any(each.type == "$" for each in node.children):
+        return False  # `$[…]` and `$"…"` are more than a dollar sign
+    if node.type == "heredoc_redirect":
+        return _is_whole_heredoc(data, node)
+    return True
+
+
+def _is_whole_heredoc(data: bytes, node: Node) -> bool:
+    if [each.type for each in node.children] != ["<<", "heredoc_start", "heredoc_body", "heredoc_end"]:
+        return False
+    _, start, _, end = node.children
+    name = _text(data, start)[1:-1]
+    return _text(data, end) == name and data[end.end_byte : end.end_byte + 1] in (b"", b"\n")

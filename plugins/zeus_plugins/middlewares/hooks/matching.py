@@ -1,0 +1,64 @@
+"""Which calls a hook is started for. A call that may match does match: a hook may be there to deny."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from zeus_plugins.middlewares.approve.rules import LeadsTo, Rule, is_path, unreadable, with_defaults
+
+if TYPE_CHECKING:
+    from zeus_plugins.middlewares.hooks.options import Match
+    from zeus_runtime.plugin import Misfit, Surroundings
+    from zeus_runtime.plugin.tool import Tool
+
+
+def matches(match: Match, tool: Tool, arguments: Mapping[str, Any], leads_to: LeadsTo) -> bool:
+    """Whether a hook is started for a call.
+
+    Args:
+        arguments: those that would run.
+        leads_to: resolves a path to all its names.
+    """
+    if not names(match, tool.name):
+        return False
+    if not match.paths:
+        return True
+    given = with_defaults(tool, arguments)
+    found = {name for name in _names_in(given) if name in tool.paths or is_path(name)}
+    rules = (Rule("*", {name: match.paths}) for name in found)
+    return any(rule.fits(tool, given, leads_to, surely=False) for rule in rules)
+
+
+def names(match: Match, tool: str) -> bool:
+    """Whether a hook is for a tool of this name."""
+    return any(Rule(each, {}).names(tool) for each in match.tools)
+
+
+def unsound(match: Match, around: Surroundings, where: tuple[str | int, ...]) -> Iterator[Misfit]:
+    """Report what can never match."""
+    from zeus_runtime.plugin import Misfit
+
+    for index, pattern in enumerate(match.tools):
+        at = (*where, "tool", *((index,) if not isinstance(match.tool, str) else ()))
+        rule = Rule(pattern, {})
+        if rule.is_exact:
+            for each in around.unknown_tools([pattern], where):
+                yield Misfit(at, each.message, each.hint, each.code)
+        elif not any(map(rule.names, around.tools)) and not around.may_have_like(pattern):
+            yield Misfit(at, f"no tool of this agent matches {pattern!r}", None, "unknown-tool")
+    for index, pattern in enumerate(match.paths):
+        if problem := unreadable(pattern):
+            yield Misfit((*where, "path", *((index,) if not isinstance(match.path, str) else ())), problem)
+
+
+def _names_in(value: Any) -> Iterator[str]:
+    """Yield the names in a value at any depth: a server's tool may take its arguments in one object."""
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, Mapping):
+            yield from each
+            left += each.values()
+        elif isinstance(each, list | tuple):
+            left += each
