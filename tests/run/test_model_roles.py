@@ -178,3 +178,48 @@ def test_a_sub_agent_whose_model_does_not_reason_can_leave_it_out(tmp_path: Path
         )
     with pytest.raises(ConfigError, match="no table says that 'openai/gpt-4o-mini' reasons"):
         Agent.from_config(path, directory=tmp_path)
+
+
+async def test_an_answer_closes_the_circuit_of_a_summary_model(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def answer(received: Received) -> Reply:
+        name = received.body["model"]
+        asked.append(name)
+        is_down = name == "gpt-4.1" and asked.count(name) % 2
+        return Reply("no", status=402) if is_down else Reply("so so")
+
+    with Provider(answer=answer) as provider:
+        chain = [served(provider, "openai/gpt-4.1"), served(provider, MINI)]
+        roles = {"summary": {"chain": chain, "breaker": {"failures": 2}}}
+        path = write(tmp_path, provider, roles, middlewares=SUMMARIZED, tools=[])
+        await played(path, *[LONG] * 5)
+    assert (asked.count("gpt-4.1"), asked.count("gpt-4o-mini")) == (4, 2)
+
+
+async def test_the_role_holds_where_the_agents_own_models_form_a_chain(tmp_path: Path) -> None:
+    with Provider(answer=summarizing(["gpt-4o"])) as provider:
+        path = write_chain(tmp_path, provider, middlewares=SUMMARIZED, tools=[])
+        config = json.loads(path.read_text())
+        config["models"] = {"summary": served(provider, MINI)}
+        path.write_text(json.dumps(config))
+        runs = await played(path, LONG, LONG)
+    purposes = [(each.purpose, each.model) for each in runs[1] if isinstance(each, ModelCallStarted)]
+    assert purposes == [("summary", MINI), ("turn", GPT), ("turn", CLAUDE)]
+
+
+async def test_another_model_gets_a_transcript_since_it_has_cached_nothing(tmp_path: Path) -> None:
+    def answer(received: Received) -> Reply:
+        if "mini" in received.body["model"]:
+            return Reply("so so")
+        is_last = len(provider.requests) > 3
+        return Reply("done") if is_last else Reply(calls=[Call("echo", json.dumps({"text": LONG}))])
+
+    with Provider(answer=answer) as provider:
+        # By these prices the running model would go on with the conversation that it has cached.
+        policy = {"summarization": {"trigger": {"messages": 4}, "keep": {"messages": 2}}}
+        path = write(tmp_path, provider, {"summary": served(provider, MINI)}, middlewares=[policy])
+        await played(path, LONG)
+        asked = [each.body for each in provider.requests]
+    assert [each["model"] for each in asked].count("gpt-4o-mini") == 1
+    assert ["tools" in each for each in asked if each["model"] == "gpt-4o-mini"] == [False]
