@@ -21,7 +21,7 @@ from zeus_runtime.plugin import Redactor, cut_text, last_words, unwrapped
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.masked_log import MaskedLog
 from zeus_runtime.store.session_tree import open_child
-from zeus_runtime.store.tables import ThreadRow
+from zeus_runtime.store.tables import THREAD
 from zeus_runtime.store.thread_log import TITLE_CHARACTERS
 
 SECRET = "sk-Zq7-own/key+0123456789.abcdef"
@@ -288,7 +288,7 @@ async def test_a_title_is_cut_between_words(tmp_path: Path, place: int) -> None:
         children = await log.children("session_p")
         cut = (await log.info(parent)).title
         assert [each.title for each in children] == [cut]
-        old = update(ThreadRow).values(title=text[:TITLE_CHARACTERS])
+        old = update(THREAD).values(title=text[:TITLE_CHARACTERS])
         await database.run(lambda connection: connection.execute(old))
         for title in (cut, (await log.info(parent)).title):
             assert title.startswith(text[:30])

@@ -11,7 +11,7 @@ import shlex
 import stat
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from glob import escape
 from hashlib import file_digest, sha256
 from importlib.util import source_from_cache
@@ -22,6 +22,7 @@ from unicodedata import normalize
 from urllib.parse import unquote
 
 from zeus_runtime.disk_paths import plain_path, real_path
+from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Project

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Final
 
 from zeus_runtime.config.secrets.masking import MASK, Redactor, secrets_of_environment
 from zeus_runtime.config.secrets.parts import holds_secret, secret_entry
 from zeus_runtime.config.secrets.placeholders import FRAME, is_key, lines_of_key, looks_random, placeholder
+from zeus_runtime.frozen import dataclass
 
 _HOST: Final = r"(?:[\w.-]+|\[[0-9a-f:.]+\])(?::[0-9]+)?"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from zeus_runtime.config.secrets.masking import MASK
 from zeus_runtime.disk_paths import plain_path
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.trust.command_files import MOST_BASES, Covered, content_of, covered
 from zeus_runtime.trust.masking import PartMask
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from zeus_runtime.plugin import cut_text, dataclass
+from zeus_runtime.plugin import cut_text
 from zeus_runtime.plugin.tool import strict_json
 
 Event: TypeAlias = Literal[
