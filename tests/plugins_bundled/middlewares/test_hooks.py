@@ -622,6 +622,7 @@ async def test_a_hook_at_an_address_answers_as_a_program_does(folder: Path) -> N
     ("answer", "status", "what"),
     [
         (b"no", 500, "answered with status 500 for a call of record: the call is not run. no"),
+        (b"word " * 198 + b"half-a-secret", 500, "word word… (1,003 characters)"),
         (b"", 302, "answered with status 302"),
         (b"no", 200, "wrote something else than JSON"),
         (b" " * (5 << 20), 200, "answered with more than 4 MB"),
