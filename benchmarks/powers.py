@@ -1,9 +1,10 @@
 """What a power of an agent costs above the work itself: ``python -m benchmarks.powers [--calls 100] [--runs 5]``.
 
 A hook: the time of a tool call with one hook, without the same call's time and without the time of the hook's process
-alone. Tracing: the CPU time of a step whose spans an SDK collects, over that of a step without an SDK; and what the
-spans of a step cost where there is no SDK, as a share of the step. Cases alternate, so that other work on the machine
-touches all alike; the median of the runs counts.
+alone. A fallback: the time of a run whose first model fails, without that of a run with the second model alone.
+Tracing: the CPU time of a step whose spans an SDK collects, over that of a step without an SDK; and what the spans of a
+step cost where there is no SDK, as a share of the step. Cases alternate, so that other work on the machine touches all
+alike; the median of the runs counts.
 """
 
 from __future__ import annotations
@@ -27,8 +28,39 @@ from zeus_runtime.testing import ScriptedModel, calling
 
 HOOK: Final = ("sh", "-c", "read -r call; printf '{}'")
 HOOK_AIM_MS: Final = 10.0
+FALLBACK_AIM_MS: Final = 2.0
 OFF_AIM, ON_AIM = 0.01, 0.05
 """Of the CPU time of a step."""
+
+MODELS: Final = """
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.model import ModelError, ModelResponse
+
+
+class Down:
+    name = "down"
+
+    async def stream(self, request):
+        raise ModelError("down", kind="server")
+        yield
+
+
+class Up:
+    name = "up"
+
+    async def stream(self, request):
+        from langchain_core.messages import AIMessage
+
+        yield ModelResponse(AIMessage("done"))
+
+
+@hookimpl
+def register_models():
+    return [
+        Component("down", create=lambda options, context: Down()),
+        Component("up", create=lambda options, context: Up()),
+    ]
+"""
 
 
 def bare_seconds(calls: int, folder: Path) -> float:
@@ -64,6 +96,25 @@ async def call_seconds(
                     began = clock()
         assert isinstance(event, RunCompleted), event
         return (clock() - began) / calls
+
+
+async def run_seconds(runs: int, folder: Path, model: Any) -> float:
+    """The time of one run with one answer."""
+    (folder / "models.py").write_text(MODELS)
+    config = {
+        "version": 1,
+        "model": model,
+        "plugins": {"files": ["models.py"]},
+        "retry": {"attempts": 1},
+    }
+    (folder / "zeus.yaml").write_text(json.dumps(config))
+    async with Agent.from_config(directory=folder, trust="all") as agent:
+        began = 0.0
+        for number in range(runs + 1):
+            if number == 1:  # the first one imports
+                began = time.perf_counter()
+            assert (await agent.run("go")).answer == "done"
+        return (time.perf_counter() - began) / runs
 
 
 def traced(on: bool) -> None:
@@ -113,6 +164,13 @@ def main(calls: int, runs: int) -> None:
             whole = asyncio.run(call_seconds(calls, folder / "hooked", hooked))
         for times, each in zip(found.values(), (bare, plain, whole, whole - plain - bare), strict=True):
             times.append(each * 1000)
+    alone: dict[str, Any] = {"up": {}}
+    chained = {"chain": [{"down": {}}, alone], "breaker": {"failures": 1_000_000}}
+    fallback: list[float] = []
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory() as name:
+            times = [asyncio.run(run_seconds(calls, Path(name).resolve(), each)) for each in (alone, chained)]
+            fallback.append((times[1] - times[0]) * 1000)
     steps: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(runs):
         for on, seconds in steps.items():
@@ -127,6 +185,7 @@ def main(calls: int, runs: int) -> None:
     for case, times in found.items():
         aim = f"  (aim {HOOK_AIM_MS:g})" if case == "overhead" else ""
         print(f"{case:<18}{statistics.median(times):>8.2f}{aim}")
+    print(f"{'fallback':<18}{statistics.median(fallback):>8.2f}  (aim {FALLBACK_AIM_MS:g})")
     print(f"{'spans, no SDK':<18}{idle * 1000:>8.3f}  {idle / off:.1%} of a step's CPU (aim {OFF_AIM:.0%})")
     print(
         f"{'spans, SDK':<18}{(on_ - off) * 1000:>8.3f}  {on_ / off - 1:.1%} of a step's CPU (aim {ON_AIM:.0%})"

@@ -280,7 +280,8 @@ class ApprovalDecided(EventData):
         tool_name: the tool's name.
         parameters: the arguments that the request showed, with known secrets masked.
         decision: ``approve`` or ``reject``.
-        by: ``user``, ``timeout`` or ``earlier`` (the user rejected the same call earlier in this run).
+        by: ``user``, ``timeout``, ``earlier`` (the user rejected the same call earlier in this run) or ``automatic``
+            (``--yes``, an evaluation).
         reason: why the call needed a decision.
         changed: the arguments that the call runs with instead of ``parameters``; None if the user changed none.
     """

@@ -71,6 +71,7 @@ FIXED: Final = {
     "connectors": "they are servers of mcp_servers",
     "knowledge": "a sub-agent without the tool that searches has none",
     "counter": "its one component needs a tokenizer's file; model_settings.py observes it",
+    "models": "the paths play with models of their own; role_settings.py observes it",
     "reasoning": "the paths play with models that do not reason; model_settings.py observes it",
     "homes": "read while the config is loaded, before there is a path",
 }

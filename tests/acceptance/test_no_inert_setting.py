@@ -28,6 +28,7 @@ from tests.acceptance.output_settings import OUTPUTS
 from tests.acceptance.picture_settings import PICTURES
 from tests.acceptance.policy_settings import POLICIES
 from tests.acceptance.resource_settings import RESOURCES
+from tests.acceptance.role_settings import ROLES
 from tests.acceptance.run_settings import RUNS
 from tests.acceptance.sandbox_settings import DOCKED, SANDBOXED, SHELLED
 from tests.acceptance.schema_leaves import REQUIRED, schema_leaves
@@ -56,6 +57,7 @@ FLIPS = (
     *POLICIES,
     *REMEMBERED,
     *RESOURCES,
+    *ROLES,
     *RUNS,
     *SANDBOXED,
     *SHELLED,

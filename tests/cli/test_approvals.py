@@ -583,8 +583,25 @@ def test_yes_leaves_a_question_open(project: Project) -> None:
     pending = PendingApproval("id", "s", "r", "1.ask", "d", "tool", {}, schema={"type": "object"})
     call = PendingApproval("id", "s", "r", "1", "d", "tool", {})
     asking = YesApprovals(None)
-    assert asyncio.run(asking.ask(call)) == Decision("approve")
+    assert asyncio.run(asking.ask(call)) == Decision("approve", by="automatic")
     assert asyncio.run(asking.ask(pending)) is None
+
+
+async def test_yes_leaves_to_the_person_what_only_a_person_may_approve(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pending = PendingApproval("a1", "s", "r", "1", "d", "run", {}, reason="not clear", needs_person=True)
+
+    async def read(_prompt: str) -> str | None:
+        return "y"
+
+    asking = YesApprovals(TerminalApprovals(read))
+    asked = asyncio.create_task(asking.ask(pending))
+    await asyncio.sleep(0)
+    assert asking.waits("a1")
+    await asking.answer("a1")
+    assert await asked == Decision("approve")
+    assert "because: not clear" in capsys.readouterr().err
 
 
 def test_without_a_terminal_the_user_is_told_every_way_to_decide(zeus: Zeus, project: Project) -> None:

@@ -181,5 +181,14 @@ def test_what_is_admitted_asks_for_reasoning_once_and_fits_the_answer(
         assert spent < (max_tokens or 64_000)
 
 
+def test_another_effort_is_another_plan(tmp_path: Path) -> None:
+    digests = set()
+    with Provider() as provider:
+        for effort in ("low", "high"):
+            path = write_chain(tmp_path, provider, [GPT], reasoning={"effort": effort})
+            digests.add(Agent.from_config(path, directory=path.parent).plan.digest)
+    assert len(digests) == 2
+
+
 def test_a_config_says_nothing_of_reasoning_by_default() -> None:
     assert reasoning_settings(Config.__dataclass_fields__["reasoning"].default, lookup(GPT)) == {}

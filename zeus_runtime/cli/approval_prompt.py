@@ -139,17 +139,18 @@ class YesApprovals:
     """Approves every call (``--yes``); a question in the middle of a call needs an answer, which yes is not.
 
     Args:
-        terminal: who answers questions; None leaves them open.
+        terminal: asks the user questions, and about what only a person may approve. None: questions are left open, and
+            such calls are refused.
     """
 
     def __init__(self, terminal: TerminalApprovals | None) -> None:
         self._terminal = terminal
 
     async def ask(self, pending: PendingApproval) -> Decision | None:
-        """Yes, or what the user answers to a question."""
-        if not pending.is_question:
-            return Decision("approve")
-        return None if self._terminal is None else await self._terminal.ask(pending)
+        """Yes, or what the user answers."""
+        if self._terminal is not None and (pending.is_question or pending.needs_person):
+            return await self._terminal.ask(pending)
+        return None if pending.is_question else Decision("approve", by="automatic")
 
     def waits(self, name: str) -> bool:
         """Whether a question waits to be put to the user."""

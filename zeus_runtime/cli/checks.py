@@ -143,8 +143,14 @@ def _model(checked: Checked) -> Iterator[DoctorFinding]:
     import asyncio
 
     from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.run.connections import plans
 
-    for planned in make_plan(checked).models:
+    checked_already: list[object] = []
+    for planned in (each for plan in plans(make_plan(checked)) for each in (*plan.models, *plan.summary)):
+        key = (planned.component.name, planned.component.value)
+        if key in checked_already:
+            continue
+        checked_already.append(key)
         try:
             model: Any = planned.component.create(planned.context)
             check = getattr(model, "check", None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +13,7 @@ from zeus_runtime.config.yaml.tree import Mark, Path, show_path
 if TYPE_CHECKING:
     from zeus_runtime.config import Document
     from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.plan.models import PlannedModel
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.services import PlannedMemory
 
@@ -61,8 +62,10 @@ def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
         planned = components.get(field.name)
         if field.name == "memory" and plan.memory is not None:
             yield from _memory(document, plan.config.memory, plan.memory)
+        elif field.name == "models":
+            yield from _roles(document, plan)
         elif field.name == "model" and planned is None:
-            yield from _chain(document, plan)
+            yield from _chain(document, plan.config.chain, plan.models, ("model",))
         elif planned is None:
             yield from _inside(getattr(plan.config, field.name), (field.key,))
         elif isinstance(planned, tuple):
@@ -74,13 +77,25 @@ def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
             yield from _component(document, planned, (field.name,))
 
 
-def _chain(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
-    chain = plan.config.chain
-    for index, each in enumerate(plan.models):
-        yield from _component(document, each.component, ("model", "chain", index))
+def _chain(
+    document: Document, chain: Any, models: Sequence[PlannedModel], path: Path
+) -> Iterator[tuple[Path, Any, Path]]:
+    for index, each in enumerate(models):
+        yield from _component(document, each.component, (*path, "chain", index))
     for field in fields(type(chain)):
         if field.name != "chain":
-            yield from _inside(getattr(chain, field.name), ("model", field.key))
+            yield from _inside(getattr(chain, field.name), (*path, field.key))
+
+
+def _roles(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
+    summary, path = plan.config.models.summary, ("models", "summary")
+    if isinstance(summary, Ref):
+        yield from _component(document, plan.summary[0].component, path)
+    elif summary is not None:
+        yield from _chain(document, summary, plan.summary, path)
+    else:
+        yield path, None, path
+    yield from _inside(plan.config.models.subagents, ("models", "subagents"))
 
 
 def _memory(document: Document, memory: Any, planned: PlannedMemory) -> Iterator[tuple[Path, Any, Path]]:

@@ -80,7 +80,11 @@ def progress_line(event: ToolProgress, width: int) -> str:
 def decision_line(event: ApprovalDecided) -> str:
     """``record was approved, with changed arguments``, ``record was rejected because nobody decided in time``."""
     done = "approved" if event.decision == "approve" else "rejected"
-    how = {"timeout": " because nobody decided in time", "earlier": " as it was before"}.get(event.by, "")
+    how = {
+        "timeout": " because nobody decided in time",
+        "earlier": " as it was before",
+        "automatic": "" if event.decision == "approve" else " because only a person may approve it",
+    }.get(event.by, "")
     changed = "" if event.changed is None else ", with changed arguments"
     return f"{tool_label(event.tool_name)} was {done}{how}{changed}"
 

@@ -19,6 +19,7 @@ from zeus_runtime.cli.options import (
 )
 from zeus_runtime.cli.output import TextTable, as_json, rendered
 from zeus_runtime.cli.streams import answer, complain
+from zeus_runtime.config.ref import Ref
 from zeus_runtime.escaping import terminal_line
 from zeus_runtime.models.reasoning import budget_of
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plan.chosen_embeddings import EmbeddingsInUse
     from zeus_runtime.plan.components import PlannedComponent
+    from zeus_runtime.plan.models import PlannedModel
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.registry import Plugin
@@ -141,20 +143,29 @@ def _prompt(plan: Plan) -> str:
 
 
 def _model_rows(plan: Plan, written: Sequence[str] | None) -> Iterator[tuple[str, str]]:
-    """The model, or the models of a chain, each with its limits and prices."""
-    from zeus_runtime.cli.profiles import profile_rows
-
+    """The model, or the models of a chain, each with its limits and prices; then those of policies."""
     for number, each in enumerate(plan.models):
         path = "model" if plan.config.chain is None else f"model.chain.{number}"
-        label = "model" if number == 0 else f"model {number + 1}"
-        yield label, " · ".join([_component(each.component, written, path), *each.notes])
-        for name, value, source in profile_rows(each.profile):
-            if name != "reasoning" and (name, value) != ("kind", "chat"):
-                yield "", f"{name} {value}  ({source})"
+        yield from _rows_of(each, "model" if number == 0 else f"model {number + 1}", path, written)
         if plan.config.reasoning is not None:
             yield "", f"asked to reason: {_reasoning(each.reasoning)}"
     if (chain := plan.config.chain) is not None:
         yield "moves on", f"after {', '.join(chain.move_on) or 'no error'}"
+    is_single = len(plan.summary) == 1 and isinstance(plan.config.models.summary, Ref)
+    for number, each in enumerate(plan.summary):
+        path = "models.summary" if is_single else f"models.summary.chain.{number}"
+        yield from _rows_of(each, "summary" if number == 0 else f"summary {number + 1}", path, written)
+
+
+def _rows_of(
+    model: PlannedModel, label: str, path: str, written: Sequence[str] | None
+) -> Iterator[tuple[str, str]]:
+    from zeus_runtime.cli.profiles import profile_rows
+
+    yield label, " · ".join([_component(model.component, written, path), *model.notes])
+    for name, value, source in profile_rows(model.profile):
+        if name != "reasoning" and (name, value) != ("kind", "chat"):
+            yield "", f"{name} {value}  ({source})"
 
 
 def _reasoning(settings: Mapping[str, Any]) -> str:
@@ -436,6 +447,10 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
                 "reasoning": each.reasoning,
             }
             for each in plan.fallbacks
+        ],
+        "summary": [
+            {**_component_object(each.component), "model_notes": each.notes, "profile": each.profile}
+            for each in plan.summary
         ],
         "middlewares": [_component_object(each) for each in plan.middlewares],
         "counter": plan.counter and _component_object(plan.counter),

@@ -515,6 +515,25 @@ class ModelChain:
 
 
 @dataclass(frozen=True)
+class ModelRoles:
+    """Other models for parts of the work; each is a name, a Ref or `{chain: […]}`."""
+
+    summary: Annotated[
+        Annotated[Ref, RefTo("model", plain=("litellm", "model"))] | ModelChain | None,
+        AlsoCalled(("summarizer", "summarization", "compaction")),
+        Doc("The model of policies' own calls, such as a summary; null: the running model."),
+    ] = None
+    subagents: Annotated[
+        Annotated[Ref, RefTo("model", plain=("litellm", "model"))] | ModelChain | None,
+        AlsoCalled(("agents", "sub_agents")),
+        Doc(
+            "The model of sub-agents that share this config and set no model of their own, except forks; null: this"
+            " agent's model."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
 class ReasoningAmount:
     """How much the models of the agent reason before they answer."""
 
@@ -552,6 +571,9 @@ class Config:
         AlsoCalled(("llm", "model_name", "language_model")),
         Doc("A model name (run by litellm), a Ref to a model component, or `{chain: […]}` of several."),
     ]
+    models: Annotated[ModelRoles, Doc("Other models for parts of the work: summaries, sub-agents.")] = field(
+        default_factory=ModelRoles
+    )
     reasoning: Annotated[
         ReasoningAmount | None,
         AlsoCalled(("thinking", "reasoning_effort", "effort")),

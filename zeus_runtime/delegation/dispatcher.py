@@ -69,6 +69,7 @@ class Dispatcher:
             connections.redactor,
             connections.recorded,
             connections.chain_of(plan),
+            connections.summary_of(plan),
         )
 
     async def __call__(self, task: DelegatedTask) -> ToolResult:

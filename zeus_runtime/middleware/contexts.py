@@ -102,8 +102,8 @@ class RunContext(PlanContext):
 
     Args:
         session: the session's id.
-        model: the running model, for a policy's own calls (``ModelRequest(purpose="summary")``): they count in the
-            run's totals and do not reach the user's stream.
+        model: the model for a policy's own calls (``ModelRequest(purpose="summary")``): that of ``models.summary``,
+            else the running model. The calls count in the run's totals and do not reach the user's stream.
         open_model: opens another model by its name or Ref; its calls count too.
         last_request: returns the run's last request that the running model answered, as it was sent; the provider may
             still have it cached. None before the first answer.
@@ -114,6 +114,8 @@ class RunContext(PlanContext):
         secrets: masked in everything that the run's model sees.
         notes: values that the run stores, to find them again when it is resumed.
         notify: emits a notice for the person who reads the events: its code, and its text.
+        summary_profile: the limits and prices of ``model`` if ``models.summary`` names it; None if it is the running
+            model.
     """
 
     session: str
@@ -127,6 +129,7 @@ class RunContext(PlanContext):
     secrets: Redactor = field(repr=False)
     notes: Notes = field(repr=False)
     notify: Callable[[str, str], None] = field(repr=False)
+    summary_profile: ModelProfile | None = None
 
     def follow(self, model: Model, profile: ModelProfile, counter: Counter) -> None:
         """Become the context of another model of the chain, for all who hold it."""

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 from zeus_runtime.plan.components import as_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zeus_runtime.plan.models import PlannedModel
     from zeus_runtime.plan.plan import Plan
 
 
@@ -18,6 +21,7 @@ def plan_digest(plan: Plan) -> str:
         "model": [plan.model.name, plan.model.options],
         # An unset key is left out, so that it does not change the digest of a config without it.
         **({"chain": _chain(plan)} if plan.config.chain else {}),
+        **({"summary": _summary(plan)} if plan.summary else {}),
         **({"reasoning": [each.reasoning for each in plan.models]} if plan.config.reasoning else {}),
         "counter": plan.counter and [plan.counter.name, plan.counter.options],
         "memory": plan.memory
@@ -60,9 +64,14 @@ def plan_digest(plan: Plan) -> str:
 
 def _chain(plan: Plan) -> list[object]:
     """The settings of the chain, and its further models with their windows."""
-    further = [
-        [each.component.name, each.component.options, each.profile.max_input_tokens]
-        for each in plan.fallbacks
-    ]
     settings = as_json(plan.config.chain)
-    return [{key: value for key, value in settings.items() if key != "chain"}, further]
+    return [{key: value for key, value in settings.items() if key != "chain"}, _models(plan.fallbacks)]
+
+
+def _summary(plan: Plan) -> list[object]:
+    """The models of policies with their windows, and the settings of their chain."""
+    return [as_json(plan.config.models.summary), _models(plan.summary)]
+
+
+def _models(models: Sequence[PlannedModel]) -> list[object]:
+    return [[each.component.name, each.component.options, each.profile.max_input_tokens] for each in models]

@@ -14,6 +14,7 @@ from zeus_runtime.plan.components import PlannedComponent, planned_component
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Ref
+    from zeus_runtime.config.model import ModelChain
     from zeus_runtime.config.yaml.tree import Path
     from zeus_runtime.context.prompt_cost import ToolCounts
     from zeus_runtime.context.tokens import Counter
@@ -97,40 +98,41 @@ def most_answer_tokens(options: Mapping[str, Any], profile: ModelProfile) -> int
     return asked if isinstance(asked, int) else None
 
 
-def planned_chain(checked: Checked) -> Sequence[tuple[PlannedComponent, ModelProfile]]:
-    """The models of a config with their profiles, the preferred one first.
+def planned_chain(
+    checked: Checked, written: Ref | ModelChain, path: Path = ("model",)
+) -> Sequence[tuple[PlannedComponent, ModelProfile]]:
+    """The models that a config names at ``path``, with their profiles, the preferred one first.
 
     Raises:
         ConfigError: the options of one do not fit.
         UnknownModelError: nothing is known of one, and ``profiles.strict`` is set.
     """
     found = []
-    for ref, path in _refs(checked):
-        component = planned_component(checked, "model", ref, path)
+    for ref, place in _refs(written, path):
+        component = planned_component(checked, "model", ref, place)
         found.append((component, _profile(component, checked)))
     return found
 
 
-def _refs(checked: Checked) -> Iterator[tuple[Ref, Path]]:
+def _refs(written: Ref | ModelChain, path: Path) -> Iterator[tuple[Ref, Path]]:
     from zeus_runtime.config.ref import Ref
 
-    model = checked.config.model
-    if isinstance(model, Ref):
-        yield model, ("model",)
+    if isinstance(written, Ref):
+        yield written, path
         return
-    for index, ref in enumerate(model.chain):
-        yield ref, ("model", "chain", index)
+    for index, ref in enumerate(written.chain):
+        yield ref, (*path, "chain", index)
 
 
-def further_models(
+def planned_models(
     chain: Sequence[tuple[PlannedComponent, ModelProfile]],
     counter: PlannedComponent | None,
     context: PlanContext,
 ) -> tuple[PlannedModel, ...]:
-    """The models of a chain after the first one."""
+    """The models with what a run needs of each."""
     return tuple(
         PlannedModel(component, profile, counter, replace(context, profile=profile))
-        for component, profile in chain[1:]
+        for component, profile in chain
     )
 
 

@@ -20,7 +20,7 @@ from zeus_runtime.plan.components import (
     planned_toolsets,
 )
 from zeus_runtime.plan.fingerprint import plan_digest
-from zeus_runtime.plan.models import PlannedModel, further_models, planned_chain
+from zeus_runtime.plan.models import PlannedModel, planned_chain, planned_models
 from zeus_runtime.plan.servers import implied_component
 from zeus_runtime.plan.services import PlannedMemory, model_of, plan_context, planned_memory
 from zeus_runtime.plan.tools import PlannedOff, PlannedTool, PlannedTools, planned_tools
@@ -52,6 +52,7 @@ class Plan:
         model, counter, middlewares, checkpointer: components with their options; without a counter, the profile's is
             used.
         fallbacks: the further models of a chain, in their order.
+        summary: the models of policies' own calls; empty for the running model.
         memory: the components of long-term memory; None without it.
         toolsets: the tool components.
         opens: those of them whose tools are known only when the agent runs.
@@ -84,6 +85,7 @@ class Plan:
     stable_with: Callable[[Sequence[Tool]], Mapping[Section, str]] = field(repr=False)
     opens: tuple[PlannedComponent, ...] = ()
     fallbacks: tuple[PlannedModel, ...] = ()
+    summary: tuple[PlannedModel, ...] = ()
     agents: Mapping[str, PlannedAgent] = field(default_factory=dict)
     output: PlannedOutput | None = None
     off: tuple[PlannedOff, ...] = ()
@@ -122,7 +124,9 @@ def make_plan(
         MissingError: a component, its plugin or its dependency is missing.
     """
     config = checked.config if mode is None else replace(checked.config, mode=mode)
-    chain = planned_chain(checked)
+    chain = planned_chain(checked, checked.config.model)
+    role = checked.config.models.summary
+    for_summary = planned_chain(checked, role, ("models", "summary")) if role is not None else ()
     model, profile = chain[0]
     memory = planned_memory(checked)
     toolsets = (*implied_component(checked), *planned_toolsets(checked))
@@ -139,12 +143,20 @@ def make_plan(
     if leaf and above is not None:
         given = replace(given, above=above.tools)
     kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
-    fallbacks = further_models(chain, counter, context)
-    further = (each.component for each in fallbacks)
+    fallbacks = planned_models(chain[1:], counter, context)
+    summary = planned_models(for_summary, None, context)
+    further = (each.component for each in (*fallbacks, *summary))
     single = [each for each in (model, *further, counter, *kept, checkpointer) if each is not None]
     profiles = [profile for _, profile in chain]
     told = refuse_conflicts(
-        checked, context, [*single, *toolsets], middlewares, given, chain, is_part=above is not None
+        checked,
+        context,
+        [*single, *toolsets],
+        middlewares,
+        given,
+        chain,
+        [profile for _, profile in for_summary],
+        is_part=above is not None,
     )
     output = _output(checked, profiles, given)
     stable_with = _stable(checked, config, output)
@@ -164,13 +176,19 @@ def make_plan(
         stable_with=stable_with,
         opens=tuple(planned for planned, _ in given.opens),
         fallbacks=fallbacks,
+        summary=summary,
         context=context,
         output=output,
         open_model=lambda ref: model_of(checked, context, ref),
         off=given.off,
         notices=(
             *checked.notices,
-            *(each for one in profiles for each in notices(one) if each.code != "unknown-model"),
+            *(
+                each
+                for one in (*profiles, *(each.profile for each in summary))
+                for each in notices(one)
+                if each.code != "unknown-model"
+            ),
             *map(_off_notice, given.off),
             *map(_warning_notice, warnings),
         ),

@@ -14,12 +14,13 @@ from zeus_runtime.frozen import dataclass
 from zeus_runtime.plan.agent_documents import laid_over, own_document
 from zeus_runtime.plan.apart import set_apart
 from zeus_runtime.plan.checks.asking_order import asks_user
-from zeus_runtime.plan.checks.conflicts import searches_knowledge, unpriced
+from zeus_runtime.plan.checks.conflicts import searches_knowledge, shares_model, unpriced
 from zeus_runtime.plan.validated import check_loaded
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Document
     from zeus_runtime.config.model import Mode, SubAgent
+    from zeus_runtime.config.yaml.tree import Node
     from zeus_runtime.events import Notice
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.tools import PlannedTools
@@ -127,7 +128,7 @@ def _planned(
         plan = make_plan(own, mode=planned_mode, above=above, leaf=spec.config is None)
     except ConfigError as error:
         raise _blamed(checked, name, error) from None
-    if above.priced and (names := unpriced(each.profile for each in plan.models)):
+    if above.priced and (names := unpriced(each.profile for each in (*plan.models, *plan.summary))):
         raise _refused(
             checked,
             "unknown-price",
@@ -184,7 +185,8 @@ def _unused(name: str, own: Checked, above: Above) -> Iterator[Notice]:
 
 def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
     """The config of an agent, checked."""
-    if spec.config is None and not spec.overrides and spec.instructions is None and spec.output is None:
+    is_plain = not spec.overrides and spec.instructions is None and spec.output is None
+    if spec.config is None and is_plain and _model_for(checked, spec) is None:
         return _leaf(checked, spec)
     try:
         document = own_document(checked, name, spec)
@@ -240,7 +242,11 @@ def _leaf(own: Checked, spec: SubAgent) -> Checked:
 
 
 def _with_own(checked: Checked, name: str, spec: SubAgent, document: Document) -> Document:
-    """The agent's config, with the instructions and the form of answers that its entry under ``agents`` gives."""
+    """The agent's config, with its model, and the instructions and the form of answers that its entry gives."""
+    if (model := _model_for(checked, spec)) is not None:
+        document = laid_over(
+            document, document.root._replace(value={**document.root.value, "model": model}), shared=True
+        )
     for key in ("instructions", "output"):
         written = find(checked.document.root, ("agents", name, key))
         if getattr(spec, key) is None or written is None:
@@ -256,6 +262,13 @@ def _with_own(checked: Checked, name: str, spec: SubAgent, document: Document) -
         sections = {**document.root.value, key: written}
         document = laid_over(document, document.root._replace(value=sections), shared=spec.config is None)
     return document
+
+
+def _model_for(checked: Checked, spec: SubAgent) -> Node | None:
+    """The model that sub-agents of this config get; None for one that keeps its own or its parent's."""
+    if checked.config.models.subagents is None or not shares_model(spec):
+        return None
+    return find(checked.document.root, ("models", "subagents"))
 
 
 def _blamed(checked: Checked, name: str, error: ConfigError) -> ConfigError:

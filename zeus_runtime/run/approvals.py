@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ApprovalRequest,
         AskMode,
         AskModes,
+        Check,
         Judge,
         PendingApproval,
         Refuses,
@@ -133,6 +134,7 @@ class ApprovalBroker:
         self._clocks = tuple(clocks)
         self._judges: list[Judge] = []
         self._refuses: list[Refuses] = []
+        self._checks: list[Check] = []
         self._thread: Thread | None = None
         self._run_id = ""
         self._has_asked: bool | None = None
@@ -151,6 +153,17 @@ class ApprovalBroker:
     def refused_by(self, refuses: Refuses) -> None:
         """Add ``refuses``, which judges the calls of sub-agents."""
         self._refuses.append(refuses)
+
+    def checked_by(self, check: Check) -> None:
+        """Add ``check``, which judges the arguments that finally run."""
+        self._checks.append(check)
+
+    async def checked(self, call: ToolCall) -> str | None:
+        """Why one of the checks refuses a call that would run now; None if none does."""
+        for check in self._checks:
+            if why := await check(call):
+                return why
+        return None
 
     def refusal(self, tool: Tool, arguments: Mapping[str, JSON], files: WorkspaceFiles) -> str | None:
         """Why the rules of the runs above this one refuse a call; None if they do not.
@@ -297,6 +310,8 @@ class ApprovalBroker:
         change = request.preview and redacted(request.preview, self._known)
         reason, schema = self._secrets.text(request.reason), self._known(request.schema)
         stored = replace(request, reason=reason, schema=schema, preview=change)
+        if request.needs_person:
+            stored = replace(stored, may_remember=False, on_timeout="reject")
         written = await put(self._log, self._thread, self._run_id, stored, shown, workspace=self._workspace)
         pending = masked_pending(written, self._known)
         self._has_asked = True
@@ -375,6 +390,8 @@ class ApprovalBroker:
             return await self._timed_out(pending)
         if decision is None:
             return pending
+        if pending.is_refused_to(decision):
+            decision = Decision("reject", f"only a person may approve it: {pending.reason}", by="automatic")
         if problem := pending.problem_with(decision):
             raise UsageError(f"{pending.id} cannot be approved so: {problem}")
         settled = await settle(self._log, pending, masked_decision(decision, self._secrets))
@@ -490,3 +507,6 @@ class CallApprovals:
 
     def refused_by(self, refuses: Refuses) -> None:
         self._broker.refused_by(refuses)
+
+    def checked_by(self, check: Check) -> None:
+        self._broker.checked_by(check)

@@ -20,7 +20,7 @@ from zeus_runtime.prompt.project import (
     project_section,
 )
 from zeus_runtime.run.approvals import ApprovalBroker
-from zeus_runtime.run.links import ChainedModel
+from zeus_runtime.run.links import ChainedModel, PolicyModel
 from zeus_runtime.run.notes import RunNotes
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.toolbox import Toolbox
@@ -48,6 +48,7 @@ def run_resources(
     known: Redactor | None = None,
     recorded: Callable[[Model], Model] = lambda model: model,
     chain: Sequence[OpenModel] = (),
+    summary: Sequence[OpenModel] = (),
 ) -> RunResources:
     """The resources of one run on ``session``: the agent's shared parts, and new middlewares.
 
@@ -58,10 +59,15 @@ def run_resources(
         known: the known secrets; None for a simulation.
         recorded: wraps the further models, of the chain and of middlewares, in a recorder if calls are recorded.
         chain: the models of the plan's chain, instead of ``model``.
+        summary: the models of policies, instead of the running model.
     """
     known = known or Redactor()
     secrets = masked_for(plan, known)
-    links = [ChainedModel(each, lambda opened: behind_mask(recorded(opened), secrets)) for each in chain]
+
+    def linked(models: Sequence[OpenModel]) -> list[ChainedModel]:
+        return [ChainedModel(each, lambda opened: behind_mask(recorded(opened), secrets)) for each in models]
+
+    links, for_policies = linked(chain), linked(summary)
     model = links[0] if links else behind_mask(model, secrets)
     approvals = approvals or ApprovalBroker()
     counter = plan.token_counter
@@ -79,7 +85,9 @@ def run_resources(
     context = RunContext(
         **(vars(plan.context) | {"memory": memory}),
         session=session,
-        model=Metered(model, meter, plan.profile),
+        model=_policy_model(plan, for_policies, meter)
+        if for_policies
+        else Metered(model, meter, plan.profile),
         open_model=lambda ref: _open_metered(plan, ref, meter, secrets, recorded),
         last_request=lambda: meter.asked,
         counter=counter,
@@ -89,11 +97,13 @@ def run_resources(
         secrets=secrets,
         notes=notes,
         notify=lambda code, message: meter.notify(Notice(code, message)),
+        summary_profile=for_policies[0].planned.profile if for_policies else None,
     )
 
     def follow(to: RunResources) -> None:
         meter.follow(to.profile, to.counter)
-        context.follow(Metered(to.model, meter, to.profile), to.profile, to.counter)
+        asked = context.model if for_policies else Metered(to.model, meter, to.profile)
+        context.follow(asked, to.profile, to.counter)
 
     middlewares: list[tuple[str, Middleware]] = []
     for planned in plan.middlewares:
@@ -130,6 +140,15 @@ def run_resources(
         follow=follow,
         notes=notes,
     )
+
+
+def _policy_model(plan: Plan, links: Sequence[ChainedModel], meter: UsageMeter) -> PolicyModel:
+    """The model of policies' own calls, each counted at the prices of the model that answers."""
+    from zeus_runtime.config.model import ModelChain
+
+    written = plan.config.models.summary
+    move_on = written.move_on if isinstance(written, ModelChain) else ()
+    return PolicyModel(links, move_on, lambda link: Metered(link, meter, link.planned.profile))
 
 
 def _project(plan: Plan) -> ProjectSection:

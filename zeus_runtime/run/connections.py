@@ -113,6 +113,7 @@ class Connections:
         saver, graph: hold the checkpoints and run the steps.
         redactor: the known secrets of the agent and its sub-agents.
         models: the open models, by the ``id()`` of their plan.
+        summaries: those of policies, likewise.
         circuits: their circuit breakers.
         toolsets: the open toolsets.
         given_model: replaces every model that a plan names.
@@ -126,6 +127,7 @@ class Connections:
     graph: Graph
     redactor: Redactor
     models: dict[int, tuple[OpenModel, ...]]
+    summaries: dict[int, tuple[OpenModel, ...]]
     circuits: Circuits
     toolsets: list[OpenToolsets]
     given_model: Model | None
@@ -140,9 +142,21 @@ class Connections:
         """The models of a plan's chain; empty for a single model, and if a given one replaces them."""
         return () if self.given_model is not None or plan.config.chain is None else self._opened(plan)
 
+    def summary_of(self, plan: Plan) -> tuple[OpenModel, ...]:
+        """The models of a plan's policies; empty for the running model, and if a given one replaces them."""
+        if self.given_model is not None or not plan.summary:
+            return ()
+        if id(plan) not in self.summaries:
+            config = plan.config
+            self.summaries[id(plan)] = open_models(
+                plan.summary, config.models.summary, config.retry, self.circuits
+            )
+        return self.summaries[id(plan)]
+
     def _opened(self, plan: Plan) -> tuple[OpenModel, ...]:
         if id(plan) not in self.models:
-            self.models[id(plan)] = open_models(plan, self.circuits)
+            config = plan.config
+            self.models[id(plan)] = open_models(plan.models, config.model, config.retry, self.circuits)
         return self.models[id(plan)]
 
     def toolsets_of(self, plan: Plan) -> OpenToolsets:
@@ -227,6 +241,7 @@ class ConnectionPool:
             build_graph(saver),
             self._redactor,
             models={},
+            summaries={},
             circuits=Circuits(),
             toolsets=[],
             given_model=self._model,
@@ -235,6 +250,7 @@ class ConnectionPool:
         )
         # Opened now, so that a missing key or package is reported before the run begins.
         opened.model_of(plan)
+        opened.summary_of(plan)
         stack.push_async_callback(opened.close_toolsets)
         return opened
 

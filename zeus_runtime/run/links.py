@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from zeus_runtime.models.chain import Circuit, with_first_token
+from zeus_runtime.models.errors import ModelError
+from zeus_runtime.models.interface import Retrying
 from zeus_runtime.models.retry import with_retry
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.model import Breaker
+    from zeus_runtime.config.model import Breaker, MoveOn, Retry
     from zeus_runtime.models.interface import Model, ModelPiece, ModelRequest
     from zeus_runtime.plan.models import PlannedModel
-    from zeus_runtime.plan.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -50,17 +51,22 @@ class Circuits:
         return circuit
 
 
-def open_models(plan: Plan, circuits: Circuits) -> tuple[OpenModel, ...]:
-    """The models of a plan, the preferred one first.
+def open_models(
+    models: Sequence[PlannedModel], written: object, retry: Retry, circuits: Circuits
+) -> tuple[OpenModel, ...]:
+    """The open models of a plan, the preferred one first.
+
+    Args:
+        written: the config's value that names them; a ``ModelChain`` for a chain.
 
     Raises:
         ConfigError: the options of one do not fit.
         MissingError: the code of one cannot be imported.
     """
-    from zeus_runtime.config.model import Breaker
+    from zeus_runtime.config.model import Breaker, ModelChain
 
-    chain, retry, opened = plan.config.chain, plan.config.retry, []
-    for planned in plan.models:
+    chain, opened = written if isinstance(written, ModelChain) else None, []
+    for planned in models:
         model: Model = planned.component.create(planned.context)
         patient = hurried = with_retry(model, retry)
         if chain is not None:
@@ -95,3 +101,65 @@ class ChainedModel:
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         return (self._hurried if self.has_next else self._patient).stream(request)
+
+
+class PolicyModel:
+    """The models of ``models.summary`` in one run: if one fails, the next one answers.
+
+    Args:
+        links: the models, the preferred one first.
+        move_on: the errors after which the next one answers.
+        metered: counts the calls of one.
+    """
+
+    def __init__(
+        self,
+        links: Sequence[ChainedModel],
+        move_on: Sequence[MoveOn],
+        metered: Callable[[ChainedModel], Model],
+    ) -> None:
+        self._links = [(each, metered(each)) for each in links]
+        self._move_on = move_on
+
+    @property
+    def name(self) -> str:
+        return self._links[0][0].name
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        left = list(self._links)
+        while True:
+            link, metered = next((each for each in left if each[0].circuit.admits()), left[0])
+            left.remove((link, metered))
+            link.has_next = any(not each.circuit.is_open for each, _ in left)
+            try:
+                async for piece in metered.stream(request):
+                    yield piece
+            except ModelError as error:
+                limit = link.planned.profile.max_input_tokens
+                admitted = left_after(error, link, self._move_on, [each for each, _ in left], limit)
+                left = [each for each in left if each[0] in admitted]
+                if not left:
+                    raise
+                yield Retrying(1, error.message, 0.0)
+            else:
+                link.circuit.answered()
+                return
+
+
+def left_after(
+    error: ModelError,
+    link: ChainedModel,
+    move_on: Sequence[MoveOn],
+    left: Sequence[ChainedModel],
+    limit_tokens: int,
+) -> Sequence[ChainedModel]:
+    """The models of ``left`` that may answer after ``error`` of ``link``, whose circuit counts it.
+
+    A request that does not fit into ``limit_tokens`` is only for a model with a larger window.
+    """
+    if error.kind == "context_overflow":
+        link.circuit.answered()
+        left = [each for each in left if each.planned.profile.max_input_tokens > limit_tokens]
+    elif error.kind in move_on:
+        link.circuit.failed()
+    return left if error.kind in move_on else ()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.events import Event, ModelChanged
 from zeus_runtime.models.errors import ModelError
+from zeus_runtime.run.links import left_after
 from zeus_runtime.run.model_step import Answered, ModelStep
 
 if TYPE_CHECKING:
@@ -130,14 +131,9 @@ class RunModels:
     def _left_after(self, error: ModelError, index: int, left: list[int]) -> list[int]:
         """The models that may still be asked after ``error``."""
         assert self._rules is not None
-        circuit = self._links[index].circuit
-        if error.kind == "context_overflow":
-            circuit.answered()
-            limit = self.step.limit_tokens
-            left = [each for each in left if self._links[each].planned.profile.max_input_tokens > limit]
-        elif error.kind in self._rules.move_on:
-            circuit.failed()
-        return left if error.kind in self._rules.move_on else []
+        links = [self._links[each] for each in left]
+        admitted = left_after(error, self._links[index], self._rules.move_on, links, self.step.limit_tokens)
+        return [each for each in left if self._links[each] in admitted]
 
     def _settled_by(self, step: StepRecord | None) -> int | None:
         """The place of the model that answered before in this turn, by the ledger."""

@@ -387,6 +387,8 @@ class Run:
             return ToolResult(
                 f"{tool.name} is not allowed with these arguments ({why}). It was not run.", is_error=True
             )
+        if why := await self._resources.approvals.checked(replace(call, arguments=request.arguments)):
+            return ToolResult(why, is_error=True)
         clock = Clock(tool.timeout_seconds)
         view = self._tool_run(call, clock)
         result = await self._resources.approvals.signed(

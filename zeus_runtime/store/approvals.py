@@ -58,6 +58,7 @@ async def put(
         "reason": request.reason,
         "schema": request.schema,
         "may_remember": request.may_remember,
+        "needs_person": request.needs_person,
         "on_timeout": request.on_timeout,
         "workspace": workspace,
     }

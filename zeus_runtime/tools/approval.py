@@ -61,6 +61,7 @@ class ApprovalRequest:
         reason: the reason for the question, shown to the person.
         schema: the JSON Schema for changed arguments; None: they cannot be changed.
         may_remember: whether "always allow this tool" may be offered.
+        needs_person: whether only a person may approve it: no ``--yes``, no timeout, no allowlist.
         timeout_seconds: how long the answer may take, from the first question on; None: for ever.
         on_timeout: the decision after a timeout.
         preview: the change that the call would make, if the tool can compute it.
@@ -73,6 +74,7 @@ class ApprovalRequest:
     reason: str = ""
     schema: Mapping[str, JSON] | None = None
     may_remember: bool = True
+    needs_person: bool = False
     timeout_seconds: float | None = None
     on_timeout: Answer = "reject"
     preview: Preview | None = None
@@ -96,7 +98,8 @@ class Decision:
         arguments: arguments to run instead.
         instruction: a further text for the model.
         always: the user does not want to be asked about this tool again.
-        by: ``user``; ``timeout``; ``earlier``: the user rejected the same call before.
+        by: ``user``; ``timeout``; ``earlier``: the user rejected the same call before; ``automatic``: a program that
+            looks at no call, such as ``--yes``.
     """
 
     answer: Answer
@@ -104,7 +107,7 @@ class Decision:
     arguments: Mapping[str, JSON] | None = None
     instruction: str = ""
     always: bool = False
-    by: Literal["user", "timeout", "earlier"] = "user"
+    by: Literal["user", "timeout", "earlier", "automatic"] = "user"
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ class PendingApproval:
         session: the session that waits for it, which may be a sub-agent's.
         run_id, place: the run, and the place in it.
         digest: the decision is bound to this digest.
-        tool, arguments, call_id, reason, schema, may_remember, on_timeout: of the ``ApprovalRequest``.
+        tool, arguments, call_id, reason, schema, may_remember, needs_person, on_timeout: of the ``ApprovalRequest``.
         created_ms, expires_ms: UTC milliseconds; without ``expires_ms`` it waits for ever.
         decision: None until there is a decision.
         decided_ms: UTC milliseconds.
@@ -138,6 +141,7 @@ class PendingApproval:
     reason: str = ""
     schema: Mapping[str, JSON] | None = field(default=None, repr=False)
     may_remember: bool = True
+    needs_person: bool = False
     on_timeout: Answer = "reject"
     created_ms: int = 0
     expires_ms: int | None = None
@@ -167,9 +171,15 @@ class PendingApproval:
 
     def problem_with(self, decision: Decision) -> str | None:
         """Return why the decision is not possible; None if it is. Approving a question needs an answer."""
+        if self.is_refused_to(decision):
+            return "only a person may approve it"
         if decision.answer != "approve" or (decision.arguments is None and not self.is_question):
             return None
         return self.problem_of(decision.arguments or {})
+
+    def is_refused_to(self, decision: Decision) -> bool:
+        """Whether the decision approves what only a person may approve."""
+        return self.needs_person and decision.answer == "approve" and decision.by == "automatic"
 
     def as_json(self) -> dict[str, Any]:
         """Return the data that a person or a program needs for the decision."""
@@ -226,6 +236,9 @@ Judge: TypeAlias = "Callable[[ToolCall], Awaitable[bool]]"
 Refuses: TypeAlias = "Callable[[Tool, Mapping[str, JSON], WorkspaceFiles], str | None]"
 """Returns why a tool may not be called with these arguments by an agent with this workspace; None if it may."""
 
+Check: TypeAlias = "Callable[[ToolCall], Awaitable[str | None]]"
+"""Returns why a call may not run with the arguments that it would now run with; None if it may."""
+
 
 class Approvals(Protocol):
     """Asks the user; the one way for all components (``RunContext.approvals``, ``ToolRun.approvals``)."""
@@ -264,6 +277,13 @@ class Approvals(Protocol):
 
     def refused_by(self, refuses: Refuses) -> None:
         """Use ``refuses`` for each call of the run's sub-agents, at any depth, whatever their own rules say."""
+        ...
+
+    def checked_by(self, check: Check) -> None:
+        """Use ``check`` just before each tool runs: after ``wrap_tool_call``, a person may have changed the arguments.
+
+        The text that it returns is the call's result, and the tool does not run.
+        """
         ...
 
 

@@ -14,7 +14,15 @@ from zeus_plugins.middlewares.approve.commands import command_line
 from zeus_plugins.middlewares.approve.options import Options
 from zeus_plugins.middlewares.approve.policy import Policy
 
+from tests.support import shells
+from tests.support.agents import Answering, events_of
+from tests.support.shells import shell_agent
+from zeus_runtime.cli.approval_prompt import YesApprovals
+from zeus_runtime.events import ApprovalDecided, RunFailed, ToolCallResult
+from zeus_runtime.plugin.approval import ApprovalChannel
 from zeus_runtime.plugin.tool import Tool
+from zeus_runtime.store.thread_log import ThreadLog
+from zeus_runtime.testing.cases.running import _Answering
 
 
 async def nothing() -> str:
@@ -122,6 +130,56 @@ def test_a_denied_command_never_runs(command: str) -> None:
 def test_what_may_run_a_denied_command_is_asked_about(command: str) -> None:
     assert action(command, allow=["*", "cat *", "ls *", "env *"], deny=["rm *"]) in ("ask", "deny")
     assert action(command, ask=["rm *"]) == "ask"
+
+
+BY_YES, BY_EVALUATION, BY_TIMEOUT, BY_A_PERSON = YesApprovals(None), _Answering("allow"), None, Answering()
+
+
+@pytest.mark.parametrize("channel", [BY_YES, BY_EVALUATION, BY_TIMEOUT, BY_A_PERSON])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cat <<'EOF' | rm victim\nx\nEOF",
+        "cat <<'A' ; rm victim\nA",
+        "time rm victim",
+        "r\\\nm victim",
+        "env rm victim",
+    ],
+)
+async def test_only_a_person_approves_what_may_run_a_denied_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, channel: ApprovalChannel | None
+) -> None:
+    now = [1_000_000]
+    monkeypatch.setattr(ThreadLog.__init__, "__kwdefaults__", {"now_ms": lambda: now[0]})
+    (tmp_path / "victim").touch()
+    options: dict[str, Any] = {"mode": "run_everything", "deny": [{"run_command": {"command": "rm *"}}]}
+    if channel is BY_TIMEOUT:
+        options |= {"timeout_seconds": 60, "on_timeout": "approve"}
+    keys = {"middlewares": [{"approve": options}]}
+    async with shell_agent(tmp_path, shells.command(line), keys=keys, contain="none") as agent:
+        events = await events_of(agent.stream("go", approvals=channel))
+        if channel is BY_TIMEOUT:
+            assert isinstance(events[-1], RunFailed), "nobody was asked"
+            now[0] += 60_000
+            events = await events_of(agent.resume(events[-1].session))
+    (decided,) = (each for each in events if isinstance(each, ApprovalDecided))
+    (result,) = (each for each in events if isinstance(each, ToolCallResult))
+    is_approved = channel is BY_A_PERSON
+    assert decided.decision == ("approve" if is_approved else "reject")
+    assert (tmp_path / "victim").exists() is not is_approved
+    assert result.is_error is not is_approved
+    if channel in (BY_YES, BY_EVALUATION):
+        assert "only a person may approve it" in result.content
+        assert "write the commands plainly" in result.content
+
+
+async def test_yes_approves_what_only_an_ask_rule_judges(tmp_path: Path) -> None:
+    keys = {"middlewares": [{"approve": {"ask": [{"run_command": {"command": "rm *"}}]}}]}
+    (tmp_path / "victim").touch()
+    async with shell_agent(tmp_path, shells.command("time rm victim"), keys=keys, contain="none") as agent:
+        events = await events_of(agent.stream("go", approvals=BY_YES))
+    assert [each.by for each in events if isinstance(each, ApprovalDecided)] == ["automatic"]
+    assert not (tmp_path / "victim").exists()
 
 
 def test_rules_that_only_allow_leave_the_rest_to_the_mode() -> None:

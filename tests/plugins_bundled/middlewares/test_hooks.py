@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -341,6 +342,51 @@ async def test_the_person_approves_what_the_hook_made_of_the_call(folder: Path) 
         Agent.from_config(below, directory=folder)
 
 
+NO_TODO = """\
+import json, sys
+made = json.load(sys.stdin)
+open("seen", "a").write(made["event"] + " " + made["arguments"]["text"] + "\\n")
+if "TODO" in made["arguments"]["text"] and made["event"] == "before_tool_call":
+    print(json.dumps({"decision": "deny", "reason": "no TODO"}))
+"""
+
+
+@pytest.mark.parametrize("asks_later", [False, True])
+async def test_hooks_judge_the_arguments_that_a_person_changed(folder: Path, *, asks_later: bool) -> None:
+    (folder / "check.py").write_text(NO_TODO)
+    check = {"command": [sys.executable, "check.py"]}
+    options: dict[str, Any] = {"before": [check], "after": [check], "also": [{"approve": {"mode": "ask"}}]}
+    asked = "before_tool_call hello\n"
+    for text, outcome, seen in (
+        ("TODO later", "a hook of the config denied this call (no TODO)", "before_tool_call TODO later\n"),
+        ("now", "recorded: now", "before_tool_call now\nafter_tool_call now\n"),
+    ):
+        (folder / "seen").unlink(missing_ok=True)
+        model, person = recording(), Answering(text=text)
+        if asks_later:  # under a config that asks nobody: the decision from before holds
+            async with agent(folder, model, **options) as first:
+                waiting = await events_of(first.stream("go"))
+            assert isinstance(waiting[-1], RunFailed)
+            async with agent(folder, model, **{**options, "also": ()}) as second:
+                events = await events_of(second.resume(waiting[-1].session, approvals=person))
+        else:
+            events = await played(agent(folder, model, **options), person)
+        ((content, _),) = results(events)
+        assert outcome in content
+        assert (folder / "seen").read_text() == asked + seen
+    assert effects(folder) == "now\n", "the denied call did not run"
+
+
+async def test_a_hook_cannot_change_what_a_person_wrote(folder: Path) -> None:
+    """It would run without the approval of the person: the model may ask for it."""
+    other = says({"arguments": {"text": "other"}})
+    made = agent(folder, recording(), before=[other], also=[{"approve": {"mode": "ask"}}])
+    ((content, is_error),) = results(await played(made, Answering(text="mine")))
+    assert is_error
+    assert 'a hook asks for others: {"text": "other"}' in content
+    assert effects(folder) == ""
+
+
 async def test_a_resume_finds_what_a_hook_decided_and_does_not_start_it_again(folder: Path) -> None:
     """The run waits for a person between the hook and the call."""
     line = 'echo started >> started; printf \'{"arguments": {"text": "%s"}}\' $$'
@@ -576,6 +622,7 @@ async def test_a_hook_at_an_address_answers_as_a_program_does(folder: Path) -> N
     ("answer", "status", "what"),
     [
         (b"no", 500, "answered with status 500 for a call of record: the call is not run. no"),
+        (b"word " * 198 + b"half-a-secret", 500, "word word… (1,003 characters)"),
         (b"", 302, "answered with status 302"),
         (b"no", 200, "wrote something else than JSON"),
         (b" " * (5 << 20), 200, "answered with more than 4 MB"),

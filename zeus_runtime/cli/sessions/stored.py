@@ -108,7 +108,9 @@ def decision_text(pending: PendingApproval) -> str:
     done = "approved" if decision.answer == "approve" else "rejected"
     changed = "" if decision.arguments is None else ", with changed arguments"
     reason = f": {decision.reason}" if decision.reason else ""
-    by = {"timeout": "by timeout", "earlier": "as before"}.get(decision.by, "by the user")
+    by = {"timeout": "by timeout", "earlier": "as before", "automatic": "automatically"}.get(
+        decision.by, "by the user"
+    )
     return f"{done} {by}{changed}{reason}"
 
 

@@ -68,12 +68,10 @@ def _properties(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[s
         plain = schema.get(PLAIN)
         known = schema["anyOf"][-1].get("properties", {})
         return {plain[0]: known[plain[0]]} if plain and plain[0] in known else {}
-    arms = [resolve(each, root) for each in schema.get("anyOf", ())]
-    for arm in (schema, *arms):
-        found: Mapping[str, Any] = arm.get("properties", {})
-        if found:
-            return found
-    return {}
+    found: dict[str, Any] = dict(schema.get("properties", {}))
+    for arm in schema.get("anyOf", ()):
+        found = {**_properties(arm, root), **found}
+    return found
 
 
 def _first(part: Any) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from zeus_runtime.tools import check_tools
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Diagnostic
+    from zeus_runtime.config.model import SubAgent
     from zeus_runtime.middleware.contexts import PlanContext
     from zeus_runtime.models.profiles import ModelProfile
     from zeus_runtime.plan.components import PlannedComponent, PlannedMiddleware
@@ -27,6 +28,7 @@ def refuse_conflicts(
     middlewares: Sequence[PlannedMiddleware],
     given: PlannedTools,
     chain: Sequence[tuple[PlannedComponent, ModelProfile]],
+    others: Sequence[ModelProfile] = (),
     *,
     is_part: bool = False,
 ) -> Sequence[Diagnostic]:
@@ -38,7 +40,8 @@ def refuse_conflicts(
         components: all but the middlewares.
         middlewares: the middlewares, in the order of the YAML.
         given: the tools of all.
-        chain: every model of the plan, with its profile.
+        chain: every model that answers, with its profile.
+        others: the profiles of the models of policies.
         is_part: whether this is a sub-agent's plan, which may share its parent's config and not use all of it.
 
     Returns:
@@ -54,7 +57,8 @@ def refuse_conflicts(
         *misfits(checked, [*components, *middlewares], context, given),
         *changed_after_asking(checked, middlewares),
         *(() if is_part else approvals_unused(checked, middlewares)),
-        *_price_unknown(checked, [profile for _, profile in chain]),
+        *_price_unknown(checked, [*(profile for _, profile in chain), *others]),
+        *(() if is_part else _subagents_unused(checked, given)),
         *reasoning_refused(checked, chain),
     ]
     if any(each.severity == "error" for each in problems):
@@ -95,6 +99,23 @@ def _knowledge_unused(checked: Checked) -> Iterator[Diagnostic]:
             ("knowledge",),
             hint="add `- knowledge` to tools, or drop this key",
         )
+
+
+def _subagents_unused(checked: Checked, given: PlannedTools) -> Iterator[Diagnostic]:
+    agents = [*given.agents.values(), *checked.config.agents.values()]
+    if checked.config.models.subagents is None or any(shares_model(each) for each in agents):
+        return
+    yield checked.diagnostic(
+        "model-unused",
+        "no sub-agent uses this model: " + ("each has its own" if agents else "this agent has none"),
+        ("models", "subagents"),
+        hint="remove it",
+    )
+
+
+def shares_model(agent: SubAgent) -> bool:
+    """Whether a sub-agent takes its model from ``models.subagents``; a fork keeps the model that cached its prefix."""
+    return agent.config is None and agent.context != "fork" and "model" not in agent.overrides
 
 
 def searches_knowledge(config: Config) -> bool:

@@ -301,7 +301,9 @@ class _Answering:
 
         if self._answer == "deny":
             return Decision("reject", reason="The evaluation denies it.")
-        decision = Decision("approve")
+        decision = Decision("approve", by="automatic")
+        if pending.is_refused_to(decision):
+            return decision
         return None if pending.problem_with(decision) else decision
 
 

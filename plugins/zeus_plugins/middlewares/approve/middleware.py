@@ -92,6 +92,7 @@ class Approve(Middleware):
             schema=tool.parameters,
             # The allowlist has names of tools: it would let every command run.
             may_remember=verdict.action == "listed" and not tool.commands,
+            needs_person=verdict.needs_person,
             timeout_seconds=self._options.timeout_seconds,
             on_timeout=self._options.on_timeout,
         )
@@ -112,7 +113,7 @@ class Approve(Middleware):
         if isinstance(arguments, str):
             return None
         ruled = self._policy.ruled(tool, arguments)
-        if not self._asks and (ruled is None or ruled.action != "deny"):
+        if not self._asks and (ruled is None or (ruled.action != "deny" and not ruled.needs_person)):
             return tool, arguments, Verdict("allow", "this mode needs no approvals")
         verdict = ruled or await self._by_user(tool)
         if verdict.action in ("ask", "listed") and (refusal := self._refused_anyway(tool, arguments)):
@@ -224,6 +225,11 @@ def rejection(tool: str, decision: Decision, timeout_seconds: float | None) -> s
             said = (
                 f"The user has already rejected this call of {tool}{reason}. It was not run, and the user was not"
                 f" asked again. {what}."
+            )
+        case "automatic":
+            said = (
+                f"This call of {tool} was not run, and no person was asked{reason}. {what}. If the task needs it, write"
+                " the commands plainly, each in a call of its own; else continue without it."
             )
         case _:
             said = (

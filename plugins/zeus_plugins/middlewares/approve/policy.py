@@ -33,11 +33,13 @@ class Verdict:
         reason: the reason, shown to the user.
         by_access: the call runs only because the tool is declared read-only, which a server may declare itself; no rule
             and no mode allowed it.
+        needs_person: it may run what a `deny` rule means, so only a person may approve it.
     """
 
     action: Literal["allow", "ask", "deny", "listed"]
     reason: str
     by_access: bool = False
+    needs_person: bool = False
 
 
 class Policy:
@@ -89,13 +91,13 @@ class Policy:
             return self._ruled(tool, given, None)
         verdicts = [self._ruled(tool, given, command) for command in line.commands or (SimpleCommand(()),)]
         if not line.is_clear:
-            restricting = (*self._ask, *self._deny)
-            is_judged = any(_judges_commands(rule, tool) for rule in restricting)
+            may_be_denied = any(_judges_commands(rule, tool) for rule in self._deny)
+            is_judged = may_be_denied or any(_judges_commands(rule, tool) for rule in self._ask)
             # Rules that only allow leave it to the mode, as any command that they do not name.
             allows_all = [each for each in self._allow if each.names(tool.name) and not each.arguments]
             if is_judged or not allows_all:
-                verdicts.append(Verdict("ask", _UNCLEAR) if is_judged else None)
-        return min(verdicts, key=lambda each: _STRICTNESS[None if each is None else each.action])
+                verdicts.append(Verdict("ask", _UNCLEAR, needs_person=may_be_denied) if is_judged else None)
+        return min(verdicts, key=_strictness)
 
     def _ruled(self, tool: Tool, given: Mapping[str, Any], command: SimpleCommand | None) -> Verdict | None:
         shown = "" if command is None or not command.words else f" for `{command}`"
@@ -104,7 +106,8 @@ class Policy:
         if command is not None and (
             hidden := self._fitting(self._deny, tool, given, may_run, command, surely=False)
         ):
-            return Verdict("ask", f"`{command}` may run what the rule `deny: {hidden[0]}` means")
+            why = f"`{command}` may run what the rule `deny: {hidden[0]}` means"
+            return Verdict("ask", why, needs_person=True)
         asked = self._fitting(self._ask, tool, given, may_run, command, surely=False)
         allowed = self._fitting(self._allow, tool, given, matches, command, surely=True)
         for rule in asked:
@@ -132,7 +135,14 @@ class Policy:
 
 
 _UNCLEAR: Final = "a rule judges commands, and what this one runs is not clear"
-_STRICTNESS: Final = {"deny": 0, "ask": 1, "listed": 2, None: 2, "allow": 3}
+_STRICTNESS: Final = {"deny": 0, "ask": 1, "listed": 2, "allow": 3}
+
+
+def _strictness(verdict: Verdict | None) -> tuple[int, bool]:
+    """Return a key that is lower for a stricter verdict; without one the mode decides."""
+    if verdict is None:
+        return _STRICTNESS["listed"], True
+    return _STRICTNESS[verdict.action], not verdict.needs_person
 
 
 def _commands_of(tool: Tool, given: Mapping[str, Any]) -> CommandLine | None:

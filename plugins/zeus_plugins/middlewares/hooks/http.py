@@ -8,6 +8,12 @@ from collections.abc import Mapping
 import httpx
 
 from zeus_plugins.middlewares.hooks.answers import MOST_BYTES, HookFailedError
+from zeus_runtime.plugin import cut_text
+
+_READ_BYTES = 64_000
+"""Of the body of an error."""
+_DETAIL = 1_000
+"""Characters of it that are shown."""
 
 
 def client() -> httpx.AsyncClient:
@@ -43,6 +49,7 @@ async def answer_at(
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
         raise HookFailedError(f"could not be asked ({type(error).__name__}: {error})") from None
     if not response.is_success:
-        detail = content[:1_000].decode("utf-8", "replace")
+        # Between words: a part of a secret is not masked.
+        detail = cut_text(content[:_READ_BYTES].decode("utf-8", "replace"), _DETAIL)
         raise HookFailedError(f"answered with status {response.status_code}", detail)
     return bytes(content)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zeus_plugins.middlewares.approve.middleware import reaches
 from zeus_plugins.middlewares.hooks.asking import HookAnswers
-from zeus_plugins.middlewares.hooks.matching import matches, names
-from zeus_runtime.plugin import RunError
+from zeus_plugins.middlewares.hooks.matching import matches
+from zeus_runtime.plugin import RunError, dataclass
 from zeus_runtime.plugin.middleware import Middleware, Section
 from zeus_runtime.plugin.tool import ToolResult, validate_arguments
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin import RunContext
     from zeus_runtime.plugin.middleware import CallModel, CallRun, CallTool, Turn
     from zeus_runtime.plugin.model import ModelRequest, ModelResponse
-    from zeus_runtime.plugin.tool import ToolCall
+    from zeus_runtime.plugin.tool import Tool, ToolCall
 
 Arguments: TypeAlias = "Mapping[str, Any]"
 
@@ -46,6 +46,8 @@ class Hooks(Middleware):
         self._answers = HookAnswers(context)
         self._leads_to = partial(reaches, context.workspace, context.workspace)
         self._section = ""
+        self._asked_about: dict[int, _AskedCall] = {}
+        context.approvals.checked_by(self._check)
 
     async def wrap_run(self, turn: Turn, call_next: CallRun) -> None:
         self._answers.run_id, self._answers.mode = turn.run_id, turn.mode
@@ -105,36 +107,63 @@ class Hooks(Middleware):
 
     async def wrap_tool_call(self, call: ToolCall, call_next: CallTool) -> ToolResult:
         tool = self._tools.get(call.name)
-        before, after = self._options.before_tool_call, self._options.after_tool_call
-        if tool is None or not any(names(each.match, tool.name) for each in (*before, *after)):
-            return await call_next(call)
-        given = validate_arguments(tool, call.arguments)
-        if isinstance(given, str):
+        given = None if tool is None else validate_arguments(tool, call.arguments)
+        if tool is None or not isinstance(given, dict):
             return await call_next(call)  # it does not run, and the result says why
-        arguments: Arguments = given
-        facts: dict[str, Any] = {"call": call.id, "tool": tool.name}
-        ask = partial(self._answers.answer, place=call.place, tool=tool)
+        asked = await self._ask_before(call, tool, given)
+        if asked.refusal is not None:
+            return ToolResult(asked.refusal, is_error=True)
+        changed = asked.differs_from(tool.name, given)
+        if changed:
+            shown = json.dumps(asked.arguments, ensure_ascii=False)
+            said = f"A hook of the config changed the arguments of this call before it ran, to: {shown}"
+            asked = replace(asked, told=(said, *asked.told))
+        self._asked_about[call.place] = asked
+        try:
+            result = await call_next(replace(call, arguments=asked.arguments) if changed else call)
+        finally:
+            ran = self._asked_about.pop(call.place)
+        return result if ran.refusal is not None else await self._ask_after(call, ran, result)
+
+    async def _ask_before(self, call: ToolCall, tool: Tool, arguments: Arguments) -> _AskedCall:
+        """Ask the hooks before a call of ``tool`` with valid arguments."""
         told: list[str] = []
-        for index, hook in enumerate(before):
+        for index, hook in enumerate(self._options.before_tool_call):
             if not matches(hook.match, tool, arguments, self._leads_to):
                 continue
-            answer = await ask("before_tool_call", index, hook, {**facts, "arguments": arguments})
+            facts = {"call": call.id, "tool": tool.name, "arguments": arguments}
+            answer = await self._answers.answer(
+                "before_tool_call", index, hook, facts, place=call.place, tool=tool
+            )
             if answer.denies:
-                return ToolResult(_refused(tool.name, answer.reason), is_error=True)
+                return _AskedCall(tool, arguments, refusal=_refused(tool.name, answer.reason))
             arguments = arguments if answer.arguments is None else answer.arguments
             told += [_added(answer.context)] if answer.context else []
-        changed = _as_json(arguments) != _as_json(given)
-        if changed:
-            shown = json.dumps(arguments, ensure_ascii=False)
-            said = f"A hook of the config changed the arguments of this call before it ran, to: {shown}"
-            told.insert(0, said)
-        result = await call_next(replace(call, arguments=arguments) if changed else call)
-        for index, hook in enumerate(after):
-            if not matches(hook.match, tool, arguments, self._leads_to):
+        return _AskedCall(tool, arguments, tuple(told))
+
+    async def _check(self, call: ToolCall) -> str | None:
+        """Ask the hooks once more about a call that would now run with other arguments than they know."""
+        before = self._asked_about.get(call.place)
+        if before is not None and not before.differs_from(call.name, call.arguments):
+            return None
+        again = await self._ask_before(call, self._tools[call.name], call.arguments)
+        if again.refusal is None and again.differs_from(call.name, call.arguments):
+            again = replace(again, refusal=_not_as_written(call.name, again.arguments))
+        if before is not None:
+            self._asked_about[call.place] = replace(again, told=(*before.told, *again.told))
+        return again.refusal
+
+    async def _ask_after(self, call: ToolCall, ran: _AskedCall, result: ToolResult) -> ToolResult:
+        """Ask the hooks after a call, and do what they answer."""
+        tool, told = ran.tool, list(ran.told)
+        for index, hook in enumerate(self._options.after_tool_call):
+            if not matches(hook.match, tool, ran.arguments, self._leads_to):
                 continue
             outcome = {"content": result.content, "is_error": result.is_error}
-            seen = {**facts, "arguments": arguments, "result": outcome}
-            answer = await ask("after_tool_call", index, hook, seen)
+            facts = {"call": call.id, "tool": tool.name, "arguments": ran.arguments, "result": outcome}
+            answer = await self._answers.answer(
+                "after_tool_call", index, hook, facts, place=call.place, tool=tool
+            )
             if answer.denies or answer.result is not None:
                 # Only text and state: what a result names besides may tell what the hook keeps from the model.
                 text = _withheld(tool.name, answer.reason) if answer.result is None else answer.result
@@ -142,7 +171,28 @@ class Hooks(Middleware):
             told += [_added(answer.context)] if answer.context else []
             if answer.denies:
                 break
-        return replace(result, content="\n\n".join([result.content, *told]))
+        return replace(result, content="\n\n".join([result.content, *told])) if told else result
+
+
+@dataclass(frozen=True)
+class _AskedCall:
+    """A call as the hooks before it were asked about it last.
+
+    Args:
+        tool: the tool that it would run.
+        arguments: the arguments that it would run with.
+        told: the texts for the model.
+        refusal: why it does not run; None if it may.
+    """
+
+    tool: Tool
+    arguments: Arguments
+    told: tuple[str, ...] = ()
+    refusal: str | None = None
+
+    def differs_from(self, name: str, arguments: Arguments) -> bool:
+        """Whether a call of ``name`` with ``arguments`` is another one."""
+        return self.tool.name != name or _as_json(self.arguments) != _as_json(arguments)
 
 
 def _refused(tool: str, reason: str) -> str:
@@ -150,6 +200,14 @@ def _refused(tool: str, reason: str) -> str:
     return (
         f"{tool} was not run: a hook of the config denied this call{why}. Do not try to do the same in another way;"
         " tell the user if the task needs it."
+    )
+
+
+def _not_as_written(tool: str, wanted: Arguments) -> str:
+    shown = json.dumps(dict(wanted), ensure_ascii=False)
+    return (
+        f"{tool} was not run: its arguments were changed after the hooks of the config had seen them, and a hook asks"
+        f" for others: {shown}. Call {tool} again with these arguments if the task needs it."
     )
 
 

@@ -290,6 +290,7 @@ class Summarization(Middleware):
         if (
             not options.reuse_cache
             or options.model is not None
+            or context.summary_profile is not None
             or options.trim_tokens_to_summarize is not None
         ):
             return None
@@ -326,12 +327,15 @@ class Summarization(Middleware):
 
         context = self._context
         counter = self._counter
-        if self._options.model is None:
-            model, profile = context.model, context.profile
-        else:
+        if self._options.model is not None:
             model = context.open_model(self._options.model)
             profile = context.profile_of(model.name)
             counter = counter_for(profile)
+        elif context.summary_profile is not None:
+            model, profile = context.model, context.summary_profile
+            counter = counter_for(profile)
+        else:
+            model, profile = context.model, context.profile
         return Summariser(
             model,
             prompt=self._prompt,

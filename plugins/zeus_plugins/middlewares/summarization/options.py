@@ -68,7 +68,7 @@ class Options:
     model: Annotated[
         Ref | None,
         RefTo("model", plain=("litellm", "model")),
-        Doc("The model that writes the summary; null: the running model."),
+        Doc("The model that writes the summary; null: that of `models.summary`, else the running model."),
     ] = None
     trim_tokens_to_summarize: Annotated[
         int | None,
