@@ -231,7 +231,7 @@ async def test_what_a_program_prints_in_two_pieces_is_masked_while_it_runs(at: i
 AFTER_MASKING = {
     "zeus_plugins/middlewares/eviction/preview.py": "a message, masked when it was stored",
     "zeus_plugins/middlewares/summarization/extract.py": "a message",
-    "zeus_plugins/tools/filesystem/pages.py": "a line, masked two lines above",
+    "zeus_plugins/tools/filesystem/pages.py": "a line, masked a few lines above",
     "zeus_runtime/cli/trusting.py": "a part to be trusted, masked",
     "zeus_runtime/config/messages/diagnostics.py": "a source line, masked",
     "zeus_runtime/config/yaml/sources.py": "a source line, masked one line above",

@@ -158,5 +158,5 @@ def _cut(line: PageLine, chars: int, secrets: Redactor | None) -> str:
     text = masked_line(line_text(kept), secrets, is_cut=line.length > len(line.kept))
     if line.length == len(line.kept) and len(text) <= chars:
         return f"{line.number}\t{text}"
-    shown = text[: cut_place(text, chars)]
-    return f"{line.number}\t{shown}... [cut: the line has {line.length:,} bytes; grep shows parts of it]"
+    end = cut_place(text, chars)
+    return f"{line.number}\t{text[:end]}... [cut: the line has {line.length:,} bytes; grep shows parts of it]"
