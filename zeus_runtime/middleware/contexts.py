@@ -114,8 +114,7 @@ class RunContext(PlanContext):
         secrets: masked in everything that the run's model sees.
         notes: values that the run stores, to find them again when it is resumed.
         notify: emits a notice for the person who reads the events: its code, and its text.
-        summary_profile: the limits and prices of ``model`` if ``models.summary`` names it; None if it is the running
-            model.
+        model_profile: the limits and prices of ``model``: those of ``models.summary``, else ``profile`` itself.
     """
 
     session: str
@@ -129,9 +128,15 @@ class RunContext(PlanContext):
     secrets: Redactor = field(repr=False)
     notes: Notes = field(repr=False)
     notify: Callable[[str, str], None] = field(repr=False)
-    summary_profile: ModelProfile | None = None
+    model_profile: ModelProfile
 
     def follow(self, model: Model, profile: ModelProfile, counter: Counter) -> None:
-        """Become the context of another model of the chain, for all who hold it."""
-        for name, value in (("model", model), ("profile", profile), ("counter", counter)):
+        """Become the context of another model of the chain, for all who hold it.
+
+        Args:
+            model: for policies' own calls; that of ``models.summary`` stays.
+        """
+        own = profile if self.model_profile is self.profile else self.model_profile
+        values = {"model": model, "profile": profile, "counter": counter, "model_profile": own}
+        for name, value in values.items():
             object.__setattr__(self, name, value)

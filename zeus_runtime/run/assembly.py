@@ -97,7 +97,7 @@ def run_resources(
         secrets=secrets,
         notes=notes,
         notify=lambda code, message: meter.notify(Notice(code, message)),
-        summary_profile=for_policies[0].planned.profile if for_policies else None,
+        model_profile=for_policies[0].planned.profile if for_policies else plan.context.profile,
     )
 
     def follow(to: RunResources) -> None:

@@ -76,7 +76,7 @@ def policy(
         archive=SimpleNamespace(history_handle="/conversation_history/session_1.md"),
         open_model=lambda ref: ref,
         last_request=lambda: sent,
-        summary_profile=None,
+        model_profile=profile,
         profile_of=lambda name: profile,
     )
     return Summarization(Options(**options), cast(RunContext, context))

@@ -290,7 +290,7 @@ class Summarization(Middleware):
         if (
             not options.reuse_cache
             or options.model is not None
-            or context.summary_profile is not None
+            or context.model_profile is not context.profile
             or options.trim_tokens_to_summarize is not None
         ):
             return None
@@ -331,11 +331,10 @@ class Summarization(Middleware):
             model = context.open_model(self._options.model)
             profile = context.profile_of(model.name)
             counter = counter_for(profile)
-        elif context.summary_profile is not None:
-            model, profile = context.model, context.summary_profile
-            counter = counter_for(profile)
         else:
-            model, profile = context.model, context.profile
+            model, profile = context.model, context.model_profile
+            if profile is not context.profile:
+                counter = counter_for(profile)
         return Summariser(
             model,
             prompt=self._prompt,
