@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zeus_plugins.middlewares.approve.middleware import reaches
 from zeus_plugins.middlewares.hooks.asking import HookAnswers
 from zeus_plugins.middlewares.hooks.matching import matches
-from zeus_runtime.plugin import RunError, dataclass
+from zeus_runtime.plugin import RunError
 from zeus_runtime.plugin.middleware import Middleware, Section
 from zeus_runtime.plugin.tool import ToolResult, validate_arguments
 
