@@ -2,9 +2,8 @@
 
 A hook: the time of a tool call with one hook, without the same call's time and without the time of the hook's process
 alone. A fallback: the time of a run whose first model fails, without that of a run with the second model alone.
-Tracing: the CPU time of a step whose spans an SDK collects, over that of a step without an SDK; and what the spans of a
-step cost where there is no SDK, as a share of the step. Cases alternate, so that other work on the machine touches all
-alike; the median of the runs counts.
+Tracing: how much more CPU time a step takes if an SDK collects its spans, and the share of a step that its spans take
+without an SDK. Cases alternate, so that other work on the machine touches all alike; the median of the runs counts.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from types import TracebackType
@@ -229,11 +228,6 @@ def record_tool_call(tool: str, seconds: float, error: str) -> None:
     failed = {"error.type": error} if error else {}
     attributes = _clean({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool, **failed})
     _histogram("gen_ai.client.operation.duration", "s", _SECONDS).record(seconds, attributes)
-
-
-def now_ns() -> int:
-    """The time on the clock of spans."""
-    return time.time_ns()
 
 
 @cache

@@ -67,7 +67,7 @@ def run_resources(
     def linked(models: Sequence[OpenModel]) -> list[ChainedModel]:
         return [ChainedModel(each, lambda opened: behind_mask(recorded(opened), secrets)) for each in models]
 
-    links, for_policies = linked(chain), linked(summary)
+    links = linked(chain)
     model = links[0] if links else behind_mask(model, secrets)
     approvals = approvals or ApprovalBroker()
     counter = plan.token_counter
@@ -80,14 +80,13 @@ def run_resources(
         max_age_days=kept.max_age_days,
         max_megabytes=kept.max_megabytes,
     )
+    for_policies = _policy_model(plan, linked(summary), meter)
     memory = plan.context.memory and plan.context.memory.for_session(session)
     notes = RunNotes(secrets)
     context = RunContext(
         **(vars(plan.context) | {"memory": memory}),
         session=session,
-        model=_policy_model(plan, for_policies, meter)
-        if for_policies
-        else Metered(model, meter, plan.profile),
+        model=for_policies or Metered(model, meter, plan.profile),
         open_model=lambda ref: _open_metered(plan, ref, meter, secrets, recorded),
         last_request=lambda: meter.asked,
         counter=counter,
@@ -97,13 +96,12 @@ def run_resources(
         secrets=secrets,
         notes=notes,
         notify=lambda code, message: meter.notify(Notice(code, message)),
-        model_profile=for_policies[0].planned.profile if for_policies else plan.context.profile,
+        model_profile=for_policies.profile if for_policies else plan.context.profile,
     )
 
     def follow(to: RunResources) -> None:
         meter.follow(to.profile, to.counter)
-        asked = context.model if for_policies else Metered(to.model, meter, to.profile)
-        context.follow(asked, to.profile, to.counter)
+        context.follow(for_policies or Metered(to.model, meter, to.profile), to.profile, to.counter)
 
     middlewares: list[tuple[str, Middleware]] = []
     for planned in plan.middlewares:
@@ -142,10 +140,12 @@ def run_resources(
     )
 
 
-def _policy_model(plan: Plan, links: Sequence[ChainedModel], meter: UsageMeter) -> PolicyModel:
-    """The model of policies' own calls, each counted at the prices of the model that answers."""
+def _policy_model(plan: Plan, links: Sequence[ChainedModel], meter: UsageMeter) -> PolicyModel | None:
+    """The model of policies' own calls, counted at the prices of the one that answers; None for the running model."""
     from zeus_runtime.config.model import ModelChain
 
+    if not links:
+        return None
     written = plan.config.models.summary
     move_on = written.move_on if isinstance(written, ModelChain) else ()
     return PolicyModel(links, move_on, lambda link: Metered(link, meter, link.planned.profile))

@@ -14,6 +14,7 @@ from zeus_runtime.models.retry import with_retry
 if TYPE_CHECKING:
     from zeus_runtime.config.model import Breaker, MoveOn, Retry
     from zeus_runtime.models.interface import Model, ModelPiece, ModelRequest
+    from zeus_runtime.models.profiles import ModelProfile
     from zeus_runtime.plan.models import PlannedModel
 
 
@@ -124,6 +125,11 @@ class PolicyModel:
     @property
     def name(self) -> str:
         return self._links[0][0].name
+
+    @property
+    def profile(self) -> ModelProfile:
+        """The limits and prices of the preferred model."""
+        return self._links[0][0].planned.profile
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         left = list(self._links)

@@ -38,7 +38,7 @@ from zeus_runtime.run.spans import context_attributes, note_answer, note_request
 from zeus_runtime.run.transcript import Transcript
 from zeus_runtime.tools.gate import calling
 from zeus_runtime.tools.modes import has_connectors
-from zeus_runtime.tracing import Value, now_ns
+from zeus_runtime.tracing import Value
 
 OVERFLOW_RETRIES = 2
 """How often a request that did not fit is planned again, with every policy's trigger counted as reached."""
@@ -171,17 +171,16 @@ class ModelStep:
                 told = error
                 if error.kind == "context_overflow":
                     told = too_large(error, request.planned, request.fixed, self._planning.limit_tokens)
-                step = self._step(cursor, run_id, request, decisions, started)
-                failed = step.override(error=told.code, why=why)
-                await self._transcript.append_step(failed, request.fixed.texts)
+                step = self._step(cursor, run_id, request, decisions, started, why)
+                await self._transcript.append_step(step.override(error=told.code), request.fixed.texts)
                 raise told from error
             except ZeusError as error:
                 if self._is_paid():  # a middleware refuses the answer
-                    step = self._step(cursor, run_id, request, decisions, started)
-                    refused = step.override(error=error.code, why=why, **self._cost())
+                    step = self._step(cursor, run_id, request, decisions, started, why)
+                    refused = step.override(error=error.code, **self._cost())
                     await self._transcript.append_step(refused, request.fixed.texts)
                 raise
-            step = self._step(cursor, run_id, request, decisions, started).override(why=why)
+            step = self._step(cursor, run_id, request, decisions, started, why)
             return Answered(response, self._answered(step, request.planned, response), request.fixed.texts)
 
     @property
@@ -208,6 +207,7 @@ class ModelStep:
         request: _Request,
         decisions: tuple[PolicyDecision, ...],
         started: float,
+        why: str = "",
     ) -> StepRecord:
         planned, fixed = request.planned, request.fixed
         former = self._transcript.last_step
@@ -230,6 +230,7 @@ class ModelStep:
             estimate_tokens=planned.estimate_tokens,
             expected_tokens=planned.budget.used_tokens,
             decisions=decisions,
+            why=why,
             changes=() if self._changes is None else self._changes.noted,
             sent="" if self._changes is None else self._changes.digest,
             policy_tokens=policies.prompt_tokens + policies.completion_tokens,
@@ -302,7 +303,7 @@ class ModelStep:
         sections, sources = await self._sections(steps)
         prompt = assemble(sections)
         fixed = self._fixed.measure(prompt.parts, prompt.text, sources)
-        started_ns = now_ns()
+        started_ns = time.time_ns()
         planned = await self._planning.plan(cursor, fixed, forced=forced)
         if planned.admitted:
             trace_compaction(planned, started_ns)
