@@ -208,8 +208,10 @@ class _Found:
 
     def _command(self, node: Node, depth: int, *, is_plain: bool) -> None:
         words: list[Word] = []
-        for each in node.named_children:
-            if each.type == "variable_assignment":
+        for each in node.children:
+            if not each.is_named:  # an operator such as `==`, which for bash is a word of the command
+                self.is_clear = False
+            elif each.type == "variable_assignment":
                 is_plain = False
                 self._inside(each, depth, _IN_WORDS | _IN_ASSIGNMENTS)
             elif each.type.endswith("_redirect"):
