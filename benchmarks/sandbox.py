@@ -22,7 +22,7 @@ from pathlib import Path
 from zeus_plugins.sandboxes.bubblewrap.backend import sandboxes
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 
-from zeus_runtime.plugin.sandbox import Program, SandboxLimits
+from zeus_runtime.plugin.sandbox import OwnPrograms, Program, SandboxLimits
 
 
 async def plain() -> None:
@@ -44,7 +44,7 @@ def _cpu_seconds() -> float:
 
 async def main(runs: int, files: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        backend = sandboxes(Options(), Path(folder), os.environ)
+        backend = sandboxes(Options(), Path(folder), OwnPrograms(os.environ))
         backend.check()
         box = await backend.create("bench")
         for number in range(files):

@@ -171,11 +171,14 @@ def container(find: str) -> See:
 
 def _docker(scene: Scene) -> SandboxSessions:
     """The backend of the config, whose client is one that makes no containers."""
+    # Zeus takes no program of its own from the project.
+    programs = scene.folder.with_name(f"{scene.folder.name}-programs")
+    programs.mkdir(exist_ok=True)
     for name in ("docker", "other"):
-        scene.write(name, Path("tests/plugins_bundled/sandboxes/fake_docker.sh").read_text())
-        (scene.folder / name).chmod(0o755)
+        (programs / name).write_text(Path("tests/plugins_bundled/sandboxes/fake_docker.sh").read_text())
+        (programs / name).chmod(0o755)
     # A backend is given the variables of the process itself.
-    own = {"PATH": f"{scene.folder}:/usr/bin:/bin", "FAKE_DOCKER": str(scene.folder)}
+    own = {"PATH": f"{programs}:/usr/bin:/bin", "FAKE_DOCKER": str(scene.folder)}
     with patch.dict(os.environ, own):
         sandboxes = scene.agent().plan.context.sandboxes
     assert sandboxes is not None

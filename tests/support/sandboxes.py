@@ -15,6 +15,7 @@ from zeus_plugins.sandboxes.bubblewrap.options import Options
 
 from zeus_runtime.plugin.sandbox import (
     Outcome,
+    OwnPrograms,
     Program,
     Sandbox,
     SandboxBackend,
@@ -28,7 +29,7 @@ MEGABYTE = 2**20
 
 def bubblewrap(folder: Path, **options: Any) -> SandboxBackend:
     """A backend whose sessions' files are below ``folder``."""
-    backend = sandboxes(Options(**options), folder, os.environ)
+    backend = sandboxes(Options(**options), folder, OwnPrograms(os.environ))
     try:
         backend.check()
     except SandboxUnavailableError as error:

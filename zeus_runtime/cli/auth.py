@@ -63,14 +63,30 @@ def login(process: Process, name: str, which: ConfigArgs, no_browser: bool) -> N
     def show(url: str) -> None:
         complain(f"open this address to authorise {name!r}:\n  {url}")
         if not no_browser:
-            import webbrowser
             from threading import Thread
 
             # A terminal browser returns only when the user leaves it, and until then the request must be answered.
-            Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+            Thread(target=_open_browser, args=(process, url), daemon=True).start()
 
     tools = asyncio.run(toolset.log_in(name, show))
     answer(f"{name} is authorised; it has {tools} tools for this account")
+
+
+def _open_browser(process: Process, url: str) -> None:
+    """Open an address in a browser that is not a file of the working directory: agents write there."""
+    import os
+    import webbrowser
+
+    from zeus_runtime.tools.own_programs import OwnPrograms
+
+    # The module looks browsers up on the process's PATH, also when it starts one.
+    before = os.environ.get("PATH")
+    os.environ["PATH"] = OwnPrograms(process.environ, lambda: [process.directory]).environ()["PATH"]
+    try:
+        webbrowser.open(url)
+    finally:
+        if before is not None:
+            os.environ["PATH"] = before
 
 
 @command.command("logout")

@@ -65,8 +65,10 @@ def turn_on(environ: Mapping[str, str], redact: Callable[[str], str]) -> None:
     if isinstance(trace.get_tracer_provider(), TracerProvider):
         return
     resource = _resource()
-    spans = [BatchSpanProcessor(each) for each in _exporters("traces", environ)]
-    readers = [PeriodicExportingMetricReader(each) for each in _exporters("metrics", environ)]
+    # Processors and readers start threads, so none is made before every exporter is known to work.
+    traced, measured = list(_exporters("traces", environ)), list(_exporters("metrics", environ))
+    spans = [BatchSpanProcessor(each) for each in traced]
+    readers = [PeriodicExportingMetricReader(each) for each in measured]
     _report_problems(redact)
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
     for processor in spans:

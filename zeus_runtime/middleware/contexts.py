@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from zeus_runtime.registry import Kind
     from zeus_runtime.tools import Tool, WorkspaceFiles
     from zeus_runtime.tools.approval import Approvals
+    from zeus_runtime.tools.own_programs import OwnPrograms
     from zeus_runtime.tools.sandboxes import Sandboxes
     from zeus_runtime.trust.parts import Command, Remote
 
@@ -39,6 +40,7 @@ class PlanContext:
         environ: the process environment, with ``.env`` for the variables that it lacks.
         process_environ: the process environment alone, for programs that are started on this machine: a variable from a
             project's ``.env`` (``LD_PRELOAD``) could make them execute something else.
+        own_programs: finds the programs that a component starts without asking; they are never the agent's own files.
         profile: the model's limits and prices.
         workspace: the agent's files.
         memory: long-term memory on behalf of the config's user and project; it opens itself at first use. None where
@@ -60,6 +62,7 @@ class PlanContext:
     homes: tuple[Path, ...]
     environ: Mapping[str, str]
     process_environ: Mapping[str, str] = field(repr=False)
+    own_programs: OwnPrograms = field(repr=False)
     profile: ModelProfile
     workspace: WorkspaceFiles
     memory: MemoryService | None = field(repr=False)

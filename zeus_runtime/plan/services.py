@@ -12,8 +12,9 @@ from zeus_runtime.frozen import dataclass
 from zeus_runtime.middleware.contexts import PlanContext
 from zeus_runtime.models.profiles import lookup
 from zeus_runtime.plan.components import PlannedComponent, inner_component, planned_component
-from zeus_runtime.plan.executed_parts import permit
+from zeus_runtime.plan.executed_parts import permit, project_of
 from zeus_runtime.plan.redaction import masked_by, opened_embedder
+from zeus_runtime.tools.own_programs import OwnPrograms
 from zeus_runtime.tools.sandboxes import Sandboxes
 
 if TYPE_CHECKING:
@@ -67,6 +68,10 @@ def plan_context(
         homes=checked.homes,
         environ=checked.environ,
         process_environ=checked.process_environ,
+        own_programs=OwnPrograms(
+            checked.process_environ,
+            lambda: project_of(checked.document, checked.config, checked.trust).folders,
+        ),
         profile=profile,
         workspace=workspace,
         memory=None if memory is None else _memory_service(checked, memory, context),

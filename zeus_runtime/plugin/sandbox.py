@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
+    from zeus_runtime.tools.own_programs import OwnPrograms as OwnPrograms
     from zeus_runtime.tools.sandbox import WORKING_FOLDER as WORKING_FOLDER
     from zeus_runtime.tools.sandbox import Outcome as Outcome
     from zeus_runtime.tools.sandbox import Program as Program
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "Outcome": "tools.sandbox",
+    "OwnPrograms": "tools.own_programs",
     "Program": "tools.sandbox",
     "Sandbox": "tools.sandbox",
     "SandboxBackend": "tools.sandbox",

@@ -28,6 +28,7 @@ from zeus_runtime.plugin.context import Summarize
 from zeus_runtime.plugin.files import WorkspaceFiles
 from zeus_runtime.plugin.middleware import Section, Turn
 from zeus_runtime.plugin.model import ModelProfile, ModelRequest
+from zeus_runtime.plugin.sandbox import OwnPrograms
 
 COUNTER = counter_for(ModelProfile("gpt-4o", provider="openai", tokenizer="o200k_base"))
 TURN = Turn("session_1", "run_1", "agent")
@@ -59,7 +60,7 @@ def repository(tmp_path: Path) -> Path:
 def looking(folder: Path, environ: Mapping[str, str] | None = None, **options: Any) -> LocalContext:
     context = SimpleNamespace(
         workspace=WorkspaceFiles(folder),
-        process_environ=os.environ if environ is None else environ,
+        own_programs=OwnPrograms(os.environ if environ is None else environ),
         counter=COUNTER,
     )
     return LocalContext(Options(**options), cast(RunContext, context))
@@ -105,7 +106,9 @@ async def test_git_is_started_only_where_a_repository_may_be(repository: Path, t
     (programs / "git").write_text(f"#!/bin/sh\npwd >> {tmp_path}/started\n")
     (programs / "git").chmod(0o755)
     for folder in (outside, repository / "src"):
-        await git_state(folder, {"PATH": f"{programs}:/usr/bin:/bin"}, commits=1, timeout_seconds=10)
+        await git_state(
+            folder, OwnPrograms({"PATH": f"{programs}:/usr/bin:/bin"}), commits=1, timeout_seconds=10
+        )
     assert set((tmp_path / "started").read_text().split()) == {str(repository / "src")}
 
 
@@ -120,13 +123,13 @@ async def test_an_empty_workspace_adds_nothing(tmp_path: Path) -> None:
 async def test_a_repository_without_a_commit_has_a_branch(tmp_path: Path) -> None:
     git(tmp_path, "init")
     (tmp_path / "a.txt").write_text("a")
-    state = await git_state(tmp_path, os.environ, commits=3, timeout_seconds=10)
+    state = await git_state(tmp_path, OwnPrograms(os.environ), commits=3, timeout_seconds=10)
     assert state == GitState("main", (), (("a.txt", "new"),))
 
 
 async def test_a_detached_head_is_named_by_its_commit(repository: Path) -> None:
     git(repository, "checkout", "--detach")
-    state = await git_state(repository, os.environ, commits=1, timeout_seconds=10)
+    state = await git_state(repository, OwnPrograms(os.environ), commits=1, timeout_seconds=10)
     assert state is not None
     assert state.commits == (f"{state.branch} Begin",)
 
@@ -134,7 +137,7 @@ async def test_a_detached_head_is_named_by_its_commit(repository: Path) -> None:
 async def test_a_folder_of_a_repository_tells_its_own_files(repository: Path) -> None:
     (repository / "src" / "a.py").write_text("b\n")
     (repository / "readme.md").write_text("b\n")
-    state = await git_state(repository / "src", os.environ, commits=1, timeout_seconds=10)
+    state = await git_state(repository / "src", OwnPrograms(os.environ), commits=1, timeout_seconds=10)
     assert state is not None
     assert state.changes == (("a.py", "changed"),)
 
@@ -216,14 +219,14 @@ async def test_a_changed_file_is_one_that_is_not_as_it_was_staged(repository: Pa
     (repository / "kind").symlink_to("same")
     (repository / "assumed").write_text("other\n")
     (repository / odd).write_text("other\n")
-    state = await git_state(repository, os.environ, commits=1, timeout_seconds=10)
+    state = await git_state(repository, OwnPrograms(os.environ), commits=1, timeout_seconds=10)
     assert state is not None
     assert state.all_changes
     changed = ("gone", "kind", "longer", "mode", odd, "touched")
     assert state.changes == tuple((name, "changed") for name in sorted(changed))
     assert "changed /odd\\xff\\n.txt" in await told(looking(repository))
     git(repository, "config", "core.fileMode", "false")
-    state = await git_state(repository, os.environ, commits=1, timeout_seconds=10)
+    state = await git_state(repository, OwnPrograms(os.environ), commits=1, timeout_seconds=10)
     assert state is not None
     assert ("mode", "changed") not in state.changes
 
@@ -236,7 +239,7 @@ async def test_it_says_that_there_may_be_more_where_git_says_too_much(
     assert "Uncommitted files: 40\n" in await told(looking(repository))
     monkeypatch.setattr("zeus_plugins.middlewares.local_context.git._MAX_BYTES", 100)
     monkeypatch.setattr("zeus_plugins.middlewares.local_context.git._CHUNK_BYTES", 50)
-    state = await git_state(repository, os.environ, commits=1, timeout_seconds=10)
+    state = await git_state(repository, OwnPrograms(os.environ), commits=1, timeout_seconds=10)
     assert state is not None
     assert not state.all_changes
     assert 0 < len(state.changes) < 40
@@ -355,12 +358,12 @@ async def test_a_git_folder_of_another_project_is_not_read(
         (clone / ".git").mkdir()
         (clone / ".git/HEAD").write_bytes((theirs / "HEAD").read_bytes())
         (clone / ".git/commondir").write_text(f"{theirs}\n")
-    assert await git_state(repository, os.environ, commits=5, timeout_seconds=20) is not None
-    assert await git_state(clone, os.environ, commits=5, timeout_seconds=20) is None
+    assert await git_state(repository, OwnPrograms(os.environ), commits=5, timeout_seconds=20) is not None
+    assert await git_state(clone, OwnPrograms(os.environ), commits=5, timeout_seconds=20) is None
 
 
 async def test_a_linked_worktree_and_a_submodule_are_read(repository: Path, tmp_path: Path) -> None:
     git(repository, "worktree", "add", "-q", str(tmp_path / "tree"))
     git(repository, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(repository), "inner")
     for folder in (tmp_path / "tree", repository / "inner"):
-        assert await git_state(folder, os.environ, commits=5, timeout_seconds=20) is not None
+        assert await git_state(folder, OwnPrograms(os.environ), commits=5, timeout_seconds=20) is not None

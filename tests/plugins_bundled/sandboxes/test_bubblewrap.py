@@ -31,6 +31,7 @@ from tests.support.sandboxes import bubblewrap, processes_with, ran, small_rootf
 from zeus_runtime import Agent, ConfigError
 from zeus_runtime.events import ToolCallResult
 from zeus_runtime.plugin.sandbox import (
+    OwnPrograms,
     Program,
     SandboxBackend,
     SandboxError,
@@ -58,7 +59,7 @@ class TestConformance(SandboxConformance):
 
 def without(folder: Path, **options: str) -> SandboxUnavailableError:
     with pytest.raises(SandboxUnavailableError) as refused:
-        Bubblewrap(Options(**options), folder, {"PATH": str(folder)}).check()
+        Bubblewrap(Options(**options), folder, OwnPrograms({"PATH": str(folder)})).check()
     return refused.value
 
 

@@ -15,7 +15,13 @@ from zeus_plugins.sandboxes.docker.backend import Docker, sandboxes
 from zeus_plugins.sandboxes.docker.options import Options
 
 from tests.support.sandboxes import MEGABYTE, ran, small_rootfs
-from zeus_runtime.plugin.sandbox import Program, SandboxBackend, SandboxLimits, SandboxUnavailableError
+from zeus_runtime.plugin.sandbox import (
+    OwnPrograms,
+    Program,
+    SandboxBackend,
+    SandboxLimits,
+    SandboxUnavailableError,
+)
 from zeus_runtime.testing import SandboxConformance
 
 pytestmark = pytest.mark.xdist_group("sandbox")
@@ -33,7 +39,7 @@ def engine() -> str:
     for name in [wanted] if wanted else ["podman", "docker"]:
         client = shutil.which(name)
         try:
-            Docker(Options(command=client or name), os.environ).check()
+            Docker(Options(command=client or name), OwnPrograms(os.environ)).check()
         except SandboxUnavailableError as error:
             reasons.append(error.message)
             continue
@@ -63,7 +69,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def containers(folder: Path, image: str) -> SandboxBackend:
-    return sandboxes(Options(command=engine(), image=image), folder, os.environ)
+    return sandboxes(Options(command=engine(), image=image), folder, OwnPrograms(os.environ))
 
 
 class TestConformance(SandboxConformance):

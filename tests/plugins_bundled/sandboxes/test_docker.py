@@ -19,6 +19,7 @@ from zeus_plugins.sandboxes.docker.packing import unpack
 
 from tests.support.sandboxes import bubblewrap
 from zeus_runtime.plugin.sandbox import (
+    OwnPrograms,
     Program,
     SandboxBackend,
     SandboxError,
@@ -39,7 +40,7 @@ def faked(folder: Path) -> SandboxBackend:
     client.chmod(client.stat().st_mode | stat.S_IXUSR)
     (folder / "state").mkdir(exist_ok=True)
     environ = {"PATH": f"{folder}:{os.environ['PATH']}", "FAKE_DOCKER": str(folder / "state")}
-    return sandboxes(Options(), folder, environ)
+    return sandboxes(Options(), folder, OwnPrograms(environ))
 
 
 class TestConformance(SandboxConformance):
@@ -96,7 +97,7 @@ def test_a_client_that_is_podmans_is_known_by_what_it_says_of_itself(tmp_path: P
     client = tmp_path / "docker"
     client.write_text("#!/bin/sh\necho 'podman version 5.0.0'\n")
     client.chmod(0o755)
-    backend = Docker(Options(), {"PATH": f"{tmp_path}:/bin:/usr/bin"})
+    backend = Docker(Options(), OwnPrograms({"PATH": f"{tmp_path}:/bin:/usr/bin"}))
     assert "files" in backend.capabilities.limits
     backend.check()
     assert "files" not in backend.capabilities.limits, "Podman has no limit of files"
@@ -114,12 +115,12 @@ async def test_every_container_is_removed_whatever_happens(tmp_path: Path) -> No
 
 def test_without_a_client_or_an_engine_it_is_off(tmp_path: Path) -> None:
     with pytest.raises(SandboxUnavailableError, match="is not installed"):
-        Docker(Options(command="no-docker"), {"PATH": str(tmp_path)}).check()
+        Docker(Options(command="no-docker"), OwnPrograms({"PATH": str(tmp_path)})).check()
     client = tmp_path / "docker"
     client.write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")
     client.chmod(0o755)
     with pytest.raises(SandboxUnavailableError, match="Cannot connect to the Docker daemon"):
-        Docker(Options(), {"PATH": f"{tmp_path}:/bin:/usr/bin"}).check()
+        Docker(Options(), OwnPrograms({"PATH": f"{tmp_path}:/bin:/usr/bin"})).check()
 
 
 async def test_what_the_engine_refuses_is_said_in_its_words(tmp_path: Path) -> None:

@@ -46,10 +46,11 @@ from zeus_plugins.sandboxes.docker import backend as docker, options as docker_o
 from zeus_plugins.searches.duckduckgo.search import DuckDuckGo, Options as SearchOptions
 from zeus_plugins.tools.sandbox import options as sandbox_options, tools as sandbox_tools
 from zeus_plugins.tools.web import options as web_options, tools as web_tools
-from zeus_runtime.plugin.sandbox import SandboxUnavailableError
+from zeus_runtime.plugin.sandbox import OwnPrograms, SandboxUnavailableError
 from zeus_runtime.tools import WorkspaceFiles
 context = SimpleNamespace(
     directory=Path("."), environ=dict(os.environ), process_environ=dict(os.environ),
+    own_programs=OwnPrograms(os.environ),
     workspace=WorkspaceFiles(Path(".")),
     open_component=lambda kind, ref: DuckDuckGo(SearchOptions()),
 )

@@ -1,10 +1,10 @@
 """Reads a folder's git state: branch, last commits, uncommitted files. Read-only and with a timeout.
 
-Git runs no program that the repository's configuration names: otherwise an agent that can write files could get code
-run this way. No command here opens a file of the work tree, because git would pass it through filters. The repository
-chooses the names of its filters, so no list could turn them off. Changed files are found by comparing them with the
-index's notes from the time when they were staged. The few fixed settings that name a program are overridden, and no
-transport is allowed.
+Git runs no program that the repository's configuration names, and git itself is never a file in a folder that agents
+write: otherwise an agent that can write files could get code run this way. No command here opens a file of the work
+tree, because git would pass it through filters. The repository chooses the names of its filters, so no list could turn
+them off. Changed files are found by comparing them with the index's notes from the time when they were staged. The few
+fixed settings that name a program are overridden, and no transport is allowed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from zeus_runtime.plugin.sandbox import OwnPrograms
 
 _GIT: Final = (
-    "git",
     "--no-pager",
     "--no-optional-locks",
     "-c", "core.fsmonitor=false",
@@ -87,19 +89,23 @@ class _Output(NamedTuple):
 
 
 async def git_state(
-    folder: Path, environ: Mapping[str, str], *, commits: int, timeout_seconds: float
+    folder: Path, programs: OwnPrograms, *, commits: int, timeout_seconds: float
 ) -> GitState | None:
     """Return the state of the repository around ``folder``; None without a repository, git, or an answer in time.
 
     Args:
+        programs: finds git.
         commits: the maximum number of commits to return, newest first.
     """
     import asyncio
 
+    program, environ = programs.find("git"), programs.environ()
+    if program is None:
+        return None
     variables = {name: environ[name] for name in _KEPT_VARIABLES if name in environ} | _FIXED_VARIABLES
 
     async def ask(*arguments: str) -> _Output:
-        return await _output([*_GIT, *arguments], folder, variables)
+        return await _output([program, *_GIT, *arguments], folder, variables)
 
     try:
         async with asyncio.timeout(timeout_seconds):

@@ -53,7 +53,7 @@ class LocalContext(Middleware):
         git = (
             await git_state(
                 workspace.root,
-                self._context.process_environ,
+                self._context.own_programs,
                 commits=options.commits,
                 timeout_seconds=options.timeout_seconds,
             )

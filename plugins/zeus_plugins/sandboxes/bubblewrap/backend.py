@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from zeus_runtime.plugin import PlanContext
-    from zeus_runtime.plugin.sandbox import Outcome, Program, SandboxLimits, SandboxSessions
+    from zeus_runtime.plugin.sandbox import Outcome, OwnPrograms, Program, SandboxLimits, SandboxSessions
 
 _ALL: Final[frozenset[SandboxLimit]] = frozenset(
     {"seconds", "memory", "processes", "file_size", "disk", "files", "output"}
@@ -37,7 +35,7 @@ class Bubblewrap:
     Args:
         options: the options from the YAML.
         directory: the base of relative paths.
-        environ: the environment with the ``PATH`` to find ``bwrap``.
+        programs: finds ``bwrap``.
         workspace: returns the real folders and files that programs must not see.
     """
 
@@ -45,12 +43,12 @@ class Bubblewrap:
         self,
         options: Options,
         directory: Path,
-        environ: Mapping[str, str],
+        programs: OwnPrograms,
         workspace: Callable[[], Sequence[Path]] = tuple,
     ) -> None:
         self._options = options
         self._rootfs = None if options.rootfs is None else (directory / options.rootfs).resolve()
-        self._path = environ.get("PATH", os.defpath)
+        self._programs = programs
         self._others = [each.resolve() for each in (directory, directory / options.folder)]
         self._workspace = workspace
         self._checked = False
@@ -82,10 +80,10 @@ class Bubblewrap:
         self._checked = True
 
     def _bwrap(self) -> str:
-        found = shutil.which(self._options.command, path=self._path)
+        found = self._programs.find(self._options.command)
         if found is None:
             raise SandboxUnavailableError(
-                f"the program {self._options.command} is not installed",
+                f"the program {self._options.command} is not installed outside of the project",
                 remedy="Install bubblewrap: apt-get install bubblewrap, or dnf install bubblewrap.",
             )
         return found
@@ -105,11 +103,11 @@ class Bubblewrap:
 def sandboxes(
     options: Options,
     directory: Path,
-    environ: Mapping[str, str],
+    programs: OwnPrograms,
     workspace: Callable[[], Sequence[Path]] = tuple,
 ) -> SandboxSessions:
     """Create the backend; the arguments are those of ``Bubblewrap``."""
-    contained = Bubblewrap(options, directory, environ, workspace)
+    contained = Bubblewrap(options, directory, programs, workspace)
     return folder_sandboxes(contained, directory / options.folder, keep_days=options.keep_days)
 
 
@@ -145,7 +143,7 @@ def create(options: Options, context: PlanContext) -> SandboxSessions:
                     remedy="Choose a Python outside of the workspace.",
                     where="python",
                 )
-    return sandboxes(options, context.directory, context.process_environ, context.workspace.unseen)
+    return sandboxes(options, context.directory, context.own_programs, context.workspace.unseen)
 
 
 def _require_apart(context: PlanContext) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from zeus_runtime.plugin import PlanContext
-    from zeus_runtime.plugin.sandbox import Outcome, Program, SandboxLimits, SandboxSessions
+    from zeus_runtime.plugin.sandbox import (
+        Outcome,
+        OwnPrograms,
+        Program,
+        SandboxLimits,
+        SandboxSessions,
+    )
 
 _PROBE_SECONDS: Final = 10
 _KEPT: Final[frozenset[SandboxLimit]] = frozenset(
@@ -34,12 +37,14 @@ class Docker:
 
     Args:
         options: the options from the YAML.
-        environ: the client's environment (``PATH``, ``DOCKER_HOST``, ``HOME``); it is not passed to containers.
+        programs: finds the client, and has its environment (``PATH``, ``DOCKER_HOST``, ``HOME``); it is not passed to
+            containers.
     """
 
-    def __init__(self, options: Options, environ: Mapping[str, str]) -> None:
+    def __init__(self, options: Options, programs: OwnPrograms) -> None:
         self._options = options
-        self._environ = environ
+        self._programs = programs
+        self._environ = programs.environ()
         self._checked = False
         self._podman = False
 
@@ -52,16 +57,16 @@ class Docker:
     def check(self) -> None:
         if self._checked:
             return
-        client = shutil.which(self._options.command, path=self._environ.get("PATH", os.defpath))
+        client = self._programs.find(self._options.command)
         if client is None:
             raise SandboxUnavailableError(
-                f"the program {self._options.command} is not installed",
+                f"the program {self._options.command} is not installed outside of the project",
                 remedy="Install Docker or Podman (command: podman), or use the backend bubblewrap.",
             )
         try:
             done = subprocess.run(
                 [client, "version", "--format", "{{.Server.Version}}"],
-                env=dict(self._environ),
+                env=self._environ,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=_PROBE_SECONDS,
@@ -84,7 +89,7 @@ class Docker:
         """Whether the client is Podman, whatever its name: it is often installed as ``docker``."""
         said = subprocess.run(
             [client, "--version"],
-            env=dict(self._environ),
+            env=self._environ,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_PROBE_SECONDS,
@@ -105,18 +110,18 @@ class Docker:
         return await engine.run(folder, program, limits, on_output)
 
 
-def sandboxes(options: Options, directory: Path, environ: Mapping[str, str]) -> SandboxSessions:
+def sandboxes(options: Options, directory: Path, programs: OwnPrograms) -> SandboxSessions:
     """Create the backend.
 
     Args:
         options: the options from the YAML.
         directory: the base of relative paths.
-        environ: the client's environment.
+        programs: finds the client, and has its environment.
     """
-    contained = Docker(options, environ)
+    contained = Docker(options, programs)
     return folder_sandboxes(contained, directory / options.folder, keep_days=options.keep_days)
 
 
 def create(options: Options, context: PlanContext) -> SandboxSessions:
     """Create the backend for the config."""
-    return sandboxes(options, context.directory, context.process_environ)
+    return sandboxes(options, context.directory, context.own_programs)

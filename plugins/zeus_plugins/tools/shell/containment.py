@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -98,12 +97,11 @@ class BubblewrapCommands:
         self._options = options
         self._files = context.workspace
         self._show = [_shown(each, context) for each in options.show]
-        path = context.process_environ.get("PATH", os.defpath)
-        found = shutil.which(options.command, path=path)
+        found = context.own_programs.find(options.command)
         check_system()
         if found is None:
             raise SandboxUnavailableError(
-                f"the program {options.command} is not installed",
+                f"the program {options.command} is not installed outside of the project",
                 remedy="Install bubblewrap (apt-get install bubblewrap, dnf install bubblewrap), or set"
                 " `contain: none`, which contains nothing.",
             )

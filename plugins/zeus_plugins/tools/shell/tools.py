@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import shutil
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -64,7 +63,7 @@ class _Shell:
             **options.env,
         }
         # Rules judge commands by the grammar of bash.
-        self._shell = shutil.which("bash", path=self._environ["PATH"]) or "/bin/sh"
+        self._shell = context.own_programs.find("bash") or "/bin/sh"
 
     def run_command(self) -> Tool:
         options = self._options

@@ -1,0 +1,72 @@
+"""Finds the programs that Zeus starts for itself, such as ``git``, ``bwrap`` and ``docker``.
+
+No permission is asked for them, so none may be a file that the agent can write: a project's ``node_modules/.bin`` or
+``.venv/bin`` is often on ``PATH``. The programs of servers, hooks and commands are the user's choice and are found
+on the whole ``PATH``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from zeus_runtime.disk_paths import plain_path, real_path
+
+
+def _nowhere() -> Sequence[Path]:
+    return ()
+
+
+class OwnPrograms:
+    """Finds programs outside of the folders that agents work in.
+
+    Args:
+        environ: the process environment, with ``PATH``.
+        folders: returns the folders whose files may change without the user's knowledge: the working directory, the
+            workspaces, the routes.
+    """
+
+    def __init__(self, environ: Mapping[str, str], folders: Callable[[], Sequence[Path]] = _nowhere) -> None:
+        self._environ = environ
+        self._folders = folders
+
+    def find(self, program: str) -> str | None:
+        """Return the absolute path of a program; None if there is none, or only in one of the folders.
+
+        A path, such as ``/opt/bin/bwrap``, is returned as it is: the user has chosen this very file.
+        """
+        if os.sep in program:
+            return shutil.which(program)
+        inside = self._inside()
+        for entry in _searched(self._path, inside):
+            found = shutil.which(program, path=entry)
+            # A link outside may lead to a file in one of the folders.
+            if found is not None and not _is_in(real_path(found), inside):
+                return found
+        return None
+
+    def environ(self) -> dict[str, str]:
+        """Return the process environment; its ``PATH`` has no folder of the agents, because programs start others."""
+        return {**self._environ, "PATH": os.pathsep.join(_searched(self._path, self._inside()))}
+
+    @property
+    def _path(self) -> str:
+        return self._environ.get("PATH", os.defpath)
+
+    def _inside(self) -> list[str]:
+        """The folders, as written and with links resolved."""
+        return [place for each in self._folders() for place in (plain_path(each), real_path(each))]
+
+
+def _searched(path: str, inside: Sequence[str]) -> Iterator[str]:
+    """The entries of ``PATH`` that Zeus searches; a relative one depends on the folder in which Zeus was started."""
+    for entry in path.split(os.pathsep):
+        places = (plain_path(entry), real_path(entry))
+        if Path(entry).is_absolute() and not any(_is_in(each, inside) for each in places):
+            yield entry
+
+
+def _is_in(place: str, folders: Sequence[str]) -> bool:
+    return any(Path(place).is_relative_to(each) for each in folders)
