@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from zeus_runtime.errors import MissingError
 from zeus_runtime.memory.admission import sensitive
-from zeus_runtime.memory.admission.sensitive import NamedPattern
 from zeus_runtime.memory.admission.sensitive import (
+    NamedPattern,
     credential_rule,
     injection_rule,
     library_rule,

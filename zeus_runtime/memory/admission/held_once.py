@@ -6,8 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from zeus_runtime.memory.admission.traditional import SIMPLIFIED
-from zeus_runtime.memory.admission.wording import DETERMINERS, SUBJECTS
+from zeus_runtime.memory.admission.wording import DETERMINERS, SIMPLIFIED, SUBJECTS
 
 Held: TypeAlias = tuple[str, str]
 """Who has it, empty for the user, and what."""
