@@ -26,11 +26,25 @@ class Value(NamedTuple):
     end: int
 
 
-_EN: Final = read("en")
-_MONTHS: Final = {name: at for at, names in enumerate(_EN["months"], 1) for name in names.split()}
-_DAYS: Final = {name: at for at, names in enumerate(_EN["days"], 1) for name in names.split()}
+_EN, _DE = read("en"), read("de")
+_MONTHS: Final = {
+    name: at
+    for language in (_EN, _DE)
+    for at, names in enumerate(language["months"], 1)
+    for name in names.split()
+}
+_DAYS: Final = {
+    name: at
+    for language in (_EN, _DE)
+    for at, names in enumerate(language["days"], 1)
+    for name in names.split()
+}
+_WHOLE_DAYS: Final = "|".join(names.split()[0] for language in (_EN, _DE) for names in language["days"])
 _NUMBERS: Final = {
-    name: str(at) for least, names in _EN["numbers"].items() for at, name in enumerate(names.split(), least)
+    name: str(at)
+    for language in (_EN, _DE)
+    for least, names in language["numbers"].items()
+    for at, name in enumerate(names.split(), least)
 } | {name: str(number) for name, number in _EN["tens"].items()}
 _ORDINALS: Final = {
     name: str(at) for least, names in _EN["ordinals"].items() for at, name in enumerate(names.split(), least)
@@ -70,7 +84,7 @@ _FORMS: Final = (
     ),
     (
         "lc",
-        rf"(?P<weekday>{_START}(?P<w1>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b"
+        rf"(?P<weekday>{_START}(?P<w1>{_WHOLE_DAYS})s?\b"
         r"|(?:周|星期|礼拜)(?P<w2>[一二三四五六日天]))",
     ),
     ("d", r"(?P<clock>(?<!\d)(?P<h1>\d{1,2}):(?P<n1>\d\d)(?:\s*(?P<p1>[ap])\.?m\b\.?)?)"),
@@ -199,11 +213,7 @@ def _form(match: re.Match[str]) -> tuple[Kind, str]:
     name = next(group for group in _GROUPS if got.get(group) is not None)
     if name in ("iso", "mdy", "dmy", "my", "year", "zhdate"):
         year, month, day = (_first(got, part) for part in "ymd")
-        number = (
-            _MONTHS.get(month.rstrip(".").lower(), 0)
-            if month and month[0].isalpha() and month.isascii()
-            else None
-        )
+        number = _MONTHS.get(month.rstrip(".").lower()) if month else None
         return "date", "-".join((year or "*", str(number or _whole(month)), str(_whole(day)), "*"))
     if name == "weekday":
         day = got["w1"]

@@ -1,4 +1,4 @@
-"""The grammar of short statements in English and Chinese, read from ``data/en.yaml`` and ``data/zh.yaml``.
+"""The grammar of short statements in English, German and Chinese, read from ``data/``.
 
 No list there names topics of statements. Open classes of words are recognised by their place in the sentence.
 """
@@ -29,11 +29,12 @@ class Telling(NamedTuple):
 
 
 _EN: Final = read("en")
+_DE: Final = read("de")
 _ZH: Final = read("zh")
 
 
 def _words(role: str, *, zh: bool = False) -> frozenset[str]:
-    return frozenset(f"{_EN[role]} {_ZH[role] if zh else ''}".split())
+    return frozenset(f"{_EN[role]} {_DE.get(role, '')} {_ZH[role] if zh else ''}".split())
 
 
 def _zh(role: str) -> re.Pattern[str]:
