@@ -67,6 +67,7 @@ RULES = (
     Rule("apart", "apart", "apart slots", None, whole=True),
     Rule("he and she, I and they", "_other_person", "changed", False),
     Rule("was cut to", "_came_to", "slots", False),
+    Rule("came to what one has once", "_moved", "changed", None),
     Rule("the way to and from", "_other_way", "changed", False),
     Rule("numbers in one place", "places_of", "slots changed", None),
     Rule("particles of Japanese", "_clause_in_kana", "slots", False),
@@ -195,8 +196,9 @@ async def main() -> None:
     for old, new in result.replaced:
         print(f"<!-- replaced: {old} | {new} -->")
     for rule in RULES if chosen.ablate else ():
+        size = lines(rule)
         with without(rule):
-            report(rule.name, await measure(labelled, sentences), lines(rule))
+            report(rule.name, await measure(labelled, sentences), size)
 
 
 if __name__ == "__main__":
