@@ -55,7 +55,11 @@ def compare_other(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None =
     ours, theirs = aligned(state(new), state(old))
     if _other_person(ours, theirs):
         return TextVerdict("different", "subject")
-    verdict = _told(ours, theirs, near=near) or _moved(ours, theirs) or _compared(ours, theirs, of_a_kind, near=near)
+    verdict = (
+        _told(ours, theirs, near=near)
+        or _moved(ours, theirs)
+        or _compared(ours, theirs, of_a_kind, near=near)
+    )
     if verdict.decision == "superseded" and any(_SEVERAL.search(each.text) for each in (ours, theirs)):
         return TextVerdict("different", "several sentences")
     return verdict
