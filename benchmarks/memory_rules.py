@@ -2,7 +2,7 @@
 
 Labelled pairs of an older and a newer statement go through the whole gate with the bundled table of word vectors, each
 pair in a scope of its own. ``dev`` are the pairs that rules were mended for, ``older`` were held out then, ``before``
-(98) were labelled before the rules ran on them, ``new`` (75) before the words of the rules became data. Sentences that
+(98) were labelled before the rules ran on them, ``new`` (74) before the words of the rules became data. Sentences that
 are all true together (facts of the tests' stories, turns of conversations, what was said in TRAJECTORIES) are saved one
 after the other, each story and source in one scope. ``--ablate`` switches each rule off alone.
 """

@@ -1,8 +1,8 @@
 """How often a new statement meets an older one as it should, through the whole gate with the bundled embedding model.
 
 ``data/statements.jsonl`` has what was looked at while rules were mended, ``held_out``, written after that, and
-``written_before_looking`` and ``written_before_rewriting``: no rule was mended for these pairs. No pair says how near its texts are: the model decides,
-and what it does not find near is told by its form.
+``written_before_looking`` and ``written_before_rewriting``: no rule was mended for these. No pair says how near its
+texts are: the model decides, and what it does not find near is told by its form.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ PREPOSITIONS: Final = _words("prepositions")
 DETERMINERS: Final = _words("determiners")
 PASSED_OVER: Final = DETERMINERS | _words("still")
 SUBJECTS: Final = _words("subjects")
-EMPTY: Final = (COPULAS | PREPOSITIONS | DETERMINERS | SUBJECTS | _words("fillers")) - _words("telling")
+EMPTY: Final = (COPULAS | PREPOSITIONS | PASSED_OVER | SUBJECTS | _words("fillers")) - _words("telling")
 """English words that contribute no value to a statement."""
 LIMITS: Final = _words("limits")
 MODALS: Final = _words("modals", zh=True)
