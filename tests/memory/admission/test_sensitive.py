@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from zeus_runtime.errors import MissingError
 from zeus_runtime.memory.admission import sensitive
-from zeus_runtime.memory.admission.patterns import NamedPattern
 from zeus_runtime.memory.admission.sensitive import (
+    NamedPattern,
     credential_rule,
     injection_rule,
     library_rule,
@@ -108,7 +108,7 @@ def test_without_the_library_nothing_is_called_free_of_secrets(monkeypatch: pyte
     assert caught.value.exit_code == 4
 
 
-@pytest.mark.parametrize("rule", sensitive.SECRETS + sensitive.INJECTIONS)
+@pytest.mark.parametrize("rule", sensitive.secrets() + sensitive.injections())
 def test_a_rule_has_a_name_fit_for_a_log(rule: NamedPattern) -> None:
     assert rule.name == rule.name.lower().strip()
     assert 3 < len(rule.name) < 40

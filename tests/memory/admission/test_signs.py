@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zeus_runtime.memory.admission import sensitive
-from zeus_runtime.memory.admission.patterns import NamedPattern
+from zeus_runtime.memory.admission.sensitive import NamedPattern
 from zeus_runtime.memory.admission.wording import FORMER, GONE, Telling
 from zeus_runtime.memory.normalise import lowered
 
-RULES = sensitive.SECRETS + sensitive.INJECTIONS
+RULES = sensitive.secrets() + sensitive.injections()
 GAP = "\0"
 FEW = 64
 MANY = 4_096

@@ -1,8 +1,8 @@
 """How often a new statement meets an older one as it should, through the whole gate with the bundled embedding model.
 
 ``data/statements.jsonl`` has what was looked at while rules were mended, ``held_out``, written after that, and
-``written_before_looking``: no rule was mended for these pairs. No pair says how near its texts are: the model decides,
-and what it does not find near is told by its form.
+``written_before_looking`` and ``written_before_rewriting``: no rule was mended for these. No pair says how near its
+texts are: the model decides, and what it does not find near is told by its form.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ async def table(folder: Path, part: str) -> Counter[tuple[str, str]]:
         ("added_held_out", 1.0, 1.0, 0.75),
         ("sides_held_out", 0.88, 1.0, 1.0),
         ("written_before_looking", 0.73, 1.0, 0.7),
+        ("written_before_rewriting", 0.7, 1.0, 0.7),
     ],
 )
 async def test_statements_meet_older_ones_as_they_should(
@@ -122,6 +123,12 @@ async def test_what_is_said_of_something_else_stays_beside_it(tmp_path: Path, ol
         ("Lives in Lyon", "I am now living in Nantes"),
         ("The user works at Google", "The user works at Meta"),
         ("The limit is 3", "The limit was set to 5"),
+        ("The user lives in Lyon", "The user has moved to Nantes"),
+        ("The user works at Siemens", "The user started working at Bosch"),
+        ("Der Nutzer lebt in Graz", "Der Nutzer lebt jetzt in Linz"),
+        ("Die Sitzung ist am Montag", "Die Sitzung ist am Freitag"),
+        ("Der Vertrag endet im März", "Der Vertrag endet im Oktober"),
+        ("Der Nutzer raucht", "Der Nutzer raucht nicht"),
         ("用户体重70公斤", "用户体重66公斤"),
         ("发布定在五月三日", "发布推迟到五月十七日"),
         ("用户住在北京", "用户住在上海"),
@@ -313,6 +320,9 @@ def test_a_word_like_those_that_adds_nothing_changes_nothing(old: str, new: str)
     ("old", "new"),
     [
         ("The user lives in Lyon", "The user lives in a flat"),
+        ("The user lived in Lyon", "The user moved to Nantes"),
+        ("Anna lives in Lyon", "Ben moved to Nantes"),
+        ("Anna lebt in Graz", "Paul lebt in Linz"),
         ("The user lives in Lyon", "The user lives in Nantes at weekends"),
         ("The user lives in Lyon", "The user will live in Nantes next year"),
         ("The user works at Google", "The user works at night"),

@@ -9,8 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.memory.admission.values import ZH_MEASURES
-from zeus_runtime.memory.admission.wording import PREPOSITIONS, UNITS, ZH_SUBJECTS
+from zeus_runtime.memory.admission.wording import PREPOSITIONS, UNITS, ZH_MEASURES, ZH_SUBJECTS
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.admission.slots import Slot

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from zeus_runtime.memory.admission.alignment import LEAST, aligned
+from zeus_runtime.memory.admission.held_once import held_once
 from zeus_runtime.memory.admission.slots import filled, places_of, says_news, slots_of
 from zeus_runtime.memory.admission.statement import Statement, Word, state
 from zeus_runtime.memory.admission.verdict import OfAKind, TextVerdict
@@ -54,7 +55,11 @@ def compare_other(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None =
     ours, theirs = aligned(state(new), state(old))
     if _other_person(ours, theirs):
         return TextVerdict("different", "subject")
-    verdict = _told(ours, theirs, near=near) or _compared(ours, theirs, of_a_kind, near=near)
+    verdict = (
+        _told(ours, theirs, near=near)
+        or _moved(ours, theirs)
+        or _compared(ours, theirs, of_a_kind, near=near)
+    )
     if verdict.decision == "superseded" and any(_SEVERAL.search(each.text) for each in (ours, theirs)):
         return TextVerdict("different", "several sentences")
     return verdict
@@ -99,6 +104,15 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> TextVerdict | No
     if near and gone and before and gone != before:
         return TextVerdict("superseded", "told otherwise")
     return None
+
+
+def _moved(ours: Statement, theirs: Statement) -> TextVerdict | None:
+    """Whether ``ours`` tells how somebody came to what they have once: "moved to Nantes"."""
+    held = held_once(ours.text)
+    if held is None or theirs.past or not (ours.past or says_news(ours)) or held != held_once(theirs.text):
+        return None
+    names = [{word.key for word in each.words if word.kind == "name"} for each in (ours, theirs)]
+    return None if names[0] & names[1] else TextVerdict("superseded", "value")
 
 
 def _compared(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, near: bool) -> TextVerdict:

@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from zeus_runtime.memory.admission.traditional import SIMPLIFIED
-from zeus_runtime.memory.admission.wording import DETERMINERS, SUBJECTS
+from zeus_runtime.memory.admission.data import read
+from zeus_runtime.memory.admission.wording import DETERMINERS, PASSED_OVER, SIMPLIFIED, SUBJECTS
 
 Held: TypeAlias = tuple[str, str]
 """Who has it, empty for the user, and what."""
@@ -31,38 +31,26 @@ def held_once(text: str) -> Held | None:
     return " ".join([word for word in words if word not in _NOBODY]), what
 
 
-_NOW: Final = "(?:(?:now|currently|presently|still) +)?"
+def _held_verbs() -> str:
+    groups: dict[str, list[str]] = {}
+    for language in (_EN, _DE):
+        for name, verbs in language["held_verbs"].items():
+            groups.setdefault(name, []).extend(verbs)
+    return "|".join(f"(?P<{name}>{'|'.join(verbs)})" for name, verbs in groups.items())
+
+
+_EN, _DE = read("en"), read("de")
 _HELD: Final = re.compile(
-    rf"(?P<who>[^.,;:!?]{{0,60}}?)\b(?i:(?:is|are|am) +)?(?i:{_NOW}(?:"
-    r"(?P<home>(?:liv(?:e|es|ing)|resid(?:e|es|ing)) +in)|"
-    r"(?P<seat>(?:based|located|headquartered) +in)|"
-    r"(?P<employer>work(?:s|ing)? +(?:at|for)|employed +(?:at|by))|"
-    r"(?P<school>(?:study|studies|studying) +at)|"
-    r"(?P<head>report(?:s|ing)? +to)|"
-    r"(?P<partner>(?:married|engaged) +to)"
-    r")) +(?=[A-Z])"
+    rf"(?P<who>[^.,;:!?]{{0,60}}?)\b(?i:(?:is|are|am|ist|bin) +)?"
+    rf"(?i:(?:(?:{'|'.join(sorted(PASSED_OVER - DETERMINERS))}) +)?(?:{_held_verbs()})) +(?=[A-ZÄÖÜ])"
 )
 _PROPERTY: Final = re.compile(
-    r"(?P<who>[^.,;:!?]{0,40}(?:'s|\b(?:my|our|his|her|their|the))) +(?P<what>"
-    r"(?:(?:favou?rite|preferred|main|primary|current|default|native)(?: +[a-z-]+){1,3}?)|e-?mail(?: +address)?"
-    r"|(?:phone|mobile|telephone)(?: +number)|(?:home +)?address|age|birthday|employer|boss|manager|wife|husband|spouse"
-    r"|partner|girlfriend|boyfriend|job(?: +title)?|salary|user ?name|handle|nickname|pronouns|time ?zone|hometown"
-    r"|deadline|budget|profession|occupation) +is\b",
+    r"(?P<who>[^.,;:!?]{0,40}(?:'s|\b(?:my|our|his|her|their|the))) +"
+    rf"(?P<what>{'|'.join(_EN['held_properties'])}) +is\b",
     re.IGNORECASE,
 )
-_AT_TIMES: Final = re.compile(
-    r"\b(?:during|sometimes|often|every|half|part|week\w*|days?|nights?|months?|years?|[a-z]+days|summers?|winters?)\b",
-    re.IGNORECASE,
-)
-_ZH: Final = re.compile(
-    r"(?P<who>[^,。;:!?，；：！？]{0,20}?)(?:现在|目前|如今|已经)?(?:"
-    # Where a Chinese name ends no capital tells: what is short and holds no word of a house or of what is near is one.
-    r"(?P<home>居住|定居|住)在[^,。;!?，；！？一两个间套栋层楼里外旁边附近房屋家租校店舍离得很和与的]{2,8}"
-    r"|(?P<what>老板|上司|经理|领导|主管|导师|名字|邮箱|电话|手机号码?|微信号|生日|职业|职位|工资|月薪|年薪"
-    r"|时区|家乡|母语|国籍|用户名|昵称|截止日期|预算|(?:老婆|妻子|太太|老公|丈夫|女朋友|男朋友)(?=叫))"
-    r"(?:现在|目前)?(?:是|叫|为)(?![个一很最非太挺不])[^,。;!?，；！？]{1,24}(?<![人的])"
-    r")[。.!！]?"
-)
-_ZH_NOBODY: Final = re.compile(r"^(?:用户|使用者|我们|咱们|本人|我)?的?")
+_AT_TIMES: Final = re.compile(f"{_EN['at_times']}|{_DE['at_times']}", re.IGNORECASE)
+_ZH: Final = re.compile(read("zh")["held"].replace(" ", ""))
+_ZH_NOBODY: Final = re.compile(read("zh")["nobody"])
 _WORD: Final = re.compile(r"[\w'-]+")
 _NOBODY: Final = SUBJECTS | DETERMINERS | {"user's"}

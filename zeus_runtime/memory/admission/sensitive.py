@@ -1,18 +1,75 @@
 """Detect texts that must never be stored (secrets) and texts that must never be trusted (orders to a model).
 
-A rule is reported by its name alone. No function here returns, raises or logs any part of the text.
+The patterns are in ``data/``. A rule is reported by its name alone. No function here returns, raises or logs any part
+of the text.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from typing import Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.errors import MissingError
-from zeus_runtime.memory.admission.injection_patterns import INJECTIONS
-from zeus_runtime.memory.admission.patterns import NamedPattern
-from zeus_runtime.memory.admission.secret_patterns import CREDENTIALS, SECRETS
+from zeus_runtime.memory.admission.data import read
 from zeus_runtime.memory.normalise import lowered
+
+if TYPE_CHECKING:
+    from re import Match, Pattern
+
+
+class NamedPattern(NamedTuple):
+    """A pattern with a name.
+
+    Args:
+        name: its name, which is safe to log.
+        signs: texts in lower case; a text (``lowered``) that contains none of them cannot match the pattern.
+        pattern: the pattern.
+        check: looks closer at a match; without it every match counts.
+    """
+
+    name: str
+    signs: tuple[str, ...]
+    pattern: Pattern[str]
+    check: Callable[[Match[str]], bool] | None = None
+
+    def finds(self, text: str, low: str) -> bool:
+        """Whether ``text``, which is ``low`` in lower case (``lowered``), has it."""
+        if not any(map(low.__contains__, self.signs)):
+            return False
+        return any(self.check is None or self.check(match) for match in self.pattern.finditer(text))
+
+
+@cache
+def rules(file: str, section: str) -> tuple[NamedPattern, ...]:
+    """The rules of a section of a file in ``data/``, in the order they are looked for."""
+    listed = read(file)
+    fragments: dict[str, str] = listed.get("fragments", {})
+    return tuple(_rule(each, fragments) for each in listed[section])
+
+
+def _rule(entry: dict[str, Any], fragments: dict[str, str]) -> NamedPattern:
+    pattern = re.sub(r"\{\{(.+?)\}\}", lambda name: fragments[name[1]], "|".join(entry["patterns"]))
+    compiled = re.compile(pattern, 0 if entry.get("exact") else re.IGNORECASE)
+    return NamedPattern(
+        entry["name"], tuple(entry["signs"]) or ("",), compiled, _CHECKS.get(entry.get("check", ""))
+    )
+
+
+def credentials() -> tuple[NamedPattern, ...]:
+    """What lets somebody in, by its form."""
+    return rules("secrets", "credentials")
+
+
+def secrets() -> tuple[NamedPattern, ...]:
+    """Credentials, then the numbers of cards, accounts and persons."""
+    return credentials() + rules("secrets", "numbers")
+
+
+def injections() -> tuple[NamedPattern, ...]:
+    """Texts that speak to a model."""
+    return rules("injections.en", "injections") + rules("injections.zh", "injections")
 
 
 def secret_rule(text: str) -> str | None:
@@ -33,21 +90,17 @@ def secret_rule(text: str) -> str | None:
 
 def pattern_rule(text: str) -> str | None:
     """The name of the first of our own rules that finds a secret, or None."""
-    return _first(SECRETS, text)
+    return _first(secrets(), text)
 
 
 def credential_rule(identifier: str) -> str | None:
     """Like ``secret_rule``, for texts from a program, in which digits are not numbers of cards or accounts."""
-    return _first(CREDENTIALS, identifier) or library_rule(identifier)
+    return _first(credentials(), identifier) or library_rule(identifier)
 
 
 def injection_rule(text: str) -> str | None:
-    """Return the name of the rule that finds instructions to a model in ``text``, or None.
-
-    Args:
-        text: normalised.
-    """
-    return _first(INJECTIONS, text)
+    """Return the name of the rule that finds instructions to a model in ``text`` (normalised), or None."""
+    return _first(injections(), text)
 
 
 def _first(rules: Iterable[NamedPattern], text: str) -> str | None:
@@ -67,44 +120,15 @@ def library_rule(text: str) -> str | None:
     return None
 
 
-_Analyse = Callable[[str], Iterable[str]]
-_DETECTORS: Final = (
-    ("artifactory", "ArtifactoryDetector"),
-    ("aws", "AWSKeyDetector"),
-    ("azure_storage_key", "AzureStorageKeyDetector"),
-    ("cloudant", "CloudantDetector"),
-    ("discord", "DiscordBotTokenDetector"),
-    ("github_token", "GitHubTokenDetector"),
-    ("gitlab_token", "GitLabTokenDetector"),
-    ("ibm_cloud_iam", "IbmCloudIamDetector"),
-    ("ibm_cos_hmac", "IbmCosHmacDetector"),
-    ("jwt", "JwtTokenDetector"),
-    ("mailchimp", "MailchimpDetector"),
-    ("npm", "NpmDetector"),
-    ("openai", "OpenAIDetector"),
-    ("private_key", "PrivateKeyDetector"),
-    ("pypi_token", "PypiTokenDetector"),
-    ("sendgrid", "SendGridDetector"),
-    ("slack", "SlackDetector"),
-    ("softlayer", "SoftlayerDetector"),
-    ("square_oauth", "SquareOAuthDetector"),
-    ("stripe", "StripeDetector"),
-    ("telegram_token", "TelegramBotTokenDetector"),
-    ("twilio", "TwilioKeyDetector"),
-)
-"""Module and class of each detector that goes by a known form. Left out are those made for source code, which take
-prose for secrets: keywords, entropy of
-quoted strings, public addresses, and the passwords in addresses that a rule of ours finds without the placeholders."""
-
-_loaded: dict[str, _Analyse] = {}
+_loaded: dict[str, Callable[[str], Iterable[str]]] = {}
 
 
-def _detectors() -> Iterable[tuple[str, _Analyse]]:
+def _detectors() -> Iterable[tuple[str, Callable[[str], Iterable[str]]]]:
     if not _loaded:
         from importlib import import_module
 
         try:
-            for module, name in _DETECTORS:
+            for module, name in read("secrets")["detectors"].items():
                 detector = getattr(import_module(f"detect_secrets.plugins.{module}"), name)()
                 _loaded[module] = detector.analyze_string
         except ImportError as error:
@@ -114,3 +138,67 @@ def _detectors() -> Iterable[tuple[str, _Analyse]]:
                 remedy="install it: pip install 'detect-secrets>=1.5'",
             ) from error
     return _loaded.items()
+
+
+def _card(match: Match[str]) -> bool:
+    """Whether a card number begins here: other numbers may stand behind it, as they may before it."""
+    parts = re.split("[ -]", match[0] + match[1])
+    return any(_luhn("".join(parts[:count])) for count in range(1, len(parts) + 1))
+
+
+def _luhn(number: str) -> bool:
+    digits = [int(each) for each in number]
+    if len(digits) not in (14, 15, 16, 19) or len(set(digits)) == 1:
+        return False
+    doubled = [d if place % 2 == 0 else d * 2 - 9 * (d > 4) for place, d in enumerate(reversed(digits))]
+    return sum(doubled) % 10 == 0
+
+
+def _iban(match: Match[str]) -> bool:
+    """Whether an account's number begins here; words may stand behind it, as they may before it."""
+    text = re.sub(r"[ -]", "", match[0] + match[1]).upper()
+    lengths = {each[:2]: int(each[2:]) for each in read("secrets")["iban_lengths"].split()}
+    length = lengths.get(text[:2])
+    if length is None or len(text) < length:
+        return False
+    return int("".join(str(int(each, 36)) for each in text[4:length] + text[:4])) % 97 == 1
+
+
+def _chinese_id(match: Match[str]) -> bool:
+    """GB 11643: the last character is a checksum of the seventeen before it."""
+    number = match[0].upper()
+    weights = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
+    total = sum(int(digit) * weight for digit, weight in zip(number, weights, strict=False))
+    return "10X98765432"[total % 11] == number[-1]
+
+
+def _password(match: Match[str]) -> bool:
+    """Whether what follows "password is" can be one, and is not the rest of a sentence about passwords."""
+    value = match["value"].strip("\"'`“”‘’.,;:!?()[]。")
+    if (
+        len(value) < 3
+        or value.casefold() in read("secrets")["plain_words"].split()
+        or re.fullmatch(r"[$%]?[{(<]+\w+[)}>]+%?|\*+|x+|\.+", value)
+    ):
+        return False
+    if re.search(r"[\d@#$%^&*!+=~|\\]", value) or re.search(r"[a-z][A-Z]", value):
+        return bool(re.search(r"[A-Za-z@#$%^&*!+=~|\\]", value)) or len(value) >= 4
+    quoted = match["value"][:1] in "\"'`“‘"
+    last = not re.match(r"\W*\w", match.string[match.end() :].split("\n")[0])
+    return quoted or (last and re.search(r"(?:ed|ing|able|ly)$", value) is None)
+
+
+_DENIED: Final = re.compile(r"\b(?:don't|do not|never|not|doesn't|didn't|shouldn't)\s+$", re.IGNORECASE)
+
+
+def _not_denied(match: Match[str]) -> bool:
+    return _DENIED.search(match.string, max(0, match.start() - 20), match.start()) is None
+
+
+_CHECKS: Final[dict[str, Callable[[Match[str]], bool]]] = {
+    "card": _card,
+    "iban": _iban,
+    "chinese_id": _chinese_id,
+    "password": _password,
+    "not_denied": _not_denied,
+}

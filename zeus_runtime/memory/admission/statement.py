@@ -8,7 +8,6 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from zeus_runtime.memory.admission.traditional import SIMPLIFIED
 from zeus_runtime.memory.admission.values import Value, values
 from zeus_runtime.memory.admission.word_forms import BREAKS, USER, Form, form_of, stem, turning
 from zeus_runtime.memory.admission.wording import (
@@ -22,6 +21,7 @@ from zeus_runtime.memory.admission.wording import (
     NEGATORS,
     POINT,
     PREPOSITIONS,
+    SIMPLIFIED,
     SUBJECTS,
     TITLES,
     TOLD,

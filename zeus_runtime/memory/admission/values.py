@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from zeus_runtime.memory.admission.data import read
+
 Kind: TypeAlias = Literal["number", "version", "date", "time"]
 
 
@@ -24,50 +26,31 @@ class Value(NamedTuple):
     end: int
 
 
+_EN, _DE = read("en"), read("de")
 _MONTHS: Final = {
-    name: number
-    for number, names in enumerate(
-        "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep|october oct|"
-        "november nov|december dec".split("|"),
-        1,
-    )
+    name: at
+    for language in (_EN, _DE)
+    for at, names in enumerate(language["months"], 1)
     for name in names.split()
 }
 _DAYS: Final = {
-    name: number
-    for number, names in enumerate(
-        "monday mon|tuesday tues tue|wednesday wed|thursday thurs thu|friday fri|saturday sat|sunday sun".split(
-            "|"
-        ),
-        1,
-    )
+    name: at
+    for language in (_EN, _DE)
+    for at, names in enumerate(language["days"], 1)
     for name in names.split()
 }
+_WHOLE_DAYS: Final = "|".join(names.split()[0] for language in (_EN, _DE) for names in language["days"])
 _NUMBERS: Final = {
-    name: str(number)
-    for number, name in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen".split()
-    )
-} | {
-    name: str(number)
-    for name, number in zip(
-        "twenty thirty forty fifty sixty seventy eighty ninety hundred thousand".split(),
-        (20, 30, 40, 50, 60, 70, 80, 90, 100, 1000),
-        strict=True,
-    )
-}
+    name: str(at)
+    for language in (_EN, _DE)
+    for least, names in language["numbers"].items()
+    for at, name in enumerate(names.split(), least)
+} | {name: str(number) for name, number in _EN["tens"].items()}
 _ORDINALS: Final = {
-    name: str(number)
-    for number, name in enumerate(
-        "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), 3
-    )
+    name: str(at) for least, names in _EN["ordinals"].items() for at, name in enumerate(names.split(), least)
 }
 _ZH: Final = "零〇一二两三四五六七八九十百千万"
-ZH_MEASURES: Final = (
-    "个条次名人年天小分周块元岁台位种倍层秒只本张家间米辆口号楼页章级件步遍款套份箱瓶杯碗斤升吨度项组班场门克"
-)
-"""Chinese measure words and units, as the inside of a character class: what stands before one is a count."""
+ZH_MEASURES: Final[str] = read("zh")["measures"]
 
 _ZH_DIGITS: Final = {"零": 0, "〇": 0, "一": 1, "二": 2, "两": 2} | {
     each: number for number, each in enumerate("三四五六七八九", 3)
@@ -101,7 +84,7 @@ _FORMS: Final = (
     ),
     (
         "lc",
-        rf"(?P<weekday>{_START}(?P<w1>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b"
+        rf"(?P<weekday>{_START}(?P<w1>{_WHOLE_DAYS})s?\b"
         r"|(?:周|星期|礼拜)(?P<w2>[一二三四五六日天]))",
     ),
     ("d", r"(?P<clock>(?<!\d)(?P<h1>\d{1,2}):(?P<n1>\d\d)(?:\s*(?P<p1>[ap])\.?m\b\.?)?)"),
@@ -230,11 +213,7 @@ def _form(match: re.Match[str]) -> tuple[Kind, str]:
     name = next(group for group in _GROUPS if got.get(group) is not None)
     if name in ("iso", "mdy", "dmy", "my", "year", "zhdate"):
         year, month, day = (_first(got, part) for part in "ymd")
-        number = (
-            _MONTHS.get(month.rstrip(".").lower(), 0)
-            if month and month[0].isalpha() and month.isascii()
-            else None
-        )
+        number = _MONTHS.get(month.rstrip(".").lower()) if month else None
         return "date", "-".join((year or "*", str(number or _whole(month)), str(_whole(day)), "*"))
     if name == "weekday":
         day = got["w1"]
