@@ -344,6 +344,13 @@ USER_NAME: Final = r"^(?!\s)[^\x00-\x1f\x7f]+(?<!\s)(?!\n)$"
 
 
 @dataclass(frozen=True)
+class ExtractEvery:
+    """Facts are extracted during a session."""
+
+    every: Annotated[int, Doc("After this many new prompts of a session."), Minimum(1)]
+
+
+@dataclass(frozen=True)
 class Memory:
     """What the agent remembers from session to session, on whose behalf, and how it is found again."""
 
@@ -369,6 +376,14 @@ class Memory:
             "PostgreSQL's, else sqlite."
         ),
     ] = None
+    extract: Annotated[
+        Literal["off", "end_of_session"] | ExtractEvery,
+        Doc(
+            "When a model extracts facts from the new part of a session, in the background: `end_of_session`, when the "
+            "agent closes; `{every: N}`, after N new prompts; `off`: never. One call of the model of `models.summary`, "
+            "else of the agent's own model."
+        ),
+    ] = "off"
     thresholds: Annotated[MemoryThresholds, Doc("Limits for storing and showing memories.")] = field(
         default_factory=MemoryThresholds
     )
