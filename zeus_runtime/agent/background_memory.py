@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.run.connections import ConnectionPool, Connections
     from zeus_runtime.run.usage import UsageMeter
-    from zeus_runtime.sessions.extraction import FormedAnswer
+    from zeus_runtime.memory.batches import AskForm, FormedAnswer
 
 _log = logging.getLogger(__name__)
 
@@ -101,7 +101,9 @@ class BackgroundMemory:
             try:
                 await work
             except ZeusError as error:
-                _log.warning("memories of %s are extracted another time: %s", name or "sessions", error.message)
+                _log.warning(
+                    "memories of %s are extracted another time: %s", name or "sessions", error.message
+                )
             except Exception:  # noqa: BLE001 - the edge of work that nobody waits for: only the log says it
                 _log.exception("memories of %s are extracted another time", name or "sessions")
 
@@ -138,12 +140,35 @@ class BackgroundMemory:
         from zeus_runtime.sessions.extraction import extract
 
         connections = await self._pool.open()
+        memory = self._memory(session)
+        calls = await extract(memory, connections.log, session, await self._asking(connections, session))
+        if calls and await self._is_full(memory):
+            await self.consolidate()
+
+    async def _is_full(self, memory: MemoryService) -> bool:
+        """Whether so many memories are new that they are consolidated."""
+        config = self._plan.config.memory
+        after = None if config is None else config.consolidate_after
+        return after is not None and await memory.batches.new_memories() >= after
+
+    async def consolidate(self) -> str | None:
+        """Merge, date and retire the user's memories; the batch, None without memories.
+
+        Raises:
+            ZeusError: the model or the database failed.
+        """
+        from zeus_runtime.memory.consolidation import consolidate
+
+        connections = await self._pool.open()
+        return await consolidate(self._memory(""), await self._asking(connections, ""))
+
+    async def _asking(self, connections: Connections, session: str) -> AskForm:
         model, meter = await self._model(connections, session)
 
         async def ask(system: str, text: str, schema: dict[str, Any]) -> FormedAnswer:
             return await _asked(self._plan, model, meter, system, text, schema)
 
-        await extract(self._memory(session), connections.log, session, ask)
+        return ask
 
     async def _model(self, connections: Connections, session: str) -> tuple[Model, UsageMeter]:
         """The model of policies, else the agent's own, and its meter, which counts the session's last turn too."""
@@ -159,7 +184,7 @@ class BackgroundMemory:
         limit = plan.config.limits.max_cost_usd
         meter = UsageMeter(plan.profile, plan.token_counter, limit_usd=limit, session=session)
         meter.emit = self._emitter(session)
-        if limit is not None:
+        if limit is not None and session:
             thread = await connections.log.find(session)
             steps = await connections.log.steps(thread, last=True)
             if steps:
@@ -179,11 +204,10 @@ async def _asked(
     """Ask for an answer with a form; once more, if it does not fit."""
     from langchain_core.messages import HumanMessage
 
-    from zeus_runtime.memory.batches import CallPrice
+    from zeus_runtime.memory.batches import CallPrice, FormedAnswer
     from zeus_runtime.models.interface import ModelRequest, ModelResponse
     from zeus_runtime.plan.output import internal_output
     from zeus_runtime.run.output import judged
-    from zeus_runtime.sessions.extraction import FormedAnswer
 
     form = internal_output(schema, [each.profile for each in plan.summary or plan.models])
     messages: list[Any] = [HumanMessage(text)]

@@ -156,6 +156,19 @@ class Runner:
         finally:
             give_back()
 
+    async def consolidate_memories(self) -> str | None:
+        """Merge, date and retire memories; ``Agent.consolidate_memories`` has the details.
+
+        Raises:
+            UsageError: the config has no memory.
+            UntrustedError: the config would execute something that the user has not allowed.
+        """
+        if self._plan.context.memory is None:
+            raise UsageError("the config has no memory", remedy="Add `memory: {user: NAME}`.")
+        self._require_trust()
+        with _untraced():
+            return await self._memory.consolidate()
+
     async def lifecycle(self) -> SessionLifecycle:
         """Archives, deletes and rolls back the sessions of the agent's database."""
         return self._lifecycle_of(await self.connections())

@@ -384,6 +384,14 @@ class Memory:
             "else of the agent's own model."
         ),
     ] = "off"
+    consolidate_after: Annotated[
+        int | None,
+        Doc(
+            "After an extraction, a model merges, dates and retires memories once this many are new; null: only "
+            "`zeus memory consolidate` does."
+        ),
+        Minimum(1),
+    ] = None
     thresholds: Annotated[MemoryThresholds, Doc("Limits for storing and showing memories.")] = field(
         default_factory=MemoryThresholds
     )

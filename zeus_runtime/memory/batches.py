@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.decisions import Duplicate, Rejected, Superseded
 from zeus_runtime.memory.drafts import Draft
 from zeus_runtime.memory.items import Caller
-from zeus_runtime.memory.proposals import Proposal
-from zeus_runtime.memory.records.batches import Batch, BatchKind, BatchState, BatchStep, Replaced, SearchCursor
+from zeus_runtime.memory.proposals import MemoryChange, NewMemory, Proposal, as_json, from_json
+from zeus_runtime.memory.records.batches import (
+    Batch,
+    BatchKind,
+    BatchState,
+    BatchStep,
+    Replaced,
+    SearchCursor,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -33,6 +40,21 @@ class CallPrice(NamedTuple):
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
+
+
+class FormedAnswer(NamedTuple):
+    """A model's answer to a question with a form.
+
+    Args:
+        value: None if it does not fit the form.
+    """
+
+    value: Any
+    price: CallPrice
+
+
+AskForm: TypeAlias = Callable[[str, str, dict[str, Any]], Awaitable[FormedAnswer]]
+"""Asks a model: (system, text, JSON Schema) to its answer."""
 
 
 class ListedBatch(NamedTuple):
@@ -107,14 +129,13 @@ class MemoryBatches:
             lambda connection: records.cursor_of(connection, session), caller
         )
 
-    async def unfinished(self, session: str) -> list[Batch]:
-        """The batches of a session whose proposals are not all saved."""
+    async def unfinished(self, session: str | None) -> list[Batch]:
+        """The batches of a session, or of none, whose proposals are not all saved."""
         from zeus_runtime.memory import records
 
         operations, caller = await self._acting()
         return await operations.database.read(
-            lambda connection: records.batches(connection, caller.user_id, session=session, is_open=True),
-            caller,
+            lambda connection: records.open_batches(connection, caller.user_id, session), caller
         )
 
     async def begin(
@@ -146,7 +167,7 @@ class MemoryBatches:
             session,
             *seqs,
             state,
-            [each.as_json() for each in proposals or ()],
+            [as_json(each) for each in proposals or ()],
             price.model,
             price.input_tokens,
             price.output_tokens,
@@ -176,20 +197,47 @@ class MemoryBatches:
         done = {each.number for each in steps}
         for number, written in enumerate(batch.proposals):
             if number not in done:
-                await self._save(batch, number, Proposal.from_json(written))
+                await self._save(batch, number, from_json(written))
         await operations.database.write(
             lambda connection: records.set_state(connection, batch.id, "done"), caller
         )
 
     async def _save(self, batch: Batch, number: int, proposal: Proposal) -> None:
+        if isinstance(proposal, MemoryChange):
+            await self._change(batch, number, proposal)
+            return
         saved = await self._tried(batch, number, proposal, proposal.replaces)
-        if saved.code in _MAY_NOT_REPLACE:
+        if saved.code in _MAY_NOT_REPLACE and batch.kind == "extraction":
             # The fact is kept beside the memories that it may not replace.
             saved = await self._tried(batch, number, proposal, ())
         if saved.code is not None:
             await self._note(batch, BatchStep(number, saved.code, None, ()))
 
-    async def _tried(self, batch: Batch, number: int, proposal: Proposal, replaces: Sequence[str]) -> Saved:
+    async def _change(self, batch: Batch, number: int, change: MemoryChange) -> None:
+        from zeus_runtime.memory import records
+
+        outcome = "retired" if change.retires else "dated"
+
+        def along(connection: Connection, old: MemoryItem) -> None:
+            if old.version != change.version:
+                raise _ChangedSinceError
+            since = Replaced(old.id, old.version + 1, old.valid_from, old.valid_until)
+            records.put_step(connection, batch.id, BatchStep(number, outcome, None, (since,)))
+
+        operations, caller = await self._acting()
+        changes: dict[str, Any] = {"valid_from": change.valid_from, "valid_until": change.valid_until}
+        if change.retires:
+            changes = {"status": "archived"}
+        try:
+            changed = await operations.change(caller, change.id, changes, None, along=along)
+        except _ChangedSinceError:
+            changed = None
+        if changed is None:
+            await self._note(batch, BatchStep(number, "outdated", None, ()))
+        else:
+            self._shared.backfill_soon(self._caller)
+
+    async def _tried(self, batch: Batch, number: int, proposal: NewMemory, replaces: Sequence[str]) -> Saved:
         from zeus_runtime.memory import records
         from zeus_runtime.memory.writing import Writing
 
@@ -210,7 +258,9 @@ class MemoryBatches:
         )
         _, caller = await self._acting()
         writing = Writing(self._shared, caller)
-        return await writing.save(draft, explicit=False, replaces=replaces, answer=batch.id, along=along)
+        # What is kept already and only tidied is no extraction.
+        explicit = batch.kind == "consolidation"
+        return await writing.save(draft, explicit=explicit, replaces=replaces, answer=batch.id, along=along)
 
     async def _note(self, batch: Batch, step: BatchStep) -> None:
         from zeus_runtime.memory import records
@@ -218,6 +268,15 @@ class MemoryBatches:
         operations, caller = await self._acting()
         await operations.database.write(
             lambda connection: records.put_step(connection, batch.id, step), caller
+        )
+
+    async def new_memories(self) -> int:
+        """How many memories the caller made since the last consolidation."""
+        from zeus_runtime.memory import records
+
+        operations, caller = await self._acting()
+        return await operations.database.read(
+            lambda connection: records.new_since_consolidation(connection, caller.user_id), caller
         )
 
     async def listed(self) -> list[ListedBatch]:
@@ -243,7 +302,21 @@ class MemoryBatches:
         undone = await operations.undo(caller, batch_id)
         self._shared.forget_used(undone.removed)
         self._shared.backfill_soon(self._caller)
+        await self._draw_again()
         return undone
+
+    async def _draw_again(self) -> None:
+        """Draw the profiles that were drawn before: restored memories are new versions, which their lines lack."""
+        from zeus_runtime.memory.profile.profiles import MemoryProfiles
+
+        profiles = MemoryProfiles(self._shared, self._caller)
+        for kind in ("user", "project"):
+            if await profiles.news(kind) and await profiles.is_drawn(kind):
+                await profiles.draw(kind)
+
+
+class _ChangedSinceError(Exception):
+    """A memory was changed since the model saw it."""
 
 
 _MAY_NOT_REPLACE = frozenset(("unknown_memory", "other_scope", "forbidden"))
@@ -256,7 +329,7 @@ def _step(number: int, written: Written) -> BatchStep:
     else:
         gone = decision.replaced if isinstance(decision, Duplicate) else ()
     outcome = "duplicate" if written.item is None else "superseded" if gone else "stored"
-    changed = tuple(Replaced(each.id, each.version + 1, each.valid_until) for each in gone)
+    changed = tuple(Replaced(each.id, each.version + 1, each.valid_from, each.valid_until) for each in gone)
     return BatchStep(number, outcome, None if written.item is None else written.item.id, changed)
 
 
@@ -266,7 +339,9 @@ def undo_batch(operations: Operations, connection: Connection, caller: Caller, b
 
     batch = records.batch_of(connection, caller.user_id, batch_id)
     if batch is None:
-        raise UsageError(f"there is no batch {batch_id!r}", remedy="`zeus memory undo` lists those there are.")
+        raise UsageError(
+            f"there is no batch {batch_id!r}", remedy="`zeus memory undo` lists those there are."
+        )
     if batch.state == "open":
         raise UsageError(f"{batch_id} is not finished", remedy="Run the agent once, which finishes it.")
     if batch.state == "undone":
@@ -274,11 +349,11 @@ def undo_batch(operations: Operations, connection: Connection, caller: Caller, b
     steps = records.steps_of(connection, batch_id)
     added = [each.item for each in steps if each.item is not None]
     expected = dict.fromkeys(added, 1)
-    ends: dict[str, Any] = {}
+    before: dict[str, Replaced] = {}
     for step in steps:
         for each in step.replaced:
             expected[each.id] = each.version
-            ends.setdefault(each.id, each.valid_until)
+            before.setdefault(each.id, each)
     found = {name: _held(connection, caller, name) for name in sorted(expected)}
     _refuse_later(
         connection, batch_id, added, expected, {name: each[0] for name, each in found.items() if each}
@@ -294,9 +369,8 @@ def undo_batch(operations: Operations, connection: Connection, caller: Caller, b
             going.setdefault((item.scope, item.scope_id), []).append(item)
             removed.append(name)
             continue
-        back = records.new_version(
-            item, now, status="active", superseded_by=None, valid_until=ends[name], embedding=None
-        )
+        former = {"valid_from": before[name].valid_from, "valid_until": before[name].valid_until}
+        back = records.new_version(item, now, status="active", superseded_by=None, embedding=None, **former)
         records.rewrite(connection, back, place)
         records.record(connection, "restored", caller.user_id, now, back)
         operations.removal.forget_vectors(connection, [name])

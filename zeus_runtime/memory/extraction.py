@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.memory.drafts import ends_before_it_begins
 from zeus_runtime.memory.items import MEMORY_TYPES, MemoryItem, Source
-from zeus_runtime.memory.proposals import Proposal
+from zeus_runtime.memory.proposals import NewMemory
 from zeus_runtime.memory.records.histories import SAVES_OF_AN_ANSWER
 from zeus_runtime.memory.retrieval.analysis import search_tokens
 
@@ -95,10 +95,11 @@ def answer_schema(scopes: Sequence[str]) -> dict[str, Any]:
         "valid_until": text_or_none,
         "replaces": {"type": "array", "items": {"type": "string"}},
     }
-    return _object({"facts": {"type": "array", "items": _object(fact)}})
+    return object_schema({"facts": {"type": "array", "items": object_schema(fact)}})
 
 
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object with just these keys, in the form that providers hold answers to."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -139,7 +140,7 @@ def question(messages: Iterable[SourceMessage], known: Iterable[MemoryItem], tod
 
 def proposals(
     answer: Mapping[str, Any], messages: Sequence[SourceMessage], session: str
-) -> tuple[Proposal, ...]:
+) -> tuple[NewMemory, ...]:
     """The facts of an answer that fits the schema; a fact without a source among the messages is left out.
 
     At most as many as count as one extraction.
@@ -150,11 +151,11 @@ def proposals(
         cited = [by_seq[number] for number in dict.fromkeys(fact["sources"]) if number in by_seq]
         if not cited:
             continue
-        since, until = _day(fact["valid_from"]), _day(fact["valid_until"])
+        since, until = day_of(fact["valid_from"]), day_of(fact["valid_until"])
         if ends_before_it_begins(since, until):
             since = until = None
         found.append(
-            Proposal(
+            NewMemory(
                 content=fact["content"],
                 memory_type=fact["memory_type"],
                 scope=fact["scope"],
@@ -191,7 +192,8 @@ def _share(words: set[str], message: SourceMessage) -> float:
     return len(words & set(search_tokens(message.text))) / max(1, len(words))
 
 
-def _day(text: str | None) -> datetime | None:
+def day_of(text: str | None) -> datetime | None:
+    """The beginning of a day that a model wrote; None for no day."""
     try:
         return None if not text else datetime.fromisoformat(text[:10]).replace(tzinfo=UTC)
     except ValueError:

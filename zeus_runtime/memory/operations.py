@@ -379,14 +379,22 @@ class Operations:
         item_id: str,
         changes: Mapping[str, Any],
         embedded: Embedded | None,
+        *,
+        along: Callable[[Connection, MemoryItem], None] | None = None,
     ) -> MemoryItem | None:
-        """Write the item's next version; None if there is none that the caller may edit."""
+        """Write the item's next version; None if there is none that the caller may edit.
+
+        Args:
+            along: what the same transaction writes besides, of the item as it was; where that raises, all stays.
+        """
 
         def work(connection: Connection) -> MemoryItem | None:
             found = records.held(connection, item_id, caller, "edit")
             if found is None:
                 return None
             old, place = found
+            if along is not None:
+                along(connection, old)
             place = records.changed(connection, place)
             now = self.database.time()
             item = records.new_version(old, now, **{"embedding": None, **changes})

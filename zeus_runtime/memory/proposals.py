@@ -1,22 +1,22 @@
-"""A memory that a model proposes in the background."""
+"""The changes of memories that a model proposes in the background: a new memory, or a change of one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.items import Source
 
 
 @dataclass(frozen=True)
-class Proposal:
+class NewMemory:
     """A memory that a model proposes; the fields are those of ``drafts.Draft``.
 
     Args:
-        replaces: ids of memories that it makes untrue.
+        replaces: ids of memories that it makes untrue, or that it holds together.
     """
 
     content: str
@@ -30,19 +30,40 @@ class Proposal:
     valid_until: datetime | None = None
     replaces: tuple[str, ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
-        """The form that is stored."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {
-            name: value.isoformat() if isinstance(value, datetime) else value
-            for name, value in values.items()
-        }
 
-    @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Proposal:
-        """The proposal that was stored."""
-        times = {name: stored[name] and datetime.fromisoformat(stored[name]) for name in _TIMES}
-        return cls(**{**stored, **times, "replaces": tuple(stored["replaces"])})
+@dataclass(frozen=True)
+class MemoryChange:
+    """A change of one memory.
+
+    Args:
+        version: that the model saw; a memory that was changed since is left alone.
+        valid_from, valid_until: the time in which it is true, if it is not retired.
+        retires: whether it is archived.
+    """
+
+    id: str
+    version: int
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    retires: bool = False
 
 
-_TIMES = ("valid_from", "valid_until")
+Proposal: TypeAlias = NewMemory | MemoryChange
+
+
+def as_json(proposal: Proposal) -> dict[str, Any]:
+    """The form that is stored."""
+    values = {each.name: getattr(proposal, each.name) for each in fields(proposal)}
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()
+    }
+
+
+def from_json(stored: Mapping[str, Any]) -> Proposal:
+    """The proposal that was stored."""
+    times = {
+        name: stored[name] and datetime.fromisoformat(stored[name]) for name in ("valid_from", "valid_until")
+    }
+    if "id" in stored:
+        return MemoryChange(**{**stored, **times})
+    return NewMemory(**{**stored, **times, "replaces": tuple(stored["replaces"])})

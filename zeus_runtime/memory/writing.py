@@ -67,7 +67,14 @@ class Writing:
         # Whoever decides what it replaces is shown the memories near it, which takes the vector.
         embedded = await self._embedded(item, waits=replaces is not None)
         written = await operations.add(
-            self._caller, passed, item, embedded, explicit=explicit, replaces=replaces, answer=answer, along=along
+            self._caller,
+            passed,
+            item,
+            embedded,
+            explicit=explicit,
+            replaces=replaces,
+            answer=answer,
+            along=along,
         )
         unembedded = written.item is not None and written.item.embedding is None
         changed = bool(written.removed) and item.valid_from is not None  # some may hold until then

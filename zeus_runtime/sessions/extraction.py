@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.memory.batches import CallPrice
 from zeus_runtime.memory.extraction import (
     MOST_OF_A_RESULT,
     SYSTEM,
@@ -28,6 +27,7 @@ from zeus_runtime.store.branch import line_of
 from zeus_runtime.store.rollbacks import rollbacks
 
 if TYPE_CHECKING:
+    from zeus_runtime.memory.batches import AskForm
     from zeus_runtime.memory.extraction import Author
     from zeus_runtime.memory.items import MemoryItem
     from zeus_runtime.memory.service import MemoryService
@@ -37,21 +37,6 @@ _log = logging.getLogger(__name__)
 
 KNOWN: Final = 5
 """Memories that are searched for each message of the user."""
-
-
-class FormedAnswer(NamedTuple):
-    """A model's answer to a question with a form.
-
-    Args:
-        value: None if it does not fit the form.
-    """
-
-    value: Any
-    price: CallPrice
-
-
-AskForm = Callable[[str, str, dict[str, Any]], Awaitable[FormedAnswer]]
-"""Asks a model: (system, text, JSON Schema) to its answer."""
 
 
 async def new_messages(log: ThreadLog, session: str, after: int) -> list[SourceMessage]:
@@ -112,7 +97,9 @@ async def extract(memory: MemoryService, log: ThreadLog, session: str, ask: AskF
         calls += 1
         found = None if answer.value is None else proposals(answer.value, part, session)
         if found is None:
-            _log.warning("%s: the answer with the facts of messages up to %d cannot be read", session, part[-1].seq)
+            _log.warning(
+                "%s: the answer with the facts of messages up to %d cannot be read", session, part[-1].seq
+            )
         begun = await batches.begin(
             "extraction", found, answer.price, session=session, seqs=(part[0].seq, part[-1].seq)
         )

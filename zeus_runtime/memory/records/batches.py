@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from sqlalchemy import and_, delete, func, insert, select, update
 
 from zeus_runtime.memory.records.columns import from_ms, ms_or_none, time_or_none, to_ms
-from zeus_runtime.store.memory_tables import BATCH, BATCH_STEP, CURSOR
+from zeus_runtime.store.memory_tables import BATCH, BATCH_STEP, CURSOR, ITEM
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import ColumnElement, Connection
 
 BatchKind: TypeAlias = Literal["extraction", "consolidation"]
 BatchState: TypeAlias = Literal["open", "done", "unreadable", "undone"]
@@ -46,15 +46,16 @@ class Batch(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """A memory that gave way.
+    """A memory that gave way, or was changed.
 
     Args:
         version: that it has since then.
-        valid_until: before that.
+        valid_from, valid_until: before that.
     """
 
     id: str
     version: int
+    valid_from: datetime | None
     valid_until: datetime | None
 
 
@@ -100,7 +101,9 @@ def set_due(connection: Connection, session: str, user_id: str, agent: str) -> N
 def due_sessions(connection: Connection, user_id: str, agent: str) -> list[str]:
     """The sessions of a user and an agent that may have new messages."""
     where = and_(CURSOR.c.user_id == user_id, CURSOR.c.agent == agent, CURSOR.c.due > 0)
-    return list(connection.execute(select(CURSOR.c.session).where(where).order_by(CURSOR.c.session)).scalars())
+    return list(
+        connection.execute(select(CURSOR.c.session).where(where).order_by(CURSOR.c.session)).scalars()
+    )
 
 
 def searched(connection: Connection, session: str, seq: int) -> None:
@@ -125,22 +128,17 @@ def set_state(connection: Connection, batch: str, state: BatchState) -> None:
     connection.execute(update(BATCH).where(BATCH.c.id == batch).values(state=state, proposals="[]"))
 
 
-def batches(
-    connection: Connection, user_id: str, *, session: str | None = None, is_open: bool = False
-) -> list[Batch]:
-    """The user's batches, oldest first.
-
-    Args:
-        session: only those of one session.
-        is_open: only those that are not saved completely.
-    """
-    where = [BATCH.c.user_id == user_id]
-    if session is not None:
-        where.append(BATCH.c.session == session)
-    if is_open:
-        where.append(BATCH.c.state == "open")
-    query = select(*_COLUMNS).where(*where).order_by(BATCH.c.created_ms, BATCH.c.id)
+def batches(connection: Connection, user_id: str, *where: ColumnElement[bool]) -> list[Batch]:
+    """The user's batches for which ``where`` holds, oldest first."""
+    query = (
+        select(*_COLUMNS).where(BATCH.c.user_id == user_id, *where).order_by(BATCH.c.created_ms, BATCH.c.id)
+    )
     return [_batch(row) for row in connection.execute(query)]
+
+
+def open_batches(connection: Connection, user_id: str, session: str | None) -> list[Batch]:
+    """The user's batches of one session, or of none, that are not saved completely."""
+    return batches(connection, user_id, BATCH.c.session == session, BATCH.c.state == "open")
 
 
 def batch_of(connection: Connection, user_id: str, batch: str) -> Batch | None:
@@ -150,7 +148,9 @@ def batch_of(connection: Connection, user_id: str, batch: str) -> Batch | None:
     return None if row is None else _batch(row)
 
 
-_COLUMNS: Final = tuple(BATCH.c[name] if name != "created_at" else BATCH.c.created_ms for name in Batch._fields)
+_COLUMNS: Final = tuple(
+    BATCH.c[name] if name != "created_at" else BATCH.c.created_ms for name in Batch._fields
+)
 
 
 def _batch(row: Any) -> Batch:
@@ -160,7 +160,10 @@ def _batch(row: Any) -> Batch:
 
 def put_step(connection: Connection, batch: str, step: BatchStep) -> None:
     """Insert the effect of one proposal."""
-    replaced = [[each.id, each.version, ms_or_none(each.valid_until)] for each in step.replaced]
+    replaced = [
+        [each.id, each.version, ms_or_none(each.valid_from), ms_or_none(each.valid_until)]
+        for each in step.replaced
+    ]
     row = {**step._asdict(), "batch": batch, "replaced": _json(replaced)}
     connection.execute(insert(BATCH_STEP), row)
 
@@ -173,7 +176,10 @@ def steps_of(connection: Connection, batch: str) -> list[BatchStep]:
             row.number,
             row.outcome,
             row.item,
-            tuple(Replaced(name, version, time_or_none(ms)) for name, version, ms in json.loads(row.replaced)),
+            tuple(
+                Replaced(name, version, time_or_none(since), time_or_none(until))
+                for name, version, since, until in json.loads(row.replaced)
+            ),
         )
         for row in connection.execute(query)
     ]
@@ -191,6 +197,16 @@ def outcome_counts(connection: Connection, user_id: str) -> dict[str, dict[str, 
     for batch, outcome, count in connection.execute(query):
         counted.setdefault(batch, {})[outcome] = count
     return counted
+
+
+def new_since_consolidation(connection: Connection, user_id: str) -> int:
+    """How many active memories the user made since the last consolidation."""
+    last = select(func.max(BATCH.c.created_ms)).where(
+        BATCH.c.user_id == user_id, BATCH.c.kind == "consolidation"
+    )
+    since = connection.execute(last).scalar() or 0
+    where = (ITEM.c.created_by == user_id, ITEM.c.status == "active", ITEM.c.created_ms > since)
+    return int(connection.execute(select(func.count()).select_from(ITEM).where(*where)).scalar_one())
 
 
 def forget_batches_of(connection: Connection, session: str) -> None:
