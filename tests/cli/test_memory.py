@@ -719,6 +719,7 @@ def test_batches_are_listed_and_undone(remembering: Project, zeus: Zeus) -> None
     from zeus_runtime.memory.proposals import NewMemory
 
     assert zeus("memory", "undo").exit_code == 0
+    assert "no memories to consolidate" in zeus("memory", "consolidate").err
     old = add(zeus, "The user lives in Lyon")
 
     async def apply() -> str:

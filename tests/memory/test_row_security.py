@@ -100,7 +100,11 @@ async def test_another_user_sees_nothing_whatever_the_query_says(filled: Any) ->
         assert len(ids(connection, "memory_link", "item")) == 1
         assert ids(connection, "memory_link", "other") <= anns
         assert ids(connection, "user_profile", "user_id") == {"ann"}
-        assert ids(connection, "memory_cursor", "user_id") == ids(connection, "memory_batch", "user_id") == {"ann"}
+        assert (
+            ids(connection, "memory_cursor", "user_id")
+            == ids(connection, "memory_batch", "user_id")
+            == {"ann"}
+        )
         assert ids(connection, "memory_batch_step", "batch") == {"b ann"}
         assert ids(connection, "project_profile", "project_id") == set()
 

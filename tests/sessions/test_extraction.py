@@ -97,8 +97,9 @@ async def test_facts_of_documents_stay_untrusted_whatever_the_model_cites(
     tmp_path: Path, database_url: str
 ) -> None:
     """A tool's text that the model ascribes to the user is known by its words."""
+
     def facts(asked: dict[str, Any]) -> list[dict[str, Any]]:
-        user, calling, result, final = (each["number"] for each in asked["messages"])
+        user, _, result, final = (each["number"] for each in asked["messages"])
         assert [each["by"] for each in asked["messages"]] == ["user", "agent", "tool", "agent"]
         return [
             fact("The invoices of Acme are paid within ninety days", result),
@@ -156,7 +157,10 @@ async def test_a_session_that_an_earlier_process_left_is_done_after_the_next_sta
     model = Extractor(lambda asked: [fact(asked["messages"][0]["text"], asked["messages"][0]["number"])])
     async with agent_of(tmp_path, database_url, model) as agent:
         await agent.run("I drink green tea.")
-    assert [each[0] for each in await kept(tmp_path, database_url)] == ["I drink green tea.", "I live in Lyon."]
+    assert [each[0] for each in await kept(tmp_path, database_url)] == [
+        "I drink green tea.",
+        "I live in Lyon.",
+    ]
 
 
 async def test_an_answer_that_cannot_be_read_is_asked_for_once_more_and_then_passed_over(
@@ -182,7 +186,8 @@ async def test_undo_takes_back_and_refuses_after_later_changes(tmp_path: Path, d
     async with agent_of(tmp_path, database_url, PositionModel(lambda _: "ok"), "off") as agent:
         memory = memory_of(agent)
         (new,) = await memory.list_memories()
-        assert old is not None and new.content == "The user lives in Berlin"
+        assert old is not None
+        assert new.content == "The user lives in Berlin"
         (listed,) = await memory.batches.listed()
         edited = await memory.update_memory(new.id, content="The user lives in Berlin-Mitte")
         with pytest.raises(UsageError, match=f"later changes of {edited.id} depend on it"):

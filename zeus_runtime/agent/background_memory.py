@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from zeus_runtime.events import Event
+    from zeus_runtime.memory.batches import AskForm, FormedAnswer
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.run.connections import ConnectionPool, Connections
     from zeus_runtime.run.usage import UsageMeter
-    from zeus_runtime.memory.batches import AskForm, FormedAnswer
 
 _log = logging.getLogger(__name__)
 

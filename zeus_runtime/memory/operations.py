@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from zeus_runtime.memory.admission.verdict import OfAKind
-    from zeus_runtime.memory.batches import Undone
+    from zeus_runtime.memory.undoing import Undone
     from zeus_runtime.store.database import Database
 
 
@@ -423,11 +423,12 @@ class Operations:
         return item
 
     async def undo(self, caller: Caller, batch_id: str) -> Undone:
-        """Undo a batch of changes (``batches.undo_batch``)."""
-        from zeus_runtime.memory.batches import undo_batch
+        """Undo a batch of changes (``undoing.undo_batch``)."""
+        from zeus_runtime.memory.undoing import undo_batch
 
         undone = await self.database.write(
-            lambda connection: undo_batch(self, connection, caller, batch_id), caller
+            lambda connection: undo_batch(connection, self.removal, caller, batch_id, self.database.time()),
+            caller,
         )
         self._index.lexicon.doubt()
         if not self._vectors.transactional:

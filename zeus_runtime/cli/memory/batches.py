@@ -68,7 +68,7 @@ def consolidate(process: Process, which: ConfigArgs) -> None:
     """
     import asyncio
 
-    from zeus_runtime.agent import Agent
+    from zeus_runtime.agent.agent import Agent
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.plan.plan import make_plan
 
