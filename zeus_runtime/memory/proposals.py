@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.items import Source
 
 
