@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from typing import Any
 
 from tests.acceptance.settings import Flip, Scene, See
 from tests.acceptance.shared_settings import PROBED, remembering
+from zeus_runtime.testing import ScriptedModel
 
 
 def saved(*texts: str, scope: str = "user", confidence: float = 0.9) -> See:
@@ -66,6 +68,37 @@ async def pianos(scene: Scene) -> tuple[int, bool]:
     return len(found), bool(memory.format_memories_for_prompt(found).text)
 
 
+async def batches_of(scene: Scene) -> list[tuple[str, str]]:
+    """Of each call for memories, after a run of two prompts, its kind and how many messages it was about."""
+    model = ScriptedModel(["Hello.", "Hello again.", *[_ANSWER] * 6])
+    async with scene.agent(model) as agent:
+        first = await agent.run("I play the piano.")
+        await agent.run("And the cello.", session=first.session)
+    memory = remembering(scene)
+    found = await memory.batches.listed()
+    await memory.aclose()
+    return sorted((each.batch.kind, str(each.batch.last_seq)) for each in found)
+
+
+_ANSWER = json.dumps(
+    {
+        "facts": [
+            {
+                "content": "The user plays the piano",
+                "memory_type": "fact",
+                "scope": "user",
+                "confidence": 1.0,
+                "sources": [1],
+                "subject": None,
+                "valid_from": None,
+                "valid_until": None,
+                "replaces": [],
+            }
+        ]
+    }
+)
+
+
 TABS = ("The user prefers tabs over spaces", "The user prefers tabs instead of spaces")
 THEME = tuple(
     f"The user prefers the {theme} theme in editor, terminal, browser, notes and desktop"
@@ -81,6 +114,23 @@ def remembering_with(**thresholds: float) -> dict[str, Any]:
 
 
 ADMITTED = (
+    Flip("memory.extract", "end_of_session", batches_of, [], [("extraction", "4")], REMEMBERING),
+    Flip(
+        "memory.extract.every",
+        3,
+        batches_of,
+        [("extraction", "4")],
+        [],
+        {"memory": {"embeddings": "static", "extract": {"every": 2}}},
+    ),
+    Flip(
+        "memory.consolidate_after",
+        1,
+        batches_of,
+        [("extraction", "4")],
+        [("consolidation", "0"), ("extraction", "4")],
+        {"memory": {"embeddings": "static", "extract": "end_of_session"}},
+    ),
     Flip("memory.user", "ann", rememberer, "local", "ann", REMEMBERING),
     Flip("memory.project", "p", saved("a whole text", scope="project"), "no_scope", "stored", REMEMBERING),
     Flip(

@@ -709,3 +709,37 @@ def test_members_decide_what_a_config_that_boasts_may_do(remembering: Project, z
     assert "'eve' is not a member of the project 'shop'" in outsider.err
     assert zeus("memory", "members", "remove", "bob").exit_code == 0
     assert listed(zeus, "--config", "bob.yaml") == []
+
+
+def test_batches_are_listed_and_undone(remembering: Project, zeus: Zeus) -> None:
+    import asyncio
+
+    from zeus_runtime import Agent
+    from zeus_runtime.memory.batches import CallPrice
+    from zeus_runtime.memory.proposals import NewMemory
+
+    assert zeus("memory", "undo").exit_code == 0
+    assert "no memories to consolidate" in zeus("memory", "consolidate").err
+    old = add(zeus, "The user lives in Lyon")
+
+    async def apply() -> str:
+        agent = Agent.from_config(remembering.folder / "zeus.yaml", directory=remembering.folder)
+        memory = agent.plan.context.memory
+        assert memory is not None
+        new = NewMemory("The user lives in Berlin", "fact", "user", 0.9, "user", "s:1", replaces=(old,))
+        batch = await memory.batches.begin("extraction", [new], CallPrice("gpt-4o", 1_840, 96, 0.0041))
+        assert batch is not None
+        await memory.batches.apply(batch)
+        await memory.aclose()
+        return batch.id
+
+    name = asyncio.run(apply())
+    assert [each["content"] for each in listed(zeus)] == ["The user lives in Berlin"]
+    (found,) = zeus("memory", "undo", "--format", "json").json["batches"]
+    assert (found["id"], found["outcomes"], found["cost_usd"]) == (name, {"superseded": 1}, 0.0041)
+    assert all(text in zeus("memory", "undo").out for text in (name, "1 superseded", "$0.0041"))
+    assert zeus("memory", "undo", name).exit_code == 2
+    assert f"restored {old}" in zeus("memory", "undo", name, "--yes").err
+    assert [each["id"] for each in listed(zeus)] == [old]
+    again = zeus("memory", "undo", name, "--yes")
+    assert (again.exit_code, "undone already" in again.err) == (2, True)

@@ -54,6 +54,14 @@ async def filled(postgres_url: str, tmp_path: Path) -> Any:
         " FROM information_schema.columns WHERE table_name = 'project_profile'",
         "INSERT INTO user_setting VALUES ('ann', 'embeddings', '1', false, 1), ('bob', 'embeddings', '1', false, 1)",
     )
+    for user in ("ann", "bob"):
+        execute(
+            postgres_url,
+            f"INSERT INTO memory_cursor VALUES ('session of {user}', '{user}', 'test', 1, 1)",
+            f"INSERT INTO memory_batch VALUES ('b {user}', '{user}', 'extraction', NULL, 1, 1, 'done', '[]', 'm', 1,"
+            " 1, NULL, 1)",
+            f"INSERT INTO memory_batch_step VALUES ('b {user}', 0, 'stored', NULL, '[]')",
+        )
     with as_agent(postgres_url) as restricted:
         yield restricted, items
 
@@ -68,10 +76,11 @@ async def test_who_says_nothing_sees_nothing(filled: Any) -> None:
         for table in SECURED:
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # type: ignore[arg-type]
     memory = {"memory_item", "memory_link", "memory_history", "memory_vector_pg"}
+    batches = {"memory_cursor", "memory_batch", "memory_batch_step"}
     knowledge = {f"knowledge_{name}" for name in ("base", "source", "document", "part")}
     people = {"user_profile", "user_setting", "project_profile", "project_member"}
     collections = {"vector_collection_pg", "vector_collection_pg_entry"}
-    assert memory | people | knowledge | collections == set(SECURED)
+    assert memory | batches | people | knowledge | collections == set(SECURED)
 
 
 async def test_another_user_sees_nothing_whatever_the_query_says(filled: Any) -> None:
@@ -91,6 +100,12 @@ async def test_another_user_sees_nothing_whatever_the_query_says(filled: Any) ->
         assert len(ids(connection, "memory_link", "item")) == 1
         assert ids(connection, "memory_link", "other") <= anns
         assert ids(connection, "user_profile", "user_id") == {"ann"}
+        assert (
+            ids(connection, "memory_cursor", "user_id")
+            == ids(connection, "memory_batch", "user_id")
+            == {"ann"}
+        )
+        assert ids(connection, "memory_batch_step", "batch") == {"b ann"}
         assert ids(connection, "project_profile", "project_id") == set()
 
 

@@ -351,7 +351,8 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
             connection.execute(text("DROP TABLE database_identity"))
             connection.execute(text("ALTER TABLE knowledge_base DROP COLUMN collection"))
             connection.execute(text("ALTER TABLE pending_approval DROP COLUMN shown"))
-            connection.execute(text("DROP TABLE memory_link"))
+            for name in ("memory_link", "memory_cursor", "memory_batch_step", "memory_batch"):
+                connection.execute(text(f"DROP TABLE {name}"))
             connection.execute(text("ALTER TABLE memory_item DROP COLUMN settled"))
             connection.execute(text("ALTER TABLE memory_history DROP COLUMN valid_from_ms"))
             connection.execute(text("ALTER TABLE memory_history DROP COLUMN valid_until_ms"))

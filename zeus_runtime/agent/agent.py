@@ -299,6 +299,20 @@ class Agent:
         return await self._runner.compact(session)
 
     @_masking
+    async def consolidate_memories(self) -> str | None:
+        """Let a model merge, date and retire the memories of the config's user, and draw the profiles anew.
+
+        Returns:
+            the batch, for `zeus memory undo`; None if there are no memories.
+
+        Raises:
+            UsageError: the config has no ``memory:``.
+            UntrustedError: the config would execute something that the user has not allowed.
+            ModelError: the model failed.
+        """
+        return await self._runner.consolidate_memories()
+
+    @_masking
     async def rollback(self, session: str, *, to: int, before: bool = False) -> int:
         """Go back to an earlier message of the user; later messages are set aside, and stay in the database.
 

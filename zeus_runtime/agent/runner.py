@@ -8,6 +8,7 @@ from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zeus_runtime.agent.background_memory import BackgroundMemory
 from zeus_runtime.agent.running import Running
 from zeus_runtime.delegation.dispatcher import Dispatcher
 from zeus_runtime.errors import UsageError
@@ -57,6 +58,12 @@ class Runner:
         self.redactor = checked.secrets
         self._pool = ConnectionPool(plan, model, self.redactor, self._recorded)
         self.running = Running()
+        self._memory = BackgroundMemory(
+            plan,
+            self._pool,
+            lambda session: self._emitter(lambda _event: None, session),
+            self.running.__contains__,
+        )
         self._is_trusted = False
         self.tape: Tape | None = None
 
@@ -109,6 +116,7 @@ class Runner:
 
         async def work() -> None:
             with _untraced(), connections.toolsets_of(self._plan).telling(emit):
+                await self._memory.begin(name)
                 started = self._session(connections, thread)
                 await started.run(
                     prompt,
@@ -119,7 +127,11 @@ class Runner:
                     noted=mode_note(self._plan.mode, self._checked.config.mode),
                 )
 
-        running = self.running.events(name, work, events, emit=emit, ended=give_back)
+        def ended() -> None:
+            give_back()
+            self._memory.ended(name)
+
+        running = self.running.events(name, work, events, emit=emit, ended=ended)
         async with aclosing(running):
             async for event in running:
                 yield event
@@ -144,6 +156,19 @@ class Runner:
         finally:
             give_back()
 
+    async def consolidate_memories(self) -> str | None:
+        """Merge, date and retire memories; ``Agent.consolidate_memories`` has the details.
+
+        Raises:
+            UsageError: the config has no memory.
+            UntrustedError: the config would execute something that the user has not allowed.
+        """
+        if self._plan.context.memory is None:
+            raise UsageError("the config has no memory", remedy="Add `memory: {user: NAME}`.")
+        self._require_trust()
+        with _untraced():
+            return await self._memory.consolidate()
+
     async def lifecycle(self) -> SessionLifecycle:
         """Archives, deletes and rolls back the sessions of the agent's database."""
         return self._lifecycle_of(await self.connections())
@@ -155,6 +180,7 @@ class Runner:
     async def aclose(self) -> None:
         """Cancel all runs and close all connections."""
         await self.running.aclose()
+        await self._memory.aclose()
         await self._pool.aclose()
 
     def _require_trust(self) -> None:

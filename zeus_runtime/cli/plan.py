@@ -19,6 +19,7 @@ from zeus_runtime.cli.options import (
 )
 from zeus_runtime.cli.output import TextTable, as_json, rendered
 from zeus_runtime.cli.streams import answer, complain
+from zeus_runtime.config.model import ExtractEvery, Memory
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.escaping import terminal_line
 from zeus_runtime.models.reasoning import budget_of
@@ -391,7 +392,20 @@ def _memory_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:
         ("memory", whose),
         ("", f"embeddings {embeddings}"),
         ("", f"vector store {_component(plan.memory.vector_store)}"),
+        *_background_rows(memory),
     ]
+
+
+def _background_rows(memory: Memory) -> Iterator[tuple[str, str]]:
+    """When a model extracts and consolidates memories, if it does."""
+    if memory.extract == "off":
+        return
+    when = "at the end of a session"
+    if isinstance(memory.extract, ExtractEvery):
+        when = f"after every {memory.extract.every} prompts"
+    yield "", f"facts are extracted {when}, by calls of the model (purpose memory)"
+    if memory.consolidate_after is not None:
+        yield "", f"memories are consolidated after {memory.consolidate_after} new ones, likewise"
 
 
 def _memory_object(checked: Checked, plan: Plan) -> dict[str, Any] | None:
@@ -403,6 +417,8 @@ def _memory_object(checked: Checked, plan: Plan) -> dict[str, Any] | None:
         "embeddings": component and _component_object(component),
         "embeddings_by": None if used is None else used.by,
         "vector_store": _component_object(plan.memory.vector_store),
+        "extract": plan.config.memory and as_json(plan.config.memory.extract),
+        "consolidate_after": plan.config.memory and plan.config.memory.consolidate_after,
     }
 
 

@@ -344,6 +344,13 @@ USER_NAME: Final = r"^(?!\s)[^\x00-\x1f\x7f]+(?<!\s)(?!\n)$"
 
 
 @dataclass(frozen=True)
+class ExtractEvery:
+    """Facts are extracted during a session."""
+
+    every: Annotated[int, Doc("After this many new prompts of a session."), Minimum(1)]
+
+
+@dataclass(frozen=True)
 class Memory:
     """What the agent remembers from session to session, on whose behalf, and how it is found again."""
 
@@ -368,6 +375,22 @@ class Memory:
             "Where vectors of memories and knowledge bases are kept and compared; null: pgvector where storage.url is "
             "PostgreSQL's, else sqlite."
         ),
+    ] = None
+    extract: Annotated[
+        Literal["off", "end_of_session"] | ExtractEvery,
+        Doc(
+            "When a model extracts facts from the new part of a session, in the background: `end_of_session`, when the "
+            "agent closes; `{every: N}`, after N new prompts; `off`: never. One call of the model of `models.summary`, "
+            "else of the agent's own model."
+        ),
+    ] = "off"
+    consolidate_after: Annotated[
+        int | None,
+        Doc(
+            "After an extraction, a model merges, dates and retires memories once this many are new; null: only "
+            "`zeus memory consolidate` does."
+        ),
+        Minimum(1),
     ] = None
     thresholds: Annotated[MemoryThresholds, Doc("Limits for storing and showing memories.")] = field(
         default_factory=MemoryThresholds

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from zeus_runtime.memory.admission.verdict import OfAKind
+    from zeus_runtime.memory.undoing import Undone
     from zeus_runtime.store.database import Database
 
 
@@ -132,6 +133,7 @@ class Operations:
         explicit: bool,
         replaces: Sequence[str] | None = None,
         answer: str | None = None,
+        along: Callable[[Connection, Written], None] | None = None,
     ) -> Written:
         """Decide about ``item`` against the stored memories and write it, as one atomic step for all processes.
 
@@ -141,6 +143,7 @@ class Operations:
             explicit: the user asked for it in words.
             replaces: the ids that a model or a person named; None: the rules decide.
             answer: the model's answer that saves it.
+            along: what the same transaction writes besides, of the result.
         """
         calibration = embedded.calibration if embedded else None
         if passed.trust == "quarantined":
@@ -151,6 +154,12 @@ class Operations:
         tried = False
 
         def work(connection: Connection) -> Written:
+            written = decided(connection)
+            if along is not None:
+                along(connection, written)
+            return written
+
+        def decided(connection: Connection) -> Written:
             nonlocal tried
             if tried:  # the earlier try was not committed: the database was locked
                 self._index.lexicon.doubt()
@@ -370,14 +379,22 @@ class Operations:
         item_id: str,
         changes: Mapping[str, Any],
         embedded: Embedded | None,
+        *,
+        along: Callable[[Connection, MemoryItem], None] | None = None,
     ) -> MemoryItem | None:
-        """Write the item's next version; None if there is none that the caller may edit."""
+        """Write the item's next version; None if there is none that the caller may edit.
+
+        Args:
+            along: what the same transaction writes besides, of the item as it was; where that raises, all stays.
+        """
 
         def work(connection: Connection) -> MemoryItem | None:
             found = records.held(connection, item_id, caller, "edit")
             if found is None:
                 return None
             old, place = found
+            if along is not None:
+                along(connection, old)
             place = records.changed(connection, place)
             now = self.database.time()
             item = records.new_version(old, now, **{"embedding": None, **changes})
@@ -404,6 +421,22 @@ class Operations:
                 await self.late_vectors.put([(item, embedded)])
                 item = replace(item, embedding=embedded.embedding)
         return item
+
+    async def undo(self, caller: Caller, batch_id: str) -> Undone:
+        """Undo a batch of changes (``undoing.undo_batch``)."""
+        from zeus_runtime.memory.undoing import undo_batch
+
+        undone = await self.database.write(
+            lambda connection: undo_batch(connection, self.removal, caller, batch_id, self.database.time()),
+            caller,
+        )
+        self._index.lexicon.doubt()
+        if not self._vectors.transactional:
+            gone = (*undone.removed, *undone.restored)
+            await self.database.run(lambda connection: self._vectors.remove(connection, gone))
+        if undone.removed:
+            await self.database.compact()
+        return undone
 
     async def mark_used(self, used: Mapping[str, datetime]) -> None:
         """Write when items were last used."""

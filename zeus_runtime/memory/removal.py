@@ -68,7 +68,7 @@ class Removal:
                 for each in records.superseded_by(connection, [item.id])
                 if (each.scope, each.scope_id) == (item.scope, item.scope_id) and may(caller, "delete", each)
             ]
-            return self._remove(connection, [item, *former], place, caller.user_id)
+            return self.remove(connection, [item, *former], place, caller.user_id)
 
         gone = await self._database.write(work, caller)
         if gone is not None:
@@ -101,13 +101,19 @@ class Removal:
     def _forgotten(self, connection: Connection, user_id: str, session: str) -> tuple[str, ...]:
         of_session = and_(ITEM.c.scope == "session", ITEM.c.scope_id == session)
         connection.execute(delete(EXTRACTION).where(EXTRACTION.c.session == session))
+        records.forget_batches_of(connection, session)
         if connection.execute(select(ITEM.c.key).where(of_session).limit(1)).first() is None:
             return ()
         place = records.lock_place(connection, "session", session)
         going = records.items(connection, of_session)
-        return self._remove(connection, going, records.changed(connection, place), user_id)
+        return self.remove(connection, going, records.changed(connection, place), user_id)
 
-    def _remove(
+    def forget_vectors(self, connection: Connection, ids: Sequence[str]) -> None:
+        """Remove vectors that are in the transaction's own database."""
+        if self._vectors.transactional:
+            self._vectors.remove(connection, ids)
+
+    def remove(
         self, connection: Connection, going: Sequence[MemoryItem], place: records.MemoryPlace, by: str
     ) -> tuple[str, ...]:
         """Remove items of a place that is held; their ids."""

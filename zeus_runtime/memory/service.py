@@ -50,6 +50,7 @@ from zeus_runtime.tracing import retrieval_span
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from zeus_runtime.memory.batches import MemoryBatches
     from zeus_runtime.memory.members import Members
     from zeus_runtime.memory.operations import Operations
     from zeus_runtime.memory.records import HistoryEntry
@@ -87,6 +88,13 @@ class MemoryService:
     def profiles(self) -> MemoryProfiles:
         """The caller's user's and project's."""
         return MemoryProfiles(self._shared, self._caller)
+
+    @property
+    def batches(self) -> MemoryBatches:
+        """What models proposed in the background for the caller's user."""
+        from zeus_runtime.memory.batches import MemoryBatches
+
+        return MemoryBatches(self._shared, self._caller)
 
     @property
     def embeddings(self) -> CallerEmbeddings:

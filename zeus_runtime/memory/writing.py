@@ -19,7 +19,10 @@ from zeus_runtime.memory.outcomes import Imported, Outcome, Saved, known, reject
 from zeus_runtime.memory.turns import turn_of
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from zeus_runtime.memory.opened import OpenedMemory
+    from zeus_runtime.memory.operations import Written
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +49,7 @@ class Writing:
         explicit: bool,
         replaces: Sequence[str] | None = None,
         answer: str | None = None,
+        along: Callable[[Connection, Written], None] | None = None,
     ) -> Saved:
         """Keep a text, unless it is refused.
 
@@ -53,6 +57,7 @@ class Writing:
             explicit: the user asked for it; it does not count against the limit of extractions.
             replaces: the ids that a model or a person named; None: the rules decide.
             answer: the model's answer that saves it; one answer's saves are one extraction.
+            along: what the same transaction writes besides; not called for a text that may not be kept at all.
         """
         passed = self.validated(draft)
         if isinstance(passed, Rejected):
@@ -62,7 +67,14 @@ class Writing:
         # Whoever decides what it replaces is shown the memories near it, which takes the vector.
         embedded = await self._embedded(item, waits=replaces is not None)
         written = await operations.add(
-            self._caller, passed, item, embedded, explicit=explicit, replaces=replaces, answer=answer
+            self._caller,
+            passed,
+            item,
+            embedded,
+            explicit=explicit,
+            replaces=replaces,
+            answer=answer,
+            along=along,
         )
         unembedded = written.item is not None and written.item.embedding is None
         changed = bool(written.removed) and item.valid_from is not None  # some may hold until then

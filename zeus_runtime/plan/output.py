@@ -154,6 +154,22 @@ def planned_output(
     return PlannedOutput(schema.value, strategy, why, written.repairs, schema.model, schema.source)
 
 
+def internal_output(schema: Mapping[str, Any], profiles: Sequence[ModelProfile]) -> PlannedOutput:
+    """The form of an answer that the runtime itself asks for.
+
+    Args:
+        schema: one that response formats and calls take.
+        profiles: of the models that may answer.
+    """
+    if all(each.response_schema for each in profiles):
+        strategy: Strategy = "response_format"
+    elif any(each.mode is not None and not each.tool_calls for each in profiles):
+        strategy = "prompt"
+    else:
+        strategy = "tool"
+    return PlannedOutput(schema, strategy, "as its profile says", repairs=1)
+
+
 def _chosen(
     checked: Checked, written: Output, schema: _Schema, profiles: Sequence[ModelProfile]
 ) -> tuple[Strategy, str]:

@@ -80,7 +80,7 @@ def run_resources(
         max_age_days=kept.max_age_days,
         max_megabytes=kept.max_megabytes,
     )
-    for_policies = _policy_model(plan, linked(summary), meter)
+    for_policies = policy_model(plan, linked(summary), meter)
     memory = plan.context.memory and plan.context.memory.for_session(session)
     notes = RunNotes(secrets)
     context = RunContext(
@@ -140,7 +140,7 @@ def run_resources(
     )
 
 
-def _policy_model(plan: Plan, links: Sequence[ChainedModel], meter: UsageMeter) -> PolicyModel | None:
+def policy_model(plan: Plan, links: Sequence[ChainedModel], meter: UsageMeter) -> PolicyModel | None:
     """The model of policies' own calls, counted at the prices of the one that answers; None for the running model."""
     from zeus_runtime.config.model import ModelChain
 

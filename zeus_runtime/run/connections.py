@@ -208,6 +208,11 @@ class ConnectionPool:
                 self._open = await self._opened()
             return self._open
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the connections are open in this event loop."""
+        return self._open is not None and self._open.loop is asyncio.get_running_loop()
+
     async def aclose(self) -> None:
         """Close all open connections."""
         await self._stack.aclose()

@@ -157,6 +157,50 @@ EXTRACTION: Final = Table(
 ``answer`` is the model's answer that saved it; null for a save that belongs to no answer.
 """
 
+CURSOR: Final = Table(
+    "memory_cursor",
+    _METADATA,
+    *_named("session"),
+    *_texts("user_id", "agent"),
+    *_longs("seq"),
+    *_wholes("due"),
+    Index("memory_cursor_due", "user_id", "due"),
+)
+"""How far the log of a session was searched for facts. ``due`` counts the runs that may have left new messages."""
+
+BATCH: Final = Table(
+    "memory_batch",
+    _METADATA,
+    *_named("id"),
+    *_texts("user_id", "kind"),
+    *_texts("session", nullable=True),
+    *_longs("first_seq", "last_seq"),
+    *_texts("state", "proposals", "model"),
+    *_wholes("input_tokens", "output_tokens"),
+    Column("cost_usd", Float(53), nullable=True),
+    *_longs("created_ms"),
+    Index("memory_batch_of", "user_id", "created_ms"),
+)
+"""The memory changes that one model answer proposed, and the price of that call.
+
+``proposals`` is JSON while they are being saved; after that it is empty, so that no deleted text stays in it.
+"""
+
+BATCH_STEP: Final = Table(
+    "memory_batch_step",
+    _METADATA,
+    Column("batch", Text, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    *_texts("outcome"),
+    *_texts("item", nullable=True),
+    *_texts("replaced"),
+)
+"""The effect of one proposal, written in the transaction that had it.
+
+``item`` is the memory that it added. ``replaced`` is JSON: of each memory that gave way the id, the version since then
+and the former end of its validity.
+"""
+
 USER_PROFILE: Final = Table(
     "user_profile",
     _METADATA,
@@ -213,6 +257,9 @@ MEMORY_TABLES: Final = (
     GONE,
     HISTORY,
     EXTRACTION,
+    CURSOR,
+    BATCH,
+    BATCH_STEP,
     USER_PROFILE,
     PROJECT,
     PROJECT_MEMBER,

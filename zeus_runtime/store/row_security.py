@@ -37,6 +37,7 @@ _REMOVED: Final = f"({_OWN_TO_CHANGE}) OR ({_HERE} AND {_HEAD})"
 _TOLD: Final = f"by = {_USER} OR EXISTS (SELECT FROM memory_item WHERE memory_item.id = memory_history.item)"
 _LINKED: Final = "EXISTS (SELECT FROM memory_item AS of WHERE of.id IN (memory_link.item, memory_link.other))"
 _OF_USER: Final = f"user_id = {_USER}"
+_OF_BATCH: Final = "EXISTS (SELECT FROM memory_batch AS of WHERE of.id = memory_batch_step.batch)"
 _OF_PROJECT: Final = f"project_id = {_PROJECT}"
 
 _BASE_SEEN: Final = f"(scope = 'user' AND scope_id = {_USER} AND {_USER} <> '') OR ({_HERE} AND {_MEMBER})"
@@ -62,6 +63,9 @@ _RULES: Final[Mapping[str, _Rules]] = {
     "memory_history": {"SELECT": _TOLD, "INSERT": f"by = {_USER}", "UPDATE": _TOLD},
     # A link names ids only; the rules of the items decide who reads them.
     "memory_link": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _LINKED),
+    "memory_cursor": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_USER),
+    "memory_batch": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_USER),
+    "memory_batch_step": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_BATCH),
     "user_profile": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_USER),
     "user_setting": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_USER),
     "project_profile": {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from zeus_runtime.cli.asking import agree
+from zeus_runtime.cli.memory.batches import consolidate, undo
 from zeus_runtime.cli.memory.embeddings import embeddings
 from zeus_runtime.cli.memory.members import members
 from zeus_runtime.cli.memory.moving import export_memories, import_memories, reindex
@@ -384,3 +385,5 @@ command.add_command(reindex)
 command.add_command(embeddings)
 command.add_command(profile)
 command.add_command(members)
+command.add_command(undo)
+command.add_command(consolidate)

@@ -72,6 +72,16 @@ async def news(operations: Operations, caller: Caller, kind: ProfileKind) -> int
     )
 
 
+async def is_drawn(operations: Operations, caller: Caller, kind: ProfileKind) -> bool:
+    """Whether the profile was ever drawn."""
+    from zeus_runtime.memory.profile import rows
+
+    owner, _ = _profiled(caller, kind, "read")
+    return await operations.database.read(
+        lambda connection: rows.stored(connection, kind, owner).drawn_ms > 0, caller
+    )
+
+
 async def draw(operations: Operations, caller: Caller, kind: ProfileKind, ask: AskModel | None) -> int:
     """Draw the lines anew: by rules, and by a model what the rules do not find; how many there are.
 

@@ -61,6 +61,12 @@ class MemoryProfiles:
 
         return await drawing.news(*await self._acting(), kind)
 
+    async def is_drawn(self, kind: ProfileKind) -> bool:
+        """Whether the profile was ever derived from memories."""
+        from zeus_runtime.memory.profile import derivation as drawing
+
+        return await drawing.is_drawn(*await self._acting(), kind)
+
     async def draw(self, kind: ProfileKind, ask: AskModel | None = None) -> int:
         """Derive the profile's lines again from the memories: by rules, and by a model for the rest.
 

@@ -1,0 +1,115 @@
+"""A batch of memory changes undone: what it added goes, and what it replaced comes back, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from zeus_runtime.errors import UsageError
+from zeus_runtime.memory.records.batches import Replaced
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from zeus_runtime.memory.items import Caller, MemoryItem
+    from zeus_runtime.memory.removal import Removal
+
+
+class Undone(NamedTuple):
+    """The effect of an undo: ids of memories.
+
+    Args:
+        removed: the batch had added them.
+        restored: the batch had replaced them.
+        gone: changed by the batch, and deleted since.
+    """
+
+    batch: str
+    removed: tuple[str, ...]
+    restored: tuple[str, ...]
+    gone: tuple[str, ...]
+
+
+def undo_batch(
+    connection: Connection, removal: Removal, caller: Caller, batch_id: str, now: datetime
+) -> Undone:
+    """Undo a batch in the transaction of ``connection``; ``MemoryBatches.undo`` has the errors."""
+    from zeus_runtime.memory import records
+
+    batch = records.batch_of(connection, caller.user_id, batch_id)
+    if batch is None:
+        raise UsageError(
+            f"there is no batch {batch_id!r}", remedy="`zeus memory undo` lists those there are."
+        )
+    if batch.state == "open":
+        raise UsageError(f"{batch_id} is not finished", remedy="Run the agent once, which finishes it.")
+    if batch.state == "undone":
+        raise UsageError(f"{batch_id} is undone already")
+    steps = records.steps_of(connection, batch_id)
+    added = [each.item for each in steps if each.item is not None]
+    expected = dict.fromkeys(added, 1)
+    before: dict[str, Replaced] = {}
+    for step in steps:
+        for each in step.replaced:
+            expected[each.id] = each.version
+            before.setdefault(each.id, each)
+    found = {name: _held(connection, caller, name) for name in sorted(expected)}
+    _refuse_later(
+        connection, batch_id, added, expected, {name: each[0] for name, each in found.items() if each}
+    )
+    removed, restored = [], []
+    going: dict[tuple[str, str], list[MemoryItem]] = {}
+    for name, held in found.items():
+        if held is None:
+            continue
+        item, place = held
+        place = records.changed(connection, records.lock_place(connection, item.scope, item.scope_id))
+        if name in added:
+            going.setdefault((item.scope, item.scope_id), []).append(item)
+            removed.append(name)
+            continue
+        former = {"valid_from": before[name].valid_from, "valid_until": before[name].valid_until}
+        back = records.new_version(item, now, status="active", superseded_by=None, embedding=None, **former)
+        records.rewrite(connection, back, place)
+        records.record(connection, "restored", caller.user_id, now, back)
+        removal.forget_vectors(connection, [name])
+        restored.append(name)
+    for items in going.values():
+        place = records.lock_place(connection, items[0].scope, items[0].scope_id)
+        removal.remove(connection, items, records.changed(connection, place), caller.user_id)
+    records.set_state(connection, batch_id, "undone")
+    gone = tuple(name for name, held in found.items() if held is None)
+    return Undone(batch_id, tuple(removed), tuple(restored), gone)
+
+
+def _held(connection: Connection, caller: Caller, name: str) -> Any:
+    from zeus_runtime.memory import records
+
+    return records.held(connection, name, caller, "edit")
+
+
+def _refuse_later(
+    connection: Connection,
+    batch_id: str,
+    added: Sequence[str],
+    expected: Mapping[str, int],
+    found: Mapping[str, MemoryItem],
+) -> None:
+    """Refuse an undo if a memory was changed since, or one that the batch added took the place of another later."""
+    from zeus_runtime.memory import records
+
+    later = [name for name, item in found.items() if item.version != expected[name]]
+    later += [
+        each.id
+        for each in records.superseded_by(connection, added)
+        if each.id not in expected and each.superseded_by in added
+    ]
+    if later:
+        names = ", ".join(later)
+        raise UsageError(
+            f"{batch_id} cannot be undone: later changes of {names} depend on it",
+            remedy=f"`zeus memory history {later[0]}` shows them. Undo later batches first, or change the memories"
+            " one by one.",
+        )
