@@ -240,6 +240,15 @@ counters = _plugins(
     ),
 )
 
+memories = _plugins(
+    "register_memories",
+    Component(
+        "database",
+        create="zeus_runtime.memory.database_memory:create",
+        summary="Memories in the agent's own database.",
+    ),
+)
+
 vector_stores = _plugins(
     "register_vector_stores",
     Component(

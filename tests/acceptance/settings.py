@@ -19,6 +19,7 @@ LISTS: Final = {"tool": "tools", "middleware": "middlewares"}
 NESTED: Final[Mapping[str, tuple[Any, ...]]] = {
     "embedding": ("memory", "embeddings"),
     "vector_store": ("memory", "vector_store"),
+    "memory": ("memory", "backend"),
     "sandbox": ("tools", 0, "sandbox", "backend"),
     "search": ("tools", 0, "web", "search"),
 }

@@ -30,7 +30,7 @@ from zeus_runtime.memory.deferred_decision import SecondLook
 from zeus_runtime.memory.embedding import Embedded
 from zeus_runtime.memory.embedding_backfill import LateVectors
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
-from zeus_runtime.memory.permissions import Operation, may, reach
+from zeus_runtime.memory.permissions import Operation, reach
 from zeus_runtime.memory.removal import Derived, Removal, forget_in_context
 from zeus_runtime.memory.retrieval.ranked_search import ranked_search
 from zeus_runtime.memory.retrieval.ranking import Ranked
@@ -38,6 +38,7 @@ from zeus_runtime.memory.retrieval.search import Measure
 from zeus_runtime.memory.retrieval.search_index import SearchIndex
 from zeus_runtime.memory.superseding import supersede
 from zeus_runtime.memory.vectors import Entry, VectorStore
+from zeus_runtime.memory.writes import named_memories
 from zeus_runtime.store.word_entries import prepare_words
 
 if TYPE_CHECKING:
@@ -308,6 +309,31 @@ class Operations:
             lambda connection: records.extractions(connection, session, since), caller
         )
 
+    async def take_extraction(self, caller: Caller, answer: str | None) -> int:
+        """Count one more extraction for a backend elsewhere, if one is left; how many there were before."""
+        session = caller.session_id or f"user {caller.user_id}"
+        now = self.database.time()
+        since = now - timedelta(hours=self._settings.extraction_window_hours)
+
+        def work(connection: Connection) -> int:
+            records.lock(connection, f"extractions of {session}")
+            used = records.extractions(connection, session, since, answer)
+            if used < self._settings.max_extractions:
+                records.record_extraction(connection, session, now, since, answer)
+            return used
+
+        return await self.database.write(work, caller)
+
+    async def give_back_extraction(self, caller: Caller, answer: str | None) -> None:
+        """Take back the last one of ``take_extraction``: nothing was stored."""
+        session = caller.session_id or f"user {caller.user_id}"
+
+        def work(connection: Connection) -> None:
+            records.lock(connection, f"extractions of {session}")
+            records.forget_extraction(connection, session, answer)
+
+        await self.database.write(work, caller)
+
     def _neighbours(
         self,
         connection: Connection,
@@ -439,25 +465,7 @@ class Operations:
 def _named(
     connection: Connection, caller: Caller, item: MemoryItem, ids: Sequence[str]
 ) -> list[MemoryItem] | Rejected:
-    """The memories that ``item`` is to replace, without those that were replaced or archived already."""
     wanted = list(dict.fromkeys(each.strip() for each in ids if each.strip()))
-    found = records.by_ids(connection, wanted, reach(caller, "read"), caller.user_id)
-    named = []
-    for each in wanted:
-        old = found.get(each)
-        if old is None or old.trust == "quarantined":
-            return Rejected(
-                "unknown_memory",
-                f"There is no memory {each!r} that could be replaced: use the ids that memory_search shows, "
-                "or save it without replaces.",
-            )
-        if (old.scope, old.scope_id) != (item.scope, item.scope_id):
-            return Rejected(
-                "other_scope",
-                f"{each} is of the scope {old.scope}: save with that scope, or without replaces.",
-            )
-        if not may(caller, "edit", old) or (item.trust, old.trust) == ("untrusted", "trusted"):
-            return Rejected("forbidden", f"You may not replace {each}: save it without replaces.")
-        if old.status == "active":
-            named.append(old)
-    return named
+    return named_memories(
+        caller, item, wanted, records.by_ids(connection, wanted, reach(caller, "read"), caller.user_id)
+    )

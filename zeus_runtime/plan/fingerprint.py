@@ -28,7 +28,8 @@ def plan_digest(plan: Plan) -> str:
         and [
             [plan.memory.embeddings.name, plan.memory.embeddings.options],
             [plan.memory.vector_store.name, plan.memory.vector_store.options],
-            as_json(plan.config.memory),
+            _without_unset(as_json(plan.config.memory), "backend"),
+            *([[plan.memory.backend.name, plan.memory.backend.options]] if plan.config.memory.backend else []),
         ],
         "mode": plan.mode,
         "mcp": [as_json(plan.config.mcp_servers), as_json(plan.config.connectors)],
@@ -75,3 +76,8 @@ def _summary(plan: Plan) -> list[object]:
 
 def _models(models: Sequence[PlannedModel]) -> list[object]:
     return [[each.component.name, each.component.options, each.profile.max_input_tokens] for each in models]
+
+
+def _without_unset(values: Any, name: str) -> Any:
+    """``values`` without a key that is unset, so that it does not change the digest of a config without it."""
+    return {key: value for key, value in values.items() if key != name or value is not None}

@@ -35,6 +35,7 @@ class PlannedMemory:
 
     embeddings: PlannedComponent
     vector_store: PlannedComponent
+    backend: PlannedComponent
 
 
 def plan_context(
@@ -98,11 +99,14 @@ def planned_memory(checked: Checked) -> PlannedMemory | None:
     config = checked.config.memory
     if config is None:
         return None
+    from zeus_runtime.config import Ref
     from zeus_runtime.memory.embedding_choice import create_embeddings
 
     chosen = create_embeddings(config.user, choices={}, configured=config.embeddings)
     return PlannedMemory(
-        planned_component(checked, "embedding", chosen, ("memory", "embeddings")), planned_vectors(checked)
+        planned_component(checked, "embedding", chosen, ("memory", "embeddings")),
+        planned_vectors(checked),
+        planned_component(checked, "memory", config.backend or Ref("database"), ("memory", "backend")),
     )
 
 
@@ -150,6 +154,7 @@ def _memory_service(
         open_offline=next(iter(_offline(checked, context)), None),
         settings=settings.overridden(checked.environ),
         secrets=checked.secrets,
+        open_backend=lambda: planned.backend.create(context()),
     )
     project = config.memory.project
     return MemoryService(source, Caller(config.memory.user, project, config.memory.role if project else None))

@@ -59,6 +59,8 @@ class MemoryProfiles:
         """Return how many memories changed since the profile was derived; 0 for a caller who may not derive it."""
         from zeus_runtime.memory.profile import derivation as drawing
 
+        if not self._opened.backend(self._caller).in_database:
+            return 0
         return await drawing.news(*await self._acting(), kind)
 
     async def draw(self, kind: ProfileKind, ask: AskModel | None = None) -> int:
@@ -77,6 +79,11 @@ class MemoryProfiles:
         """
         from zeus_runtime.memory.profile import derivation as drawing
 
+        if not self._opened.backend(self._caller).in_database:
+            raise UsageError(
+                "a profile is drawn from memories in the agent's own database only",
+                remedy="Write its fields by hand: zeus memory profile edit.",
+            )
         return await drawing.draw(*await self._acting(), kind, ask)
 
     async def _acting(self) -> tuple[Operations, Caller]:

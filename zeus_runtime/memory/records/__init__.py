@@ -14,6 +14,7 @@ from zeus_runtime.memory.records.histories import (
     extractions,
     history,
     record,
+    forget_extraction,
     record_extraction,
 )
 from zeus_runtime.memory.records.links import link, linked, settled, unlink
@@ -91,6 +92,7 @@ __all__ = [
     "reach_filter",
     "rebuild_words",
     "record",
+    "forget_extraction",
     "record_extraction",
     "reindexed",
     "remove",
