@@ -90,7 +90,7 @@ class MemoryService:
     def lacks(self) -> Mapping[str, str]:
         """What the backend does not do, to what happens instead."""
         backend = self._shared.backend(self._caller)
-        return {} if backend.in_database else {**_KEPT_IN_DATABASE, **backend.lacks}
+        return {} if backend.in_database else {**_ONLY_IN_DATABASE, **backend.lacks}
 
     @property
     def profiles(self) -> MemoryProfiles:
@@ -110,7 +110,8 @@ class MemoryService:
         return Members(self._shared, self._caller)
 
     @property
-    def _in_database(self) -> bool:
+    def is_in_database(self) -> bool:
+        """Whether memories are rows of the agent's own database."""
         return self._shared.backend(self._caller).in_database
 
     @property
@@ -335,7 +336,7 @@ class MemoryService:
         from zeus_runtime.memory import records
         from zeus_runtime.memory.permissions import reach
 
-        if not ids or not self._in_database:
+        if not ids or not self.is_in_database:
             return {}
         operations, caller = await self._acting()
         return await operations.database.read(
@@ -413,7 +414,7 @@ class MemoryService:
         from zeus_runtime.memory import records
         from zeus_runtime.memory.permissions import reach
 
-        if not self._in_database:
+        if not self.is_in_database:
             return await (await self._checked()).hidden(scope=scope, status=status, limit=limit)
         operations, caller = await self._acting()
         seen, read = reach(caller, "see", scope), reach(caller, "read", scope)
@@ -437,7 +438,7 @@ class MemoryService:
 
     async def stats(self) -> MemoryStats:
         """Figures of all that the caller may read."""
-        if not self._in_database:
+        if not self.is_in_database:
             return figures_of(await self.list_memories(status=None))
         operations, caller = await self._acting()
         by = await operations.figures(caller)
@@ -484,7 +485,7 @@ class MemoryService:
             along: what the same transaction removes besides; where that raises, all stays.
         """
         removed = 0
-        if not self._in_database:  # first, so that a session that is still there can be deleted again
+        if not self.is_in_database:  # first, so that a session that is still there can be deleted again
             for session in sessions:
                 removed += await (await self.for_session(session)._checked()).forget_session(session)
         operations = await self._shared.operations()
@@ -533,7 +534,7 @@ def _normalised(query: str) -> str:
     return normalise(query)
 
 
-_KEPT_IN_DATABASE: Final[Mapping[str, str]] = {
+_ONLY_IN_DATABASE: Final[Mapping[str, str]] = {
     "profiles drawn from memories": "a profile has the lines that are written by hand",
     "links": "memories that are near each other are stored beside each other, and shown by their own rank",
     "the commands embeddings and reindex": "the backend embeds in its own way",
