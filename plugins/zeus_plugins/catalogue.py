@@ -244,7 +244,7 @@ memories = _plugins(
     "register_memories",
     Component(
         "database",
-        create="zeus_runtime.memory.database_memory:create",
+        create="zeus_plugins.memories.database:create",
         summary="Memories in the agent's own database.",
     ),
 )

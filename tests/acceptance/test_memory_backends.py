@@ -57,7 +57,11 @@ STORY = (
     Told("Merke dir: nicht Erdnüsse, Haselnüsse!", [Save(NUTS_RIGHT, [NUTS])], holds=[NUTS]),
     Told("Remember my bees, and my cat again.", [Save(HONEY), Save(CAT)], holds=[NUTS_RIGHT], gone=[NUTS]),
     Told("Remember my new work.", [Save(LEAD, [CHARITE])], holds=[HONEY, CAT, CHARITE]),
-    Told("What do you know of me?", holds=[BERLIN, LEAD, CAT, DOG, HONEY, NUTS_RIGHT, TEA], gone=[CHARITE, NUTS]),
+    Told(
+        "What do you know of me?",
+        holds=[BERLIN, LEAD, CAT, DOG, HONEY, NUTS_RIGHT, TEA],
+        gone=[CHARITE, NUTS],
+    ),
 )
 
 
@@ -94,7 +98,9 @@ def run(
     calls = [
         Call(
             "memory_save",
-            json.dumps({"content": each.content, "replaces": [ids[text] for text in each.replaces], **each.more}),
+            json.dumps(
+                {"content": each.content, "replaces": [ids[text] for text in each.replaces], **each.more}
+            ),
             f"call_{number}",
         )
         for number, each in enumerate(told.saves)
@@ -104,7 +110,9 @@ def run(
         done = zeus("run", "zeus.yaml", *words, told.words, "-o", "json")
         assert done.exit_code == 0, done.err
         messages = provider.requests[0].body["messages"]
-        return "\n".join(json.dumps(each, ensure_ascii=False) for each in messages if each["role"] == "system")
+        return "\n".join(
+            json.dumps(each, ensure_ascii=False) for each in messages if each["role"] == "system"
+        )
 
 
 def test_ten_sessions_show_what_is_true_and_history_what_was(

@@ -204,7 +204,9 @@ def _memory(checked: Checked) -> Iterator[DoctorFinding]:
     if not memory.is_in_database:
         yield DoctorFinding("ok", "memory", f"stored by the backend {plan.memory.backend.name}")
     for what, instead in lacks.items():
-        yield DoctorFinding("warn", "memory", f"without {what}: {instead}", "Use the backend database for this.")
+        yield DoctorFinding(
+            "warn", "memory", f"without {what}: {instead}", "Use the backend database for this."
+        )
 
 
 def database(url: str, directory: Path) -> Iterator[DoctorFinding]:

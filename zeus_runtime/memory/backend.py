@@ -103,20 +103,21 @@ class MemoryWrite(ABC):
         Call it once the memories of the place cannot change any more, store all ``changes``, and return the result.
 
         Args:
-            found: the active memories of the place that are nearest to ``content``, a dozen or so, and those of ``ids``.
+            found: those of ``ids``, and the dozen active memories of the place that are nearest to ``content``.
         """
 
 
 class MemoryBackend(ABC):
     """Memories of all users, on behalf of one caller (``for_caller``).
 
-    Methods run in the agent's event loop. The service calls ``save`` for one write of a place at a time in each process.
+    Methods run in the agent's event loop. In each process, the service calls ``save`` for one write of a place at a
+    time.
     It checks each memory that comes back (``MemoryFilter.covers``), so a backend that forgets a condition shows
     nothing to the wrong user; but it should filter too, so that what it returns is not mostly thrown away.
     """
 
     in_database: ClassVar[bool] = False
-    """Whether the memories are rows of the agent's database, so that one transaction covers all that a write affects."""
+    """Whether the memories are rows of the agent's database, so that a write is one transaction with all it affects."""
 
     lacks: ClassVar[Mapping[str, str]] = {}
     """What this backend does not do, to what happens instead; ``zeus plan`` and ``zeus doctor`` say it."""

@@ -103,7 +103,7 @@ class CheckedMemory:
                 return each
         return None
 
-    async def list(
+    async def listed(
         self,
         *,
         scope: Scope | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zeus_runtime.memory.backend import FoundMemory, MemoryBackend, MemoryFilter, MemoryWrite, Written
 from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError
@@ -17,15 +17,8 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.records import HistoryEntry
     from zeus_runtime.memory.retrieval.search import Measure
-    from zeus_runtime.middleware.contexts import PlanContext
 
 _log = logging.getLogger(__name__)
-
-
-def create(options: Any, context: PlanContext) -> MemoryBackend:
-    """The component ``database``."""
-    assert context.memory is not None, "the memory creates its backend"
-    return context.memory.in_database
 
 
 class DatabaseMemory(MemoryBackend):

@@ -79,7 +79,7 @@ def figures_of(items: Sequence[MemoryItem]) -> MemoryStats:
     active = [item for item in items if item.status == "active"]
     names = ("scope", "memory_type", "source", "trust")
     by = {name: dict(sorted(Counter(getattr(item, name) for item in active).items())) for name in names}
-    status = dict(sorted(Counter(item.status for item in items).items()))
+    status: Mapping[str, int] = dict(sorted(Counter(item.status for item in items).items()))
     return MemoryStats(len(active), {"status": status, **by, "embedding_model": {}}, 0)
 
 

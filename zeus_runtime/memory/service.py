@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from zeus_runtime.memory.admission.decisions import Decision, Passed, Rejected
 from zeus_runtime.memory.caller_embeddings import CallerEmbeddings
 from zeus_runtime.memory.drafts import Draft
-from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError
 from zeus_runtime.memory.items import (
     MEMORY_TYPES,
     SCOPES,
@@ -32,7 +31,7 @@ from zeus_runtime.memory.items import (
     Status,
     Visibility,
 )
-from zeus_runtime.memory.opened import MemorySource, OpenedMemory, embedded_query
+from zeus_runtime.memory.opened import MemorySource, OpenedMemory
 from zeus_runtime.memory.outcomes import (
     Imported,
     MemoryStats,
@@ -41,7 +40,6 @@ from zeus_runtime.memory.outcomes import (
     figures_of,
     known,
     refuse_unknown,
-    unknown,
 )
 from zeus_runtime.memory.profile.profiles import MemoryProfiles
 from zeus_runtime.memory.retrieval.ranking import PromptMemories, Ranked, format_memories_for_prompt
@@ -56,7 +54,6 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.members import Members
     from zeus_runtime.memory.operations import Operations
     from zeus_runtime.memory.records import HistoryEntry
-    from zeus_runtime.memory.retrieval.search import Measure
     from zeus_runtime.prompt import SourcedText
 
 _log = logging.getLogger(__name__)
@@ -282,9 +279,7 @@ class MemoryService:
             return []
         with retrieval_span("memory") as span:
             memories = await self._checked()
-            found = await memories.search(
-                asked, limit=top_k, mode=mode, memory_type=memory_type, scope=scope
-            )
+            found = await memories.search(asked, limit=top_k, mode=mode, memory_type=memory_type, scope=scope)
             span.note({"zeus.retrieval.found": len(found)})
         return found
 
@@ -400,7 +395,7 @@ class MemoryService:
         refuse_unknown(
             scope=(scope, SCOPES), memory_type=(memory_type, MEMORY_TYPES), status=(status, STATUSES)
         )
-        return await (await self._checked()).list(
+        return await (await self._checked()).listed(
             scope=scope, memory_type=memory_type, status=status, limit=limit, offset=offset
         )
 

@@ -68,11 +68,14 @@ class NewMemory(MemoryWrite):
 
         item, now = self.item, self.item.updated_at
         readable = [each for each in found if may(self.caller, "read", each.item)]
-        named = None
+        named: list[MemoryItem] | None = None
         if self.replaces is not None:
-            named = named_memories(self.caller, item, self.ids, {each.item.id: each.item for each in readable})
-            if isinstance(named, Rejected):
-                return Written(named)
+            asked = named_memories(
+                self.caller, item, self.ids, {each.item.id: each.item for each in readable}
+            )
+            if isinstance(asked, Rejected):
+                return Written(asked)
+            named = asked
         known = [
             Neighbour(each.item, None, each.similarity, may(self.caller, "edit", each.item))
             for each in readable

@@ -66,7 +66,9 @@ class Writing:
         return saved(written.decision, written.item, written.near)
 
     def _new(self, passed: Passed, item: MemoryItem) -> NewMemory:
-        return NewMemory(self._caller, passed, item, self._shared.source.settings, of_a_kind=self._of_a_kind())
+        return NewMemory(
+            self._caller, passed, item, self._shared.source.settings, of_a_kind=self._of_a_kind()
+        )
 
     def _of_a_kind(self) -> OfAKind | None:
         make = self._shared.source.open_offline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.plan.components import as_json
 
@@ -28,8 +28,9 @@ def plan_digest(plan: Plan) -> str:
         and [
             [plan.memory.embeddings.name, plan.memory.embeddings.options],
             [plan.memory.vector_store.name, plan.memory.vector_store.options],
-            _without_unset(as_json(plan.config.memory), "backend"),
-            *([[plan.memory.backend.name, plan.memory.backend.options]] if plan.config.memory.backend else []),
+            # An unset backend is left out, so that it does not change the digest of a config without it.
+            {name: value for name, value in as_json(plan.config.memory).items() if (name, value) != _UNSET},
+            *([[plan.memory.backend.name, plan.memory.backend.options]] if _has_backend(plan) else []),
         ],
         "mode": plan.mode,
         "mcp": [as_json(plan.config.mcp_servers), as_json(plan.config.connectors)],
@@ -78,6 +79,8 @@ def _models(models: Sequence[PlannedModel]) -> list[object]:
     return [[each.component.name, each.component.options, each.profile.max_input_tokens] for each in models]
 
 
-def _without_unset(values: Any, name: str) -> Any:
-    """``values`` without a key that is unset, so that it does not change the digest of a config without it."""
-    return {key: value for key, value in values.items() if key != name or value is not None}
+_UNSET: Final = ("backend", None)
+
+
+def _has_backend(plan: Plan) -> bool:
+    return plan.config.memory is not None and plan.config.memory.backend is not None

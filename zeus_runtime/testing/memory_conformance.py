@@ -4,8 +4,8 @@
         def backend(self, folder):
             return MyMemory(folder / "memories")
 
-The tests need pytest, and nothing else: each runs its own event loop. They go through ``MemoryService``, so the gate, the
-permissions and the prompt are those of a real agent.
+The tests need pytest, and nothing else: each runs its own event loop. They go through ``MemoryService``, so the gate
+and the permissions are those of a real agent.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class MemoryConformance:
 
     def test_a_saved_memory_is_found_listed_and_read(self) -> None:
         async def work(memory: MemoryService, _: _Clock) -> None:
-            saved = await memory.add_explicit_memory("The user plays the cello in an orchestra", subject="music")
+            saved = await memory.add_explicit_memory(
+                "The user plays the cello in an orchestra", subject="music"
+            )
             assert saved.item is not None
             assert await memory.get(saved.item.id) == saved.item
             assert await memory.list_memories() == [saved.item]
@@ -172,7 +174,9 @@ class MemoryConformance:
     def test_a_session_s_memories_go_with_it(self) -> None:
         async def work(memory: MemoryService, _: _Clock) -> None:
             await memory.add_explicit_memory("The draft is called Heron", scope="session")
-            kept = await memory.for_session("s2").add_explicit_memory("The draft is called Egret", scope="session")
+            kept = await memory.for_session("s2").add_explicit_memory(
+                "The draft is called Egret", scope="session"
+            )
             assert await memory.forget_sessions(["s1"]) == 1
             assert await memory.list_memories() == []
             assert await memory.for_session("s2").list_memories() == [kept.item]
@@ -222,7 +226,6 @@ class MemoryConformance:
             yield memory, clock
         finally:
             await memory.aclose()
-
 
     def _source(self, folder: Path, clock: _Clock) -> MemorySource:
         """Profiles, members and the limit of extractions are in a database of the folder."""

@@ -1,4 +1,4 @@
-"""The memory backend `langgraph`: memories as values of LangGraph's ``AsyncSqliteStore``, which other programs can read.
+"""The memory backend `langgraph`: memories as values of LangGraph's ``AsyncSqliteStore``.
 
 A memory is the value of its id in the namespace ``zeus, memories, SCOPE, SCOPE_ID``. Its history is in ``zeus,
 history, ID``, and ``zeus, places`` says in which namespace an id is.

@@ -12,9 +12,9 @@ from zeus_runtime.memory.records.histories import (
     Action,
     HistoryEntry,
     extractions,
+    forget_extraction,
     history,
     record,
-    forget_extraction,
     record_extraction,
 )
 from zeus_runtime.memory.records.links import link, linked, settled, unlink
