@@ -146,6 +146,16 @@ def register_embeddings():
     return [Component("letters", create=lambda options, context: Letters())]
 
 
+def jotted(options, context):
+    (context.directory / "backend.txt").write_text("opened")
+    return context.memory.in_database
+
+
+@hookimpl
+def register_memories():
+    return [Component("jotted", create=jotted)]
+
+
 @hookimpl
 def register_vector_stores():
     return [Component("noted", create=noted)]

@@ -106,7 +106,9 @@ class CallerEmbeddings:
         )
 
     def _refuse_other_backends(self) -> None:
-        if not self._opened.backend(self._caller).in_database:
+        from zeus_runtime.memory.database_memory import backend_of
+
+        if not backend_of(self._opened, self._caller).in_database:
             raise UsageError(
                 "this memory's backend embeds in its own way",
                 remedy="Set memory.backend to `database` to use this, or see the options of the backend.",

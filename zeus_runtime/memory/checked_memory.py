@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.decisions import Decision
 from zeus_runtime.memory.backend import FoundMemory, MemoryFilter, MemoryWrite, Written
+from zeus_runtime.memory.database_memory import DatabaseMemory, backend_of
 from zeus_runtime.memory.items import Caller, HiddenMemory, MemoryItem, MemoryType, Scope, Status
 from zeus_runtime.memory.outcomes import unknown
 from zeus_runtime.memory.permissions import Operation, may
@@ -35,7 +36,7 @@ class CheckedMemory:
     def __init__(self, opened: OpenedMemory, caller: Caller) -> None:
         self._opened = opened
         self._caller = caller
-        self._backend = opened.backend(caller)
+        self._backend = backend_of(opened, caller)
 
     async def save(self, write: MemoryWrite) -> Written:
         if self._backend.in_database:
@@ -57,8 +58,6 @@ class CheckedMemory:
 
     async def decided(self, write: NewMemory) -> Decision:
         """What ``save`` would say of a text that the user asks to keep, without keeping it."""
-        from zeus_runtime.memory.database_memory import DatabaseMemory
-
         if isinstance(self._backend, DatabaseMemory):
             return await self._backend.decided(write)
         wanted = MemoryFilter(self._caller, scope=write.scope)
@@ -70,8 +69,6 @@ class CheckedMemory:
     async def search(
         self, query: str, *, limit: int, mode: str, memory_type: MemoryType | None, scope: Scope | None
     ) -> list[Ranked]:
-        from zeus_runtime.memory.database_memory import DatabaseMemory
-
         wanted = MemoryFilter(self._caller, scope=scope, memory_type=memory_type)
         found: Sequence[FoundMemory]
         if isinstance(self._backend, DatabaseMemory):

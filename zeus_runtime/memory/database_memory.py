@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+def backend_of(opened: OpenedMemory, caller: Caller) -> MemoryBackend:
+    """Where the memories are, on behalf of ``caller``; made at first use."""
+    if opened.made_backend is None:
+        make = opened.source.open_backend
+        opened.made_backend = DatabaseMemory(opened, caller) if make is None else make()
+    return opened.made_backend.for_caller(caller)
+
+
 class DatabaseMemory(MemoryBackend):
     """Rows, words and vectors in one database; what only such a backend can do is in ``OpenedMemory``.
 

@@ -81,7 +81,7 @@ class OpenedMemory:
         self.choices: dict[str, str | None] = {}
         self._embedders: dict[str | None, Embedder] = {}
         self._operations: Operations | None = None
-        self._backend: MemoryBackend | None = None
+        self.made_backend: MemoryBackend | None = None
         self._places: dict[tuple[str, str], asyncio.Lock] = {}
         self._opening: asyncio.Lock | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -90,15 +90,6 @@ class OpenedMemory:
         self._flushed: datetime | None = None
         self._backfilling: set[str | None] = set()
         self._told_of_others: set[str] = set()
-
-    def backend(self, caller: Caller) -> MemoryBackend:
-        """Where the memories are, on behalf of ``caller``."""
-        if self._backend is None:
-            from zeus_runtime.memory.database_memory import DatabaseMemory
-
-            make = self.source.open_backend
-            self._backend = make() if make is not None else DatabaseMemory(self, caller)
-        return self._backend.for_caller(caller)
 
     def writing(self, scope: str, scope_id: str) -> asyncio.Lock:
         """Held while one memory of a place is written in this process, for a backend without transactions."""
@@ -158,8 +149,8 @@ class OpenedMemory:
 
     async def close_all(self, caller: Caller) -> None:
         """Close the backend, and the database that holds the rest."""
-        if self._backend is not None:
-            await self._backend.aclose()
+        if self.made_backend is not None:
+            await self.made_backend.aclose()
         await self.close(caller)
 
     async def close(self, caller: Caller) -> None:

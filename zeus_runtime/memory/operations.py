@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Written:
+class AddedMemory:
     """What became of a text.
 
     Args:
@@ -133,7 +133,7 @@ class Operations:
         explicit: bool,
         replaces: Sequence[str] | None = None,
         answer: str | None = None,
-    ) -> Written:
+    ) -> AddedMemory:
         """Decide about ``item`` against the stored memories and write it, as one atomic step for all processes.
 
         Args:
@@ -151,7 +151,7 @@ class Operations:
 
         tried = False
 
-        def work(connection: Connection) -> Written:
+        def work(connection: Connection) -> AddedMemory:
             nonlocal tried
             if tried:  # the earlier try was not committed: the database was locked
                 self._index.lexicon.doubt()
@@ -163,7 +163,7 @@ class Operations:
             place = records.lock_place(connection, item.scope, item.scope_id)
             named = None if replaces is None else _named(connection, caller, item, replaces)
             if isinstance(named, Rejected):
-                return Written(named)
+                return AddedMemory(named)
             known = self._neighbours(connection, caller, item.scope, passed.content, embedded, place)
             decision = gate.decide(
                 passed.content,
@@ -183,7 +183,7 @@ class Operations:
             if isinstance(decision, Duplicate):
                 return self._repeated(connection, caller, item, decision, place)
             if isinstance(decision, Rejected):
-                return Written(decision)
+                return AddedMemory(decision)
             if not explicit:
                 records.record_extraction(connection, session, item.updated_at, since, answer)
             written = self._written(
@@ -214,7 +214,7 @@ class Operations:
         before: records.MemoryPlace,
         *,
         settled: bool,
-    ) -> Written:
+    ) -> AddedMemory:
         """Write ``item``, in the place of those that it supersedes, with histories and vectors."""
         place = records.changed(connection, before)
         replaced = decision.all if isinstance(decision, Superseded) else ()
@@ -227,7 +227,7 @@ class Operations:
         if key is not None and stored.is_searchable:
             whose, known = caller.user_id, (before.key, before.changes)
             self._index.lexicon.follow(whose, known, removed, key, stored)
-        return Written(decision, stored, removed)
+        return AddedMemory(decision, stored, removed)
 
     def _repeated(
         self,
@@ -236,7 +236,7 @@ class Operations:
         item: MemoryItem,
         decision: Duplicate,
         before: records.MemoryPlace,
-    ) -> Written:
+    ) -> AddedMemory:
         """Let the memory that says it already take the place of those that were named."""
         removed: tuple[str, ...] = ()
         if decision.replaced:
@@ -248,7 +248,7 @@ class Operations:
         # A call that is repeated, as after a kill, gets the answer that it had.
         of = decision.of.id
         linked = records.linked(connection, [of], reach(caller, "read", item.scope), caller.user_id)
-        return Written(decision, removed=removed, near=linked.get(of, ())[:MOST_NEAR])
+        return AddedMemory(decision, removed=removed, near=linked.get(of, ())[:MOST_NEAR])
 
     def _supersede(
         self,
@@ -273,7 +273,7 @@ class Operations:
         """The row's embedding; None for vectors in a separate store, which are written and recorded later."""
         return embedded.embedding if embedded is not None and self._vectors.transactional else None
 
-    async def _follow(self, written: Written, embedded: Embedded | None) -> Written:
+    async def _follow(self, written: AddedMemory, embedded: Embedded | None) -> AddedMemory:
         if written.removed:
             await self.database.run(lambda connection: self._vectors.remove(connection, written.removed))
         if written.item is None or embedded is None:

@@ -86,7 +86,9 @@ class MemoryService:
     @property
     def lacks(self) -> Mapping[str, str]:
         """What the backend does not do, to what happens instead."""
-        backend = self._shared.backend(self._caller)
+        from zeus_runtime.memory.database_memory import backend_of
+
+        backend = backend_of(self._shared, self._caller)
         return {} if backend.in_database else {**_ONLY_IN_DATABASE, **backend.lacks}
 
     @property
@@ -109,7 +111,9 @@ class MemoryService:
     @property
     def is_in_database(self) -> bool:
         """Whether memories are rows of the agent's own database."""
-        return self._shared.backend(self._caller).in_database
+        from zeus_runtime.memory.database_memory import backend_of
+
+        return backend_of(self._shared, self._caller).in_database
 
     @property
     def in_database(self) -> MemoryBackend:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zeus_runtime.memory.backend import MemoryBackend
+from zeus_runtime.memory.database_memory import backend_of
 from zeus_runtime.memory.items import ROLES, VISIBILITIES, Caller
 from zeus_runtime.memory.opened import MemorySource
 from zeus_runtime.memory.outcomes import UnknownMemoryError
@@ -132,7 +133,9 @@ class MemoryConformance:
             await memory.delete_memory(new.item.id)
             assert await memory.list_memories(status=None) == []
             assert await memory.current_memories([old.item.id, new.item.id]) == {}
-            assert all(not each.content for each in await memory._shared.backend(ANN).history(old.item.id))
+            assert all(
+                not each.content for each in await backend_of(memory._shared, ANN).history(old.item.id)
+            )
 
         self._run(work)
 
