@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.cli.conftest import Project, Zeus
+from tests.support.databases import execute
 from tests.support.provider import Call, Provider, Reply
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "zeus-langgraph-memory"
@@ -79,9 +80,18 @@ def words(request: pytest.FixtureRequest, project: Project, monkeypatch: pytest.
     return ["--env", "graph"]
 
 
-def configure(project: Project, provider: Provider, user: str = "mira") -> None:
+@pytest.fixture
+def stored(database_url: str) -> dict[str, Any]:
+    """Where sessions, members and, with the bundled backend, memories are."""
+    if not database_url.startswith("postgres"):
+        return {}
+    execute(database_url, "CREATE EXTENSION IF NOT EXISTS vector")
+    return {"storage": {"url": database_url}, "checkpointer": "postgres"}
+
+
+def configure(project: Project, provider: Provider, user: str = "mira", **more: Any) -> None:
     model = {"litellm": {"model": "openai/gpt-5.2", "api_base": provider.openai}}
-    project.write("zeus.yaml", json.dumps({**CONFIG, "model": model, "memory": {"user": user}}))
+    project.write("zeus.yaml", json.dumps({**CONFIG, "model": model, "memory": {"user": user}, **more}))
 
 
 def listed(zeus: Zeus, words: Sequence[str], *more: str) -> dict[str, str]:
@@ -92,7 +102,7 @@ def listed(zeus: Zeus, words: Sequence[str], *more: str) -> dict[str, str]:
 
 
 def run(
-    project: Project, zeus: Zeus, words: Sequence[str], told: Told, ids: dict[str, str], user: str = "mira"
+    project: Project, zeus: Zeus, words: Sequence[str], told: Told, ids: dict[str, str], **more: Any
 ) -> str:
     """Run a session; the system prompt of its first request."""
     calls = [
@@ -106,7 +116,7 @@ def run(
         for number, each in enumerate(told.saves)
     ]
     with Provider(*([Reply(calls=calls)] if calls else []), Reply("Noted.")) as provider:
-        configure(project, provider, user)
+        configure(project, provider, **more)
         done = zeus("run", "zeus.yaml", *words, told.words, "-o", "json")
         assert done.exit_code == 0, done.err
         messages = provider.requests[0].body["messages"]
@@ -116,11 +126,11 @@ def run(
 
 
 def test_ten_sessions_show_what_is_true_and_history_what_was(
-    project: Project, zeus: Zeus, words: list[str]
+    project: Project, zeus: Zeus, words: list[str], stored: dict[str, Any]
 ) -> None:
     ids: dict[str, str] = {}
     for told in STORY:
-        prompt = run(project, zeus, words, told, ids)
+        prompt = run(project, zeus, words, told, ids, **stored)
         assert [text for text in told.holds if text not in prompt] == [], told.words
         assert [text for text in told.gone if text in prompt] == [], told.words
         ids |= listed(zeus, words)
@@ -130,7 +140,7 @@ def test_ten_sessions_show_what_is_true_and_history_what_was(
     history = zeus("memory", "history", ids[LEIPZIG], "--config", "zeus.yaml", *words, "--format", "json")
     assert history.exit_code == 0, history.err
     assert [each["action"] for each in history.json["changes"]] == ["stored", "superseded"]
-    other = run(project, zeus, words, Told("What do you know of me?"), {}, user="noah")
+    other = run(project, zeus, words, Told("What do you know of me?"), {}, user="noah", **stored)
     assert "Mira" not in other
     assert listed(zeus, words) == {}
     assert zeus("memory", "delete", ids[CAT], "--config", "zeus.yaml", *words).exit_code != 0
