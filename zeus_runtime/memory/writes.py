@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.admission.decisions import (
     Duplicate,
     Holds,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.records import Action
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class NewMemory(MemoryWrite):
     """A text that passed the checks which need no stored memory.
 
@@ -110,7 +111,7 @@ class NewMemory(MemoryWrite):
         return tuple(succeeded(each, by.id, self.item.updated_at, by.valid_from) for each in gone)
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class MemoryEdit(MemoryWrite):
     """A change of a memory that the caller may edit.
 
