@@ -240,6 +240,15 @@ counters = _plugins(
     ),
 )
 
+memories = _plugins(
+    "register_memories",
+    Component(
+        "database",
+        create="zeus_plugins.memories.database:create",
+        summary="Memories in the agent's own database.",
+    ),
+)
+
 vector_stores = _plugins(
     "register_vector_stores",
     Component(

@@ -47,6 +47,11 @@ async def vectors_noted(scene: Scene) -> bool:
     return "vectors.txt" in scene.files()
 
 
+async def backend_noted(scene: Scene) -> bool:
+    await rememberer(scene)
+    return "backend.txt" in scene.files()
+
+
 async def extractions_of_an_hour_ago(scene: Scene) -> int:
     memory = remembering(scene)
     await memory.add_extracted_memory("The user plays the piano", confidence=1.0)
@@ -142,6 +147,7 @@ ADMITTED = (
         {"memory": {"project": "p", "embeddings": "static"}},
     ),
     Flip("memory.embeddings", "letters", embedded_by, False, True, {"memory": {}, **PROBED}),
+    Flip("memory.backend", "jotted", backend_noted, False, True, {**REMEMBERING, **PROBED}),
     Flip("memory.vector_store", "noted", vectors_noted, False, True, {**REMEMBERING, **PROBED}),
     Flip(
         "memory.thresholds.min_confidence",

@@ -19,6 +19,7 @@ LISTS: Final = {"tool": "tools", "middleware": "middlewares"}
 NESTED: Final[Mapping[str, tuple[Any, ...]]] = {
     "embedding": ("memory", "embeddings"),
     "vector_store": ("memory", "vector_store"),
+    "memory": ("memory", "backend"),
     "sandbox": ("tools", 0, "sandbox", "backend"),
     "search": ("tools", 0, "web", "search"),
 }
@@ -143,6 +144,16 @@ def noted(options, context):
 @hookimpl
 def register_embeddings():
     return [Component("letters", create=lambda options, context: Letters())]
+
+
+def jotted(options, context):
+    (context.directory / "backend.txt").write_text("opened")
+    return context.memory.in_database
+
+
+@hookimpl
+def register_memories():
+    return [Component("jotted", create=jotted)]
 
 
 @hookimpl

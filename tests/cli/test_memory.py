@@ -716,7 +716,7 @@ def test_batches_are_listed_and_undone(remembering: Project, zeus: Zeus) -> None
 
     from zeus_runtime import Agent
     from zeus_runtime.memory.batches import CallPrice
-    from zeus_runtime.memory.proposals import NewMemory
+    from zeus_runtime.memory.proposals import ProposedMemory
 
     assert zeus("memory", "undo").exit_code == 0
     assert "no memories to consolidate" in zeus("memory", "consolidate").err
@@ -726,7 +726,7 @@ def test_batches_are_listed_and_undone(remembering: Project, zeus: Zeus) -> None
         agent = Agent.from_config(remembering.folder / "zeus.yaml", directory=remembering.folder)
         memory = agent.plan.context.memory
         assert memory is not None
-        new = NewMemory("The user lives in Berlin", "fact", "user", 0.9, "user", "s:1", replaces=(old,))
+        new = ProposedMemory("The user lives in Berlin", "fact", "user", 0.9, "user", "s:1", replaces=(old,))
         batch = await memory.batches.begin("extraction", [new], CallPrice("gpt-4o", 1_840, 96, 0.0041))
         assert batch is not None
         await memory.batches.apply(batch)

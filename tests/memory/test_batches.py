@@ -21,7 +21,7 @@ from tests.support.memory import service
 from zeus_runtime.memory.batches import CallPrice, FormedAnswer
 from zeus_runtime.memory.consolidation import consolidate
 from zeus_runtime.memory.items import Caller, MemoryItem
-from zeus_runtime.memory.proposals import MemoryChange, NewMemory, Proposal, as_json, from_json
+from zeus_runtime.memory.proposals import MemoryChange, Proposal, ProposedMemory, as_json, from_json
 from zeus_runtime.memory.service import MemoryService
 
 PRICE = CallPrice("m", 100, 10, 0.01)
@@ -74,7 +74,7 @@ def visible(items: list[MemoryItem]) -> set[tuple[Any, ...]]:
 
 def proposals(ids: list[str]) -> st.SearchStrategy[list[Proposal]]:
     new = st.builds(
-        NewMemory,
+        ProposedMemory,
         content=st.sampled_from(TEXTS),
         memory_type=st.just("fact"),
         scope=st.sampled_from(["user", "project"]),

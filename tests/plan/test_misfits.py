@@ -63,3 +63,15 @@ def test_every_misfit_is_reported_at_once(tmp_path: Path) -> None:
 def test_options_that_fit_are_silent(tmp_path: Path) -> None:
     config = write_agent(tmp_path, "middlewares: [picky: {most: 7, names: [ls, echo]}]\n", plugin=PICKY)
     assert Agent.from_config(config, directory=tmp_path).plan.middlewares[0].value.most == 7
+
+
+def test_facts_are_not_extracted_into_another_memory_backend(tmp_path: Path) -> None:
+    registers = "def register_memories():\n    return [Component('elsewhere', create=lambda options, context: None)]\n"
+    plugin = f"{TOOLS}\n@hookimpl\n{registers}"
+    yaml = "memory: {user: ann, project: apollo, backend: elsewhere, extract: end_of_session}\n"
+    config = write_agent(tmp_path, yaml, plugin=plugin)
+    with pytest.raises(ConfigError) as raised:
+        _ = Agent.from_config(config, directory=tmp_path).plan
+    assert [(each.code, each.hint) for each in raised.value.diagnostics] == [
+        ("memory-extraction", "Remove `extract`, or remove `backend`.")
+    ]

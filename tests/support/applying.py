@@ -17,7 +17,7 @@ from tests.support.memory import service
 from zeus_runtime.memory import records
 from zeus_runtime.memory.batches import CallPrice
 from zeus_runtime.memory.items import Caller
-from zeus_runtime.memory.proposals import NewMemory
+from zeus_runtime.memory.proposals import ProposedMemory
 from zeus_runtime.memory.service import MemoryService
 
 CONTENTS = (
@@ -36,7 +36,7 @@ async def main(folder: Path, url: str, number: int) -> None:
     memory = opened(folder, url)
     (old,) = await memory.list_memories()
     proposals = [
-        NewMemory(
+        ProposedMemory(
             each, "fact", "user", 0.9, "user", "s1:1", replaces=(old.id,) if each == CONTENTS[0] else ()
         )
         for each in CONTENTS

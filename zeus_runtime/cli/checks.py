@@ -44,6 +44,7 @@ def examine(process: Process, which: ConfigArgs) -> Iterator[DoctorFinding]:
     if checked is not None:
         yield from _model(checked)
         yield from _sandboxes(checked)
+        yield from _memory(checked)
         yield from database(checked.config.storage.url, checked.directory)
     yield _terminal(process)
 
@@ -185,6 +186,27 @@ def _sandboxes(checked: Checked) -> Iterator[DoctorFinding]:
             yield DoctorFinding(
                 "ok", "sandbox", f"{backend.capabilities.boundary}, all limits are the kernel's"
             )
+
+
+def _memory(checked: Checked) -> Iterator[DoctorFinding]:
+    """What a memory backend other than the agent's own database does not do."""
+    from zeus_runtime.plan.plan import make_plan
+
+    plan = make_plan(checked)
+    memory = plan.context.memory
+    if memory is None or plan.memory is None:
+        return
+    try:
+        lacks = memory.lacks
+    except ZeusError as error:
+        yield missing("memory", error.message, error.remedy or "")
+        return
+    if not memory.is_in_database:
+        yield DoctorFinding("ok", "memory", f"stored by the backend {plan.memory.backend.name}")
+    for what, instead in lacks.items():
+        yield DoctorFinding(
+            "warn", "memory", f"without {what}: {instead}", "Use the backend database for this."
+        )
 
 
 def database(url: str, directory: Path) -> Iterator[DoctorFinding]:

@@ -390,6 +390,8 @@ def _memory_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:
         )
     return [
         ("memory", whose),
+        ("", f"backend {_component(plan.memory.backend)}"),
+        *(("", f"without {what}: {instead}") for what, instead in _lacks(plan).items()),
         ("", f"embeddings {embeddings}"),
         ("", f"vector store {_component(plan.memory.vector_store)}"),
         *_background_rows(memory),
@@ -408,12 +410,19 @@ def _background_rows(memory: Memory) -> Iterator[tuple[str, str]]:
         yield "", f"memories are consolidated after {memory.consolidate_after} new ones, likewise"
 
 
+def _lacks(plan: Plan) -> Mapping[str, str]:
+    """What the memory backend does not do, and what happens instead."""
+    return {} if plan.context.memory is None else plan.context.memory.lacks
+
+
 def _memory_object(checked: Checked, plan: Plan) -> dict[str, Any] | None:
     if plan.memory is None:
         return None
     used = _embeddings(checked, plan)
     component = plan.memory.embeddings if used is None else used.component
     return {
+        "backend": _component_object(plan.memory.backend),
+        "lacks": dict(_lacks(plan)),
         "embeddings": component and _component_object(component),
         "embeddings_by": None if used is None else used.by,
         "vector_store": _component_object(plan.memory.vector_store),

@@ -360,6 +360,11 @@ class Memory:
         Literal["owner", "admin", "editor", "viewer"],
         Doc("The user's role in the project, as long as the project has no members (`zeus memory members`)."),
     ] = "owner"
+    backend: Annotated[
+        Ref | None,
+        RefTo("memory"),
+        Doc("Where memories are stored and found; null: `database`, the agent's own database (storage.url)."),
+    ] = None
     embeddings: Annotated[
         Ref | None,
         RefTo("embedding"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from zeus_runtime.memory.admission.decisions import Duplicate, Rejected, Superseded
 from zeus_runtime.memory.drafts import Draft
 from zeus_runtime.memory.items import Caller
-from zeus_runtime.memory.proposals import MemoryChange, NewMemory, Proposal, as_json, from_json
+from zeus_runtime.memory.proposals import MemoryChange, Proposal, ProposedMemory, as_json, from_json
 from zeus_runtime.memory.records.batches import (
     Batch,
     BatchKind,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.memory.items import MemoryItem
     from zeus_runtime.memory.opened import OpenedMemory
-    from zeus_runtime.memory.operations import Operations, Written
+    from zeus_runtime.memory.operations import AddedMemory, Operations
     from zeus_runtime.memory.outcomes import Saved
     from zeus_runtime.memory.undoing import Undone
 
@@ -222,11 +222,13 @@ class MemoryBatches:
         else:
             self._shared.backfill_soon(self._caller)
 
-    async def _tried(self, batch: Batch, number: int, proposal: NewMemory, replaces: Sequence[str]) -> Saved:
+    async def _tried(
+        self, batch: Batch, number: int, proposal: ProposedMemory, replaces: Sequence[str]
+    ) -> Saved:
         from zeus_runtime.memory import records
         from zeus_runtime.memory.writing import Writing
 
-        def along(connection: Connection, written: Written) -> None:
+        def along(connection: Connection, written: AddedMemory) -> None:
             if not isinstance(written.decision, Rejected):
                 records.put_step(connection, batch.id, _step(number, written))
 
@@ -307,7 +309,7 @@ class _ChangedSinceError(Exception):
 _MAY_NOT_REPLACE = frozenset(("unknown_memory", "other_scope", "forbidden"))
 
 
-def _step(number: int, written: Written) -> BatchStep:
+def _step(number: int, written: AddedMemory) -> BatchStep:
     decision = written.decision
     if isinstance(decision, Superseded):
         gone: tuple[MemoryItem, ...] = decision.all

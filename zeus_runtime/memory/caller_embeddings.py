@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import Caller, Embedding
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class CallerEmbeddings:
         """
         from zeus_runtime.memory.embedding_choice import as_stored, store_choice
 
+        self._refuse_other_backends()
         user, stored = self._caller.user_id, None if ref is None else as_stored(ref)
         operations = await self._opened.operations()
         if stored is not None:
@@ -81,6 +83,7 @@ class CallerEmbeddings:
         Raises:
             EmbeddingUnavailableError: the model does not answer; finished work is kept.
         """
+        self._refuse_other_backends()
         return await self._opened.embed_missing(
             await self._opened.acting(self._caller), any_model=False, progress=progress
         )
@@ -96,7 +99,17 @@ class CallerEmbeddings:
         Raises:
             EmbeddingUnavailableError: there is no model or it does not answer; finished work is kept.
         """
+        self._refuse_other_backends()
         await (await self._opened.operations()).rebuild_words()
         return await self._opened.embed_missing(
             await self._opened.acting(self._caller), any_model=True, progress=progress
         )
+
+    def _refuse_other_backends(self) -> None:
+        from zeus_runtime.memory.database_memory import backend_of
+
+        if not backend_of(self._opened, self._caller).in_database:
+            raise UsageError(
+                "this memory's backend embeds in its own way",
+                remedy="Set memory.backend to `database` to use this, or see the options of the backend.",
+            )

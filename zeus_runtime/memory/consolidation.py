@@ -12,7 +12,7 @@ from zeus_runtime.errors import ZeusError
 from zeus_runtime.memory.drafts import ends_before_it_begins
 from zeus_runtime.memory.extraction import day_of, object_schema
 from zeus_runtime.memory.items import DOCUMENTS, MEMORY_TYPES, MemoryItem
-from zeus_runtime.memory.proposals import MemoryChange, NewMemory, Proposal
+from zeus_runtime.memory.proposals import MemoryChange, Proposal, ProposedMemory
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.batches import AskForm
@@ -114,11 +114,11 @@ def proposals(answer: Mapping[str, Any], items: Sequence[MemoryItem]) -> tuple[P
     return tuple(found)
 
 
-def _merged(merge: Mapping[str, Any], parts: Sequence[MemoryItem]) -> NewMemory:
+def _merged(merge: Mapping[str, Any], parts: Sequence[MemoryItem]) -> ProposedMemory:
     """The memory that holds ``parts`` together, of their least trusted source, for the time in which one is true."""
     begins = [each.valid_from for each in parts]
     ends = [each.valid_until for each in parts]
-    return NewMemory(
+    return ProposedMemory(
         content=merge["content"],
         memory_type=merge["memory_type"],
         scope=parts[0].scope,

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.memory.drafts import ends_before_it_begins
 from zeus_runtime.memory.items import MEMORY_TYPES, MemoryItem, Source
-from zeus_runtime.memory.proposals import NewMemory
+from zeus_runtime.memory.proposals import ProposedMemory
 from zeus_runtime.memory.records.histories import SAVES_OF_AN_ANSWER
 from zeus_runtime.memory.retrieval.analysis import search_tokens
 
@@ -140,7 +140,7 @@ def question(messages: Iterable[SourceMessage], known: Iterable[MemoryItem], tod
 
 def proposals(
     answer: Mapping[str, Any], messages: Sequence[SourceMessage], session: str
-) -> tuple[NewMemory, ...]:
+) -> tuple[ProposedMemory, ...]:
     """The facts of an answer that fits the schema; a fact without a source among the messages is left out.
 
     At most as many as count as one extraction.
@@ -155,7 +155,7 @@ def proposals(
         if ends_before_it_begins(since, until):
             since = until = None
         found.append(
-            NewMemory(
+            ProposedMemory(
                 content=fact["content"],
                 memory_type=fact["memory_type"],
                 scope=fact["scope"],

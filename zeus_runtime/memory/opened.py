@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from zeus_runtime.config.ref import Ref
+    from zeus_runtime.memory.backend import MemoryBackend
     from zeus_runtime.memory.operations import Operations
     from zeus_runtime.memory.removal import Derived
     from zeus_runtime.memory.vectors import VectorStore
@@ -51,6 +52,7 @@ class MemorySource:
         open_chosen: makes the embedding model that a user chose, of (user id, choice); None: users have no choice.
         open_offline: makes the model that the gate asks which values are of a kind, whatever embeds; None: none.
         secrets: known secrets; a text that holds one is refused.
+        open_backend: makes the memory backend; None: the one in the database of ``url``.
     """
 
     url: str
@@ -64,6 +66,7 @@ class MemorySource:
     open_chosen: Callable[[str, Ref], Embedder] | None = None
     open_offline: Callable[[], Embedder] | None = None
     secrets: Redactor = field(default_factory=Redactor)
+    open_backend: Callable[[], MemoryBackend] | None = None
 
 
 class OpenedMemory:
@@ -78,6 +81,8 @@ class OpenedMemory:
         self.choices: dict[str, str | None] = {}
         self._embedders: dict[str | None, Embedder] = {}
         self._operations: Operations | None = None
+        self.made_backend: MemoryBackend | None = None
+        self._places: dict[tuple[str, str], asyncio.Lock] = {}
         self._opening: asyncio.Lock | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -85,6 +90,12 @@ class OpenedMemory:
         self._flushed: datetime | None = None
         self._backfilling: set[str | None] = set()
         self._told_of_others: set[str] = set()
+
+    def writing(self, scope: str, scope_id: str) -> asyncio.Lock:
+        """Held while one memory of a place is written in this process, for a backend without transactions."""
+        import asyncio
+
+        return self._places.setdefault((scope, scope_id), asyncio.Lock())
 
     async def operations(self) -> Operations:
         import asyncio
@@ -135,6 +146,12 @@ class OpenedMemory:
             await database.close()
             raise
         return operations
+
+    async def close_all(self, caller: Caller) -> None:
+        """Close the backend, and the database that holds the rest."""
+        if self.made_backend is not None:
+            await self.made_backend.aclose()
+        await self.close(caller)
 
     async def close(self, caller: Caller) -> None:
         operations = self._operations

@@ -30,7 +30,7 @@ from zeus_runtime.memory.deferred_decision import SecondLook
 from zeus_runtime.memory.embedding import Embedded
 from zeus_runtime.memory.embedding_backfill import LateVectors
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
-from zeus_runtime.memory.permissions import Operation, may, reach
+from zeus_runtime.memory.permissions import Operation, reach
 from zeus_runtime.memory.removal import Derived, Removal, forget_in_context
 from zeus_runtime.memory.retrieval.ranked_search import ranked_search
 from zeus_runtime.memory.retrieval.ranking import Ranked
@@ -38,6 +38,7 @@ from zeus_runtime.memory.retrieval.search import Measure
 from zeus_runtime.memory.retrieval.search_index import SearchIndex
 from zeus_runtime.memory.superseding import supersede
 from zeus_runtime.memory.vectors import Entry, VectorStore
+from zeus_runtime.memory.writes import named_memories
 from zeus_runtime.store.word_entries import prepare_words
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Written:
+class AddedMemory:
     """What became of a text.
 
     Args:
@@ -133,8 +134,8 @@ class Operations:
         explicit: bool,
         replaces: Sequence[str] | None = None,
         answer: str | None = None,
-        along: Callable[[Connection, Written], None] | None = None,
-    ) -> Written:
+        along: Callable[[Connection, AddedMemory], None] | None = None,
+    ) -> AddedMemory:
         """Decide about ``item`` against the stored memories and write it, as one atomic step for all processes.
 
         Args:
@@ -153,13 +154,13 @@ class Operations:
 
         tried = False
 
-        def work(connection: Connection) -> Written:
+        def work(connection: Connection) -> AddedMemory:
             written = decided(connection)
             if along is not None:
                 along(connection, written)
             return written
 
-        def decided(connection: Connection) -> Written:
+        def decided(connection: Connection) -> AddedMemory:
             nonlocal tried
             if tried:  # the earlier try was not committed: the database was locked
                 self._index.lexicon.doubt()
@@ -171,7 +172,7 @@ class Operations:
             place = records.lock_place(connection, item.scope, item.scope_id)
             named = None if replaces is None else _named(connection, caller, item, replaces)
             if isinstance(named, Rejected):
-                return Written(named)
+                return AddedMemory(named)
             known = self._neighbours(connection, caller, item.scope, passed.content, embedded, place)
             decision = gate.decide(
                 passed.content,
@@ -191,7 +192,7 @@ class Operations:
             if isinstance(decision, Duplicate):
                 return self._repeated(connection, caller, item, decision, place)
             if isinstance(decision, Rejected):
-                return Written(decision)
+                return AddedMemory(decision)
             if not explicit:
                 records.record_extraction(connection, session, item.updated_at, since, answer)
             written = self._written(
@@ -222,7 +223,7 @@ class Operations:
         before: records.MemoryPlace,
         *,
         settled: bool,
-    ) -> Written:
+    ) -> AddedMemory:
         """Write ``item``, in the place of those that it supersedes, with histories and vectors."""
         place = records.changed(connection, before)
         replaced = decision.all if isinstance(decision, Superseded) else ()
@@ -235,7 +236,7 @@ class Operations:
         if key is not None and stored.is_searchable:
             whose, known = caller.user_id, (before.key, before.changes)
             self._index.lexicon.follow(whose, known, removed, key, stored)
-        return Written(decision, stored, removed)
+        return AddedMemory(decision, stored, removed)
 
     def _repeated(
         self,
@@ -244,7 +245,7 @@ class Operations:
         item: MemoryItem,
         decision: Duplicate,
         before: records.MemoryPlace,
-    ) -> Written:
+    ) -> AddedMemory:
         """Let the memory that says it already take the place of those that were named."""
         removed: tuple[str, ...] = ()
         if decision.replaced:
@@ -256,7 +257,7 @@ class Operations:
         # A call that is repeated, as after a kill, gets the answer that it had.
         of = decision.of.id
         linked = records.linked(connection, [of], reach(caller, "read", item.scope), caller.user_id)
-        return Written(decision, removed=removed, near=linked.get(of, ())[:MOST_NEAR])
+        return AddedMemory(decision, removed=removed, near=linked.get(of, ())[:MOST_NEAR])
 
     def _supersede(
         self,
@@ -281,7 +282,7 @@ class Operations:
         """The row's embedding; None for vectors in a separate store, which are written and recorded later."""
         return embedded.embedding if embedded is not None and self._vectors.transactional else None
 
-    async def _follow(self, written: Written, embedded: Embedded | None) -> Written:
+    async def _follow(self, written: AddedMemory, embedded: Embedded | None) -> AddedMemory:
         if written.removed:
             await self.database.run(lambda connection: self._vectors.remove(connection, written.removed))
         if written.item is None or embedded is None:
@@ -316,6 +317,31 @@ class Operations:
         return await self.database.read(
             lambda connection: records.extractions(connection, session, since), caller
         )
+
+    async def take_extraction(self, caller: Caller, answer: str | None) -> int:
+        """Count one more extraction for a backend elsewhere, if one is left; how many there were before."""
+        session = caller.session_id or f"user {caller.user_id}"
+        now = self.database.time()
+        since = now - timedelta(hours=self._settings.extraction_window_hours)
+
+        def work(connection: Connection) -> int:
+            records.lock(connection, f"extractions of {session}")
+            used = records.extractions(connection, session, since, answer)
+            if used < self._settings.max_extractions:
+                records.record_extraction(connection, session, now, since, answer)
+            return used
+
+        return await self.database.write(work, caller)
+
+    async def give_back_extraction(self, caller: Caller, answer: str | None) -> None:
+        """Take back the last one of ``take_extraction``: nothing was stored."""
+        session = caller.session_id or f"user {caller.user_id}"
+
+        def work(connection: Connection) -> None:
+            records.lock(connection, f"extractions of {session}")
+            records.forget_extraction(connection, session, answer)
+
+        await self.database.write(work, caller)
 
     def _neighbours(
         self,
@@ -472,25 +498,7 @@ class Operations:
 def _named(
     connection: Connection, caller: Caller, item: MemoryItem, ids: Sequence[str]
 ) -> list[MemoryItem] | Rejected:
-    """The memories that ``item`` is to replace, without those that were replaced or archived already."""
     wanted = list(dict.fromkeys(each.strip() for each in ids if each.strip()))
-    found = records.by_ids(connection, wanted, reach(caller, "read"), caller.user_id)
-    named = []
-    for each in wanted:
-        old = found.get(each)
-        if old is None or old.trust == "quarantined":
-            return Rejected(
-                "unknown_memory",
-                f"There is no memory {each!r} that could be replaced: use the ids that memory_search shows, "
-                "or save it without replaces.",
-            )
-        if (old.scope, old.scope_id) != (item.scope, item.scope_id):
-            return Rejected(
-                "other_scope",
-                f"{each} is of the scope {old.scope}: save with that scope, or without replaces.",
-            )
-        if not may(caller, "edit", old) or (item.trust, old.trust) == ("untrusted", "trusted"):
-            return Rejected("forbidden", f"You may not replace {each}: save it without replaces.")
-        if old.status == "active":
-            named.append(old)
-    return named
+    return named_memories(
+        caller, item, wanted, records.by_ids(connection, wanted, reach(caller, "read"), caller.user_id)
+    )

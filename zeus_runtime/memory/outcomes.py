@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from zeus_runtime.errors import UsageError
@@ -72,6 +72,15 @@ class MemoryStats:
     active: int
     by: Mapping[str, Mapping[str, int]]
     waiting: int
+
+
+def figures_of(items: Sequence[MemoryItem]) -> MemoryStats:
+    """The figures of these memories, whose backend embeds in its own way."""
+    active = [item for item in items if item.status == "active"]
+    names = ("scope", "memory_type", "source", "trust")
+    by = {name: dict(sorted(Counter(getattr(item, name) for item in active).items())) for name in names}
+    status: Mapping[str, int] = dict(sorted(Counter(item.status for item in items).items()))
+    return MemoryStats(len(active), {"status": status, **by, "embedding_model": {}}, 0)
 
 
 @dataclass(frozen=True)

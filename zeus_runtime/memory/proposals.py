@@ -11,7 +11,7 @@ from zeus_runtime.memory.items import Source
 
 
 @dataclass(frozen=True)
-class NewMemory:
+class ProposedMemory:
     """A memory that a model proposes; the fields are those of ``drafts.Draft``.
 
     Args:
@@ -47,7 +47,7 @@ class MemoryChange:
     retires: bool = False
 
 
-Proposal: TypeAlias = NewMemory | MemoryChange
+Proposal: TypeAlias = ProposedMemory | MemoryChange
 
 
 def as_json(proposal: Proposal) -> dict[str, Any]:
@@ -65,4 +65,4 @@ def from_json(stored: Mapping[str, Any]) -> Proposal:
     }
     if "id" in stored:
         return MemoryChange(**{**stored, **times})
-    return NewMemory(**{**stored, **times, "replaces": tuple(stored["replaces"])})
+    return ProposedMemory(**{**stored, **times, "replaces": tuple(stored["replaces"])})

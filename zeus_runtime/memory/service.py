@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from zeus_runtime.memory.admission.decisions import Decision, Passed, Rejected
 from zeus_runtime.memory.caller_embeddings import CallerEmbeddings
 from zeus_runtime.memory.drafts import Draft
-from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError
 from zeus_runtime.memory.items import (
     MEMORY_TYPES,
     SCOPES,
@@ -32,15 +31,15 @@ from zeus_runtime.memory.items import (
     Status,
     Visibility,
 )
-from zeus_runtime.memory.opened import MemorySource, OpenedMemory, embedded_query
+from zeus_runtime.memory.opened import MemorySource, OpenedMemory
 from zeus_runtime.memory.outcomes import (
     Imported,
     MemoryStats,
     RateLimit,
     Saved,
+    figures_of,
     known,
     refuse_unknown,
-    unknown,
 )
 from zeus_runtime.memory.profile.profiles import MemoryProfiles
 from zeus_runtime.memory.retrieval.ranking import PromptMemories, Ranked, format_memories_for_prompt
@@ -50,11 +49,12 @@ from zeus_runtime.tracing import retrieval_span
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from zeus_runtime.memory.backend import MemoryBackend
     from zeus_runtime.memory.batches import MemoryBatches
+    from zeus_runtime.memory.checked_memory import CheckedMemory
     from zeus_runtime.memory.members import Members
     from zeus_runtime.memory.operations import Operations
     from zeus_runtime.memory.records import HistoryEntry
-    from zeus_runtime.memory.retrieval.search import Measure
     from zeus_runtime.prompt import SourcedText
 
 _log = logging.getLogger(__name__)
@@ -85,13 +85,32 @@ class MemoryService:
         return self._shared.source.settings
 
     @property
+    def lacks(self) -> Mapping[str, str]:
+        """What the backend does not do, to what happens instead."""
+        from zeus_runtime.memory.database_memory import backend_of
+
+        backend = backend_of(self._shared, self._caller)
+        return {} if backend.in_database else {**_ONLY_IN_DATABASE, **backend.lacks}
+
+    @property
     def profiles(self) -> MemoryProfiles:
         """The caller's user's and project's."""
         return MemoryProfiles(self._shared, self._caller)
 
     @property
     def batches(self) -> MemoryBatches:
-        """What models proposed in the background for the caller's user."""
+        """What models proposed in the background for the caller's user.
+
+        Raises:
+            UsageError: the memories are not in Zeus's own database, where a proposal and its mark are one transaction.
+        """
+        if not self.is_in_database:
+            from zeus_runtime.errors import UsageError
+
+            raise UsageError(
+                "this memory backend keeps no batches: nothing is extracted, consolidated or undone there",
+                remedy="Use the memory backend `database`.",
+            )
         from zeus_runtime.memory.batches import MemoryBatches
 
         return MemoryBatches(self._shared, self._caller)
@@ -107,6 +126,25 @@ class MemoryService:
         from zeus_runtime.memory.members import Members
 
         return Members(self._shared, self._caller)
+
+    @property
+    def is_in_database(self) -> bool:
+        """Whether memories are rows of the agent's own database."""
+        from zeus_runtime.memory.database_memory import backend_of
+
+        return backend_of(self._shared, self._caller).in_database
+
+    @property
+    def in_database(self) -> MemoryBackend:
+        """The bundled backend, in the database that holds profiles and members too."""
+        from zeus_runtime.memory.database_memory import DatabaseMemory
+
+        return DatabaseMemory(self._shared, self._caller)
+
+    async def _checked(self) -> CheckedMemory:
+        from zeus_runtime.memory.checked_memory import CheckedMemory
+
+        return CheckedMemory(self._shared, await self._shared.acting(self._caller))
 
     async def _acting(self) -> tuple[Operations, Caller]:
         """The open memory, and the caller in the role that holds now."""
@@ -127,7 +165,7 @@ class MemoryService:
 
     async def aclose(self) -> None:
         """Finish what is being embedded, write what is due and close the database."""
-        await self._shared.close(self._caller)
+        await self._shared.close_all(self._caller)
 
     # Saving
 
@@ -258,45 +296,15 @@ class MemoryService:
         refuse_unknown(
             memory_type=(memory_type, MEMORY_TYPES), scope=(scope, SCOPES), mode=(mode, SEARCH_MODES)
         )
-        operations, caller = await self._acting()
         asked = _normalised(query)
         top_k = self.settings.top_k if k is None else k
         if not asked or top_k <= 0:
             return []
         with retrieval_span("memory") as span:
-            embedded, measure = await self._compared_by(asked, mode)
-            found = await operations.search(
-                caller, asked, embedded, measure, top_k=top_k, memory_type=memory_type, scope=scope
-            )
+            memories = await self._checked()
+            found = await memories.search(asked, limit=top_k, mode=mode, memory_type=memory_type, scope=scope)
             span.note({"zeus.retrieval.found": len(found)})
-        self._shared.note_used([each.item.id for each in found])
         return found
-
-    async def _compared_by(self, query: str, mode: SearchMode) -> tuple[Embedded | None, Measure]:
-        """The query's vector, if there is one, and how memories are compared with it."""
-        from zeus_runtime.memory.retrieval.search import BareCosine
-
-        embedder = await self._shared.embedder(self._caller.user_id)
-        try:
-            embedded = None if embedder is None else await embedded_query(embedder, query)
-        except EmbeddingUnavailableError as error:
-            if mode == "vector":
-                raise
-            _log.warning("memories are searched by words alone: %s", error.message)
-            embedded = None
-        if embedder is not None:
-            self._shared.tell_of_other_models(self._caller, Embedding(embedder.model, embedder.dimension))
-        if mode == "fused":
-            return embedded, _fused(embedder, query)
-        if embedder is None:
-            raise EmbeddingUnavailableError(
-                "there is no embedding model", remedy="Name one under memory.embeddings, or search by words."
-            )
-        if embedded is None:
-            raise EmbeddingUnavailableError(
-                f"the embedding model {embedder.model} knows nothing of this query", remedy="Search by words."
-            )
-        return embedded, BareCosine()
 
     def format_memories_for_prompt(
         self,
@@ -346,7 +354,7 @@ class MemoryService:
         from zeus_runtime.memory import records
         from zeus_runtime.memory.permissions import reach
 
-        if not ids:
+        if not ids or not self.is_in_database:
             return {}
         operations, caller = await self._acting()
         return await operations.database.read(
@@ -366,15 +374,7 @@ class MemoryService:
 
     async def current_memories(self, ids: Collection[str]) -> dict[str, MemoryItem]:
         """Those of ``ids`` that the caller may read, as they are now, whatever their status."""
-        from zeus_runtime.memory import records
-        from zeus_runtime.memory.permissions import reach
-
-        if not ids:
-            return {}
-        operations, caller = await self._acting()
-        return await operations.database.read(
-            lambda connection: records.by_ids(connection, ids, reach(caller, "read"), caller.user_id), caller
-        )
+        return await (await self._checked()).readable(ids) if ids else {}
 
     def holds(self, item: MemoryItem) -> bool:
         """Whether a memory may be shown as what holds now: active, not quarantined, neither over nor yet to begin."""
@@ -399,8 +399,7 @@ class MemoryService:
         Raises:
             UnknownMemoryError: there is none that the caller may read.
         """
-        operations, caller = await self._acting()
-        return known(await operations.find(caller, memory_id, "read"), memory_id)
+        return known(await (await self._checked()).permitted(memory_id, "read"), memory_id)
 
     async def list_memories(
         self,
@@ -416,24 +415,11 @@ class MemoryService:
         Raises:
             UsageError: there is no such scope, type or status.
         """
-        from zeus_runtime.memory import records
-        from zeus_runtime.memory.permissions import reach
-
         refuse_unknown(
             scope=(scope, SCOPES), memory_type=(memory_type, MEMORY_TYPES), status=(status, STATUSES)
         )
-        operations, caller = await self._acting()
-        return await operations.database.read(
-            lambda connection: records.listed(
-                connection,
-                reach(caller, "read", scope),
-                caller.user_id,
-                status=status,
-                memory_type=memory_type,
-                limit=limit,
-                offset=offset,
-            ),
-            caller,
+        return await (await self._checked()).listed(
+            scope=scope, memory_type=memory_type, status=status, limit=limit, offset=offset
         )
 
     async def hidden_memories(
@@ -446,6 +432,8 @@ class MemoryService:
         from zeus_runtime.memory import records
         from zeus_runtime.memory.permissions import reach
 
+        if not self.is_in_database:
+            return await (await self._checked()).hidden(scope=scope, status=status, limit=limit)
         operations, caller = await self._acting()
         seen, read = reach(caller, "see", scope), reach(caller, "read", scope)
         if seen == read:
@@ -463,16 +451,13 @@ class MemoryService:
         Raises:
             UnknownMemoryError: there is none that the caller may read.
         """
-        from zeus_runtime.memory import records
-
         await self.get(memory_id)
-        operations, caller = await self._acting()
-        return await operations.database.read(
-            lambda connection: records.history(connection, memory_id), caller
-        )
+        return await (await self._checked()).history(memory_id)
 
     async def stats(self) -> MemoryStats:
         """Figures of all that the caller may read."""
+        if not self.is_in_database:
+            return figures_of(await self.list_memories(status=None))
         operations, caller = await self._acting()
         by = await operations.figures(caller)
         embedder = await self._shared.embedder(self._caller.user_id)
@@ -507,12 +492,7 @@ class MemoryService:
         Raises:
             UnknownMemoryError: there is none that the caller may delete.
         """
-        operations, caller = await self._acting()
-        gone = await operations.removal.delete(caller, memory_id)
-        if gone is None:
-            raise unknown(memory_id)
-        self._shared.forget_used(gone)
-        self._shared.backfill_soon(self._caller)
+        await (await self._checked()).delete(memory_id)
 
     async def forget_sessions(
         self, sessions: Sequence[str], *, along: Callable[[Connection], None] = lambda _: None
@@ -522,10 +502,14 @@ class MemoryService:
         Args:
             along: what the same transaction removes besides; where that raises, all stays.
         """
+        removed = 0
+        if not self.is_in_database:  # first, so that a session that is still there can be deleted again
+            for session in sessions:
+                removed += await (await self.for_session(session)._checked()).forget_session(session)
         operations = await self._shared.operations()
         gone = await operations.removal.forget_sessions(self._caller.user_id, sessions, along)
         self._shared.forget_used(gone)
-        return len(gone)
+        return removed + len(gone)
 
     async def export_memories(self, *, status: Status | None = None) -> AsyncIterator[dict[str, Any]]:
         """Everything that the caller may read, as JSON objects, oldest change last."""
@@ -562,17 +546,16 @@ class MemoryService:
         await (await self._shared.operations()).check()
 
 
-def _fused(embedder: Embedder | None, query: str) -> Measure:
-    """How words and vectors count together for ``query``, which the model may know in part."""
-    from zeus_runtime.memory.retrieval.fusion import fusion
-    from zeus_runtime.memory.retrieval.search import Fused
-
-    if embedder is None:
-        return Fused(fusion(None, 0))
-    return Fused(fusion(embedder.calibration, embedder.coverage(query)))
-
-
 def _normalised(query: str) -> str:
     from zeus_runtime.memory.normalise import normalise
 
     return normalise(query)
+
+
+_ONLY_IN_DATABASE: Final[Mapping[str, str]] = {
+    "profiles drawn from memories": "a profile has the lines that are written by hand",
+    "links": "memories that are near each other are stored beside each other, and shown by their own rank",
+    "extraction, consolidation and undo": "memories are saved by tools and by hand",
+    "the commands embeddings and reindex": "the backend embeds in its own way",
+}
+"""What only memories in Zeus's own database have."""

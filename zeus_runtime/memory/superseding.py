@@ -40,20 +40,31 @@ def supersede(
     """
     ids = []
     for each in items:
-        until = _end(each, at if since is None else since, at)
-        if since is not None and since > at:
-            old = records.new_version(each, at, valid_until=until, embedding=None)
+        action, old = succeeded(each, by, at, since)
+        if old.status == each.status:
             records.link(connection, by, [each.id])
-        else:
-            old = records.new_version(each, at, status="superseded", superseded_by=by, valid_until=until)
         records.rewrite(connection, old, place)
-        records.record(
-            connection, "superseded" if old.status != each.status else "updated", caller.user_id, at, old
-        )
+        records.record(connection, action, caller.user_id, at, old)
         ids.append(each.id)
     if vectors.transactional:
         vectors.remove(connection, ids)
     return tuple(ids)
+
+
+def succeeded(
+    item: MemoryItem, by: str, at: datetime, since: datetime | None
+) -> tuple[records.Action, MemoryItem]:
+    """What happens to ``item`` when the memory ``by`` takes its place, and its next version.
+
+    Args:
+        at, since: as for ``supersede``.
+    """
+    until = _end(item, at if since is None else since, at)
+    if since is not None and since > at:
+        return "updated", records.new_version(item, at, valid_until=until, embedding=None)
+    return "superseded", records.new_version(
+        item, at, status="superseded", superseded_by=by, valid_until=until
+    )
 
 
 def _end(item: MemoryItem, since: datetime, at: datetime) -> datetime:

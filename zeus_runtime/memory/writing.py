@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.decisions import Decision, Passed, Rejected
 from zeus_runtime.memory.admission.gate import validate
+from zeus_runtime.memory.checked_memory import CheckedMemory, to_the_millisecond
 from zeus_runtime.memory.drafts import Draft, draft_of, ends_before_it_begins, is_active
-from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError
 from zeus_runtime.memory.items import VISIBILITIES, Caller, MemoryItem, MemoryType, Scope
-from zeus_runtime.memory.opened import embedded_texts
 from zeus_runtime.memory.outcomes import Imported, Outcome, Saved, known, rejected, saved
-from zeus_runtime.memory.turns import turn_of
+from zeus_runtime.memory.writes import MemoryEdit, NewMemory
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from zeus_runtime.memory.admission.verdict import OfAKind
     from zeus_runtime.memory.opened import OpenedMemory
-    from zeus_runtime.memory.operations import Written
+    from zeus_runtime.memory.operations import AddedMemory
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +41,7 @@ class Writing:
     def __init__(self, opened: OpenedMemory, caller: Caller) -> None:
         self._shared = opened
         self._caller = caller
+        self._backend = CheckedMemory(opened, caller)
 
     async def save(
         self,
@@ -49,7 +50,7 @@ class Writing:
         explicit: bool,
         replaces: Sequence[str] | None = None,
         answer: str | None = None,
-        along: Callable[[Connection, Written], None] | None = None,
+        along: Callable[[Connection, AddedMemory], None] | None = None,
     ) -> Saved:
         """Keep a text, unless it is refused.
 
@@ -62,36 +63,29 @@ class Writing:
         passed = self.validated(draft)
         if isinstance(passed, Rejected):
             return rejected(passed)
-        operations = await self._shared.operations()
-        item = self._item(draft, passed, operations.database.time())
-        # Whoever decides what it replaces is shown the memories near it, which takes the vector.
-        embedded = await self._embedded(item, waits=replaces is not None)
-        written = await operations.add(
-            self._caller,
-            passed,
-            item,
-            embedded,
-            explicit=explicit,
-            replaces=replaces,
-            answer=answer,
-            along=along,
-        )
-        unembedded = written.item is not None and written.item.embedding is None
-        changed = bool(written.removed) and item.valid_from is not None  # some may hold until then
-        if changed or (unembedded and passed.trust != "quarantined"):
-            self._shared.backfill_soon(self._caller)
+        item = self._item(draft, passed, to_the_millisecond(self._shared.source.now()))
+        new = self._new(passed, item)
+        new = replace(new, explicit=explicit, replaces=replaces, answer=answer, along=along)
+        written = await self._backend.save(new)
+        assert written.decision is not None
         return saved(written.decision, written.item, written.near)
+
+    def _new(self, passed: Passed, item: MemoryItem) -> NewMemory:
+        return NewMemory(
+            self._caller, passed, item, self._shared.source.settings, of_a_kind=self._of_a_kind()
+        )
+
+    def _of_a_kind(self) -> OfAKind | None:
+        make = self._shared.source.open_offline
+        return None if make is None else make().of_a_kind
 
     async def decided(self, draft: Draft) -> Decision:
         """The result that saving a text would have; nothing is written."""
         passed = self.validated(draft)
         if isinstance(passed, Rejected):
             return passed
-        operations = await self._shared.operations()
-        embedder = await self._shared.embedder(self._caller.user_id)
-        asks = embedder if passed.trust != "quarantined" else None
-        embedded = await self._if_it_answers(asks, passed.content)
-        return await operations.decide(self._caller, passed, cast(Scope, draft.scope), embedded)
+        item = self._item(draft, passed, to_the_millisecond(self._shared.source.now()))
+        return await self._backend.decided(self._new(passed, item))
 
     async def change(self, memory_id: str, content: str | None, changes: Mapping[str, Any]) -> MemoryItem:
         """Write a memory's next version.
@@ -100,8 +94,7 @@ class Writing:
             UnknownMemoryError: there is none that the caller may edit.
             UsageError: a change that cannot be made.
         """
-        operations = await self._shared.operations()
-        item = known(await operations.find(self._caller, memory_id, "edit"), memory_id)
+        item = known(await self._backend.permitted(memory_id, "edit"), memory_id)
         if fixed := changes.keys() - _CHANGEABLE:
             raise UsageError(f"a memory's {', '.join(sorted(fixed))} cannot be changed")
         _refuse_wrong(changes, item)
@@ -113,8 +106,9 @@ class Writing:
             wanted["subject"] = passed.subject
         if content is not None or "subject" in wanted:
             wanted["trust"] = passed.trust
-        embedded = await self._embedded(replace(item, content=passed.content, trust=passed.trust))
-        changed = known(await operations.change(self._caller, memory_id, wanted, embedded), memory_id)
+        edited = replace(item, content=passed.content, trust=passed.trust)
+        edit = MemoryEdit(self._caller, item, wanted, edited, self._shared.source.now)
+        changed = known((await self._backend.save(edit)).item, memory_id)
         if changed.embedding is None:
             self._shared.backfill_soon(self._caller)
         return changed
@@ -164,35 +158,6 @@ class Writing:
             if progress is not None:
                 progress(done, len(drafts))
         return Imported(outcomes, tuple(refused), len(numbered) - len(drafts))
-
-    async def _embedded(self, item: MemoryItem, *, waits: bool = False) -> Embedded | None:
-        """The vector of an item that is about to be written, if it may have one and the write can wait for it.
-
-        Args:
-            waits: the write also waits for a model that is not quick; if that does not answer, there is no vector yet.
-        """
-        embedder = await self._shared.embedder(self._caller.user_id)
-        if embedder is None or item.trust == "quarantined" or not (embedder.quick or waits):
-            return None
-        text = item.content
-        if turn_of(item.source_id) is not None:
-            operations = await self._shared.operations()
-            (text,) = await operations.late_vectors.texts([item], self._caller)
-        if not embedder.quick:
-            return await self._if_it_answers(embedder, text)
-        (found,) = await embedded_texts(embedder, [text], "memory")
-        return found
-
-    async def _if_it_answers(self, embedder: Embedder | None, text: str) -> Embedded | None:
-        """The vector of a text; None where no model answers, and words alone are compared."""
-        if embedder is None:
-            return None
-        try:
-            (found,) = await embedded_texts(embedder, [text], "memory")
-        except EmbeddingUnavailableError as error:
-            _log.warning("a text is compared by words alone: %s", error.message)
-            return None
-        return found
 
     def validated(self, draft: Draft) -> Passed | Rejected:
         """Whether a text may be kept at all; the rule that speaks against it is logged, the text never."""

@@ -37,7 +37,7 @@ def set_apart(checked: Checked, folder: Path) -> Checked:
         root=str(folder / WORKSPACE),
         routes={prefix: str(place) for prefix, place in routes.items()},
     )
-    memory = None if config.memory is None else replace(config.memory, vector_store=None)
+    memory = None if config.memory is None else replace(config.memory, vector_store=None, backend=None)
     changed = replace(
         config,
         workspace=workspace,

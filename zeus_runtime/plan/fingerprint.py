@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.plan.components import as_json
 
@@ -28,7 +28,9 @@ def plan_digest(plan: Plan) -> str:
         and [
             [plan.memory.embeddings.name, plan.memory.embeddings.options],
             [plan.memory.vector_store.name, plan.memory.vector_store.options],
-            as_json(plan.config.memory),
+            # An unset backend is left out, so that it does not change the digest of a config without it.
+            {name: value for name, value in as_json(plan.config.memory).items() if (name, value) != _UNSET},
+            *([[plan.memory.backend.name, plan.memory.backend.options]] if _has_backend(plan) else []),
         ],
         "mode": plan.mode,
         "mcp": [as_json(plan.config.mcp_servers), as_json(plan.config.connectors)],
@@ -75,3 +77,10 @@ def _summary(plan: Plan) -> list[object]:
 
 def _models(models: Sequence[PlannedModel]) -> list[object]:
     return [[each.component.name, each.component.options, each.profile.max_input_tokens] for each in models]
+
+
+_UNSET: Final = ("backend", None)
+
+
+def _has_backend(plan: Plan) -> bool:
+    return plan.config.memory is not None and plan.config.memory.backend is not None

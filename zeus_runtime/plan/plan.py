@@ -142,7 +142,7 @@ def make_plan(
         given = given.without_agents()
     if leaf and above is not None:
         given = replace(given, above=above.tools)
-    kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
+    kept = (memory.embeddings, memory.vector_store, memory.backend) if memory is not None else ()
     fallbacks = planned_models(chain[1:], counter, context)
     summary = planned_models(for_summary, None, context)
     further = (each.component for each in (*fallbacks, *summary))

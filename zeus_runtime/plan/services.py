@@ -36,6 +36,7 @@ class PlannedMemory:
 
     embeddings: PlannedComponent
     vector_store: PlannedComponent
+    backend: PlannedComponent
 
 
 def plan_context(
@@ -103,11 +104,20 @@ def planned_memory(checked: Checked) -> PlannedMemory | None:
     config = checked.config.memory
     if config is None:
         return None
+    from zeus_runtime.config import Ref
     from zeus_runtime.memory.embedding_choice import create_embeddings
 
+    if config.extract != "off" and config.backend is not None and config.backend.name != "database":
+        message = f"facts are extracted only into the memory backend database, not into {config.backend.name}"
+        hint = "Remove `extract`, or remove `backend`."
+        raise ConfigError(
+            [checked.diagnostic("memory-extraction", message, ("memory", "extract"), hint=hint)]
+        )
     chosen = create_embeddings(config.user, choices={}, configured=config.embeddings)
     return PlannedMemory(
-        planned_component(checked, "embedding", chosen, ("memory", "embeddings")), planned_vectors(checked)
+        planned_component(checked, "embedding", chosen, ("memory", "embeddings")),
+        planned_vectors(checked),
+        planned_component(checked, "memory", config.backend or Ref("database"), ("memory", "backend")),
     )
 
 
@@ -155,6 +165,7 @@ def _memory_service(
         open_offline=next(iter(_offline(checked, context)), None),
         settings=settings.overridden(checked.environ),
         secrets=checked.secrets,
+        open_backend=lambda: planned.backend.create(context()),
     )
     project = config.memory.project
     return MemoryService(source, Caller(config.memory.user, project, config.memory.role if project else None))

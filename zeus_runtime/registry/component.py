@@ -9,7 +9,16 @@ from typing import Any, Literal, TypeAlias, get_args
 from zeus_runtime.frozen import dataclass
 
 Kind: TypeAlias = Literal[
-    "model", "counter", "tool", "middleware", "vector_store", "embedding", "checkpointer", "sandbox", "search"
+    "model",
+    "counter",
+    "tool",
+    "middleware",
+    "vector_store",
+    "memory",
+    "embedding",
+    "checkpointer",
+    "sandbox",
+    "search",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 

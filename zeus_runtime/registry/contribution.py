@@ -24,6 +24,7 @@ COMPONENT_HOOKS: Mapping[str, Kind] = {
     "register_middlewares": "middleware",
     "register_embeddings": "embedding",
     "register_vector_stores": "vector_store",
+    "register_memories": "memory",
     "register_sandboxes": "sandbox",
     "register_searches": "search",
     "register_checkpointers": "checkpointer",

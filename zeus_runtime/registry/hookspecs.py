@@ -251,6 +251,27 @@ def register_vector_stores() -> Iterable[Component]:
 
 
 @hookspec
+def register_memories() -> Iterable[Component]:
+    """Return the memory backends, which the YAML names under ``memory.backend:``.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, context)`` returns a ``MemoryBackend``;
+    ``zeus_runtime.testing.MemoryConformance`` tests whether it is one.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from zeus_runtime.plugin import Component, hookimpl
+
+
+        @hookimpl
+        def register_memories():
+            return [Component("graph", create="graph_plugin.memory:create", options="graph_plugin.memory:Options")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def register_sandboxes() -> Iterable[Component]:
     """Return the sandboxes, which the YAML names under ``backend:`` of the tools ``sandbox``.
 

@@ -9,6 +9,7 @@ from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
     from zeus_runtime.testing.embedder_conformance import EmbedderConformance as EmbedderConformance
+    from zeus_runtime.testing.memory_conformance import MemoryConformance as MemoryConformance
     from zeus_runtime.testing.model_conformance import ModelConformance as ModelConformance
     from zeus_runtime.testing.sandbox_conformance import SandboxConformance as SandboxConformance
     from zeus_runtime.testing.scripted_model import ScriptedModel as ScriptedModel
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "EmbedderConformance": "embedder_conformance",
+    "MemoryConformance": "memory_conformance",
     "ModelConformance": "model_conformance",
     "SandboxConformance": "sandbox_conformance",
     "ScriptedModel": "scripted_model",

@@ -63,7 +63,7 @@ def with_memory(
 
     service = make_plan(checked).context.memory
     assert service is not None, "read_remembering saw to it"
-    missing = is_missing(checked)
+    missing = service.is_in_database and is_missing(checked)
     if looks and missing:
         return None
     if session is not None and missing:

@@ -159,7 +159,8 @@ def _ref_text(
 
 
 def _installed(kind: str, known: Mapping[str, Any]) -> str:
-    plural = f"{kind}es" if kind.endswith(("x", "ch")) else f"{kind}s"
+    ending = {"x": "es", "h": "es", "y": "ies"}.get(kind[-1], "s")
+    plural = f"{kind.removesuffix('y')}{ending}"
     return f"installed {plural}: {listing(known)}"
 
 

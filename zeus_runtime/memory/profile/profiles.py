@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.memory.database_memory import backend_of
 from zeus_runtime.memory.items import Caller
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class MemoryProfiles:
         """Return how many memories changed since the profile was derived; 0 for a caller who may not derive it."""
         from zeus_runtime.memory.profile import derivation as drawing
 
+        if not backend_of(self._opened, self._caller).in_database:
+            return 0
         return await drawing.news(*await self._acting(), kind)
 
     async def is_drawn(self, kind: ProfileKind) -> bool:
@@ -83,6 +86,11 @@ class MemoryProfiles:
         """
         from zeus_runtime.memory.profile import derivation as drawing
 
+        if not backend_of(self._opened, self._caller).in_database:
+            raise UsageError(
+                "a profile is drawn from memories in the agent's own database only",
+                remedy="Write its fields by hand: zeus memory profile edit.",
+            )
         return await drawing.draw(*await self._acting(), kind, ask)
 
     async def _acting(self) -> tuple[Operations, Caller]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import bindparam, delete, func, insert, select
+from sqlalchemy import and_, bindparam, delete, func, insert, select
 
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.records.columns import from_ms, ms_or_none, time_or_none, to_ms
@@ -115,3 +115,10 @@ def record_extraction(
     )
     row = {"session": session, "at_ms": to_ms(at), "answer": answer}
     connection.execute(insert(EXTRACTION), row)
+
+
+def forget_extraction(connection: Connection, session: str, answer: str | None) -> None:
+    """Take back the last extraction that was counted for this answer."""
+    of = and_(EXTRACTION.c.session == session, EXTRACTION.c.answer.is_not_distinct_from(answer))
+    last = select(func.max(EXTRACTION.c.key)).where(of).scalar_subquery()
+    connection.execute(delete(EXTRACTION).where(EXTRACTION.c.key == last))

@@ -1,0 +1,1 @@
+"""Long-term memory of Zeus in LangGraph's store."""

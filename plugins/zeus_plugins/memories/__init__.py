@@ -1,0 +1,1 @@
+"""The memory backends that come with Zeus."""

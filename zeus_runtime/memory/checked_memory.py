@@ -1,0 +1,152 @@
+"""A memory backend as the service uses it: permissions, the limit of extractions and one write of a place at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from zeus_runtime.errors import UsageError
+from zeus_runtime.memory.admission.decisions import Decision
+from zeus_runtime.memory.backend import FoundMemory, MemoryFilter, MemoryWrite, Written
+from zeus_runtime.memory.database_memory import DatabaseMemory, backend_of
+from zeus_runtime.memory.items import Caller, HiddenMemory, MemoryItem, MemoryType, Scope, Status
+from zeus_runtime.memory.outcomes import unknown
+from zeus_runtime.memory.permissions import Operation, may
+from zeus_runtime.memory.retrieval.ranking import Ranked, rank
+from zeus_runtime.memory.writes import NewMemory
+
+if TYPE_CHECKING:
+    from zeus_runtime.memory.opened import OpenedMemory
+    from zeus_runtime.memory.records import HistoryEntry
+
+NEIGHBOURS = 12
+"""How many near memories decide about a new one."""
+
+
+class CheckedMemory:
+    """The memories of one caller, whatever backend has them: nothing that the caller may not see comes through.
+
+    Args:
+        opened: the memory.
+        caller: in the role that holds now.
+    """
+
+    def __init__(self, opened: OpenedMemory, caller: Caller) -> None:
+        self._opened = opened
+        self._caller = caller
+        self._backend = backend_of(opened, caller)
+
+    async def save(self, write: MemoryWrite) -> Written:
+        if self._backend.in_database:
+            return await self._backend.save(write)
+        async with self._opened.writing(write.scope, write.scope_id):
+            if not isinstance(write, NewMemory) or write.explicit:
+                return await self._backend.save(write)
+            operations = await self._opened.operations()
+            used = await operations.take_extraction(self._caller, write.answer)
+            taken = used < self._opened.source.settings.max_extractions
+            stored = False
+            try:
+                written = await self._backend.save(replace(write, extractions=used))
+                stored = written.item is not None
+                return written
+            finally:
+                if taken and not stored:
+                    await operations.give_back_extraction(self._caller, write.answer)
+
+    async def decided(self, write: NewMemory) -> Decision:
+        """What ``save`` would say of a text that the user asks to keep, without keeping it."""
+        if isinstance(self._backend, DatabaseMemory):
+            return await self._backend.decided(write)
+        wanted = MemoryFilter(self._caller, scope=write.scope)
+        found = await self._backend.search(write.content, wanted, limit=NEIGHBOURS)
+        decision = write.decide(found).decision
+        assert decision is not None
+        return decision
+
+    async def search(
+        self, query: str, *, limit: int, mode: str, memory_type: MemoryType | None, scope: Scope | None
+    ) -> list[Ranked]:
+        wanted = MemoryFilter(self._caller, scope=scope, memory_type=memory_type)
+        found: Sequence[FoundMemory]
+        if isinstance(self._backend, DatabaseMemory):
+            found = await self._backend.compared(query, wanted, limit=limit, mode=mode)
+        elif mode == "vector":
+            raise UsageError(
+                "this memory backend compares in its own way, not by bare vectors",
+                remedy="Search without the mode `vector`.",
+            )
+        else:
+            found = await self._backend.search(query, wanted, limit=limit)
+        now = self._opened.source.now()
+        shown = (
+            each
+            for each in found
+            if wanted.covers(each.item) and each.item.is_searchable and each.item.holds_at(now)
+        )
+        return rank(((each.item, min(1.0, each.similarity)) for each in shown), limit)
+
+    async def readable(self, ids: Collection[str]) -> dict[str, MemoryItem]:
+        """Those of ``ids`` that the caller may read."""
+        found = await self._backend.get(ids)
+        return {each.id: each for each in found if each.id in ids and may(self._caller, "read", each)}
+
+    async def permitted(self, memory_id: str, operation: Operation) -> MemoryItem | None:
+        """The memory, if the caller may do this with it."""
+        for each in await self._backend.get([memory_id]):
+            if each.id == memory_id and may(self._caller, operation, each):
+                return each
+        return None
+
+    async def listed(
+        self,
+        *,
+        scope: Scope | None = None,
+        memory_type: MemoryType | None = None,
+        status: Status | None = "active",
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[MemoryItem]:
+        wanted = MemoryFilter(self._caller, "read", scope, memory_type, status)
+        found = await self._backend.list(wanted, limit=limit, offset=offset)
+        return [each for each in found if wanted.covers(each)]
+
+    async def hidden(
+        self, *, scope: Scope | None, status: Status | None, limit: int | None
+    ) -> list[HiddenMemory]:
+        """What the caller sees the existence of and does not read."""
+        wanted = MemoryFilter(self._caller, "see", scope, None, status)
+        found = await self._backend.list(wanted)
+        hidden = [
+            HiddenMemory(each.id, each.created_by, each.created_at)
+            for each in found
+            if wanted.covers(each) and not may(self._caller, "read", each)
+        ]
+        return hidden if limit is None else hidden[:limit]
+
+    async def delete(self, memory_id: str) -> None:
+        """Remove a memory with what it superseded.
+
+        Raises:
+            UnknownMemoryError: there is none that the caller may delete.
+        """
+        if await self.permitted(memory_id, "delete") is None:
+            raise unknown(memory_id)
+        await self._backend.delete([memory_id])
+
+    async def forget_session(self, session: str) -> int:
+        """Remove all that is stored of a session, whoever saved it; how many memories went."""
+        wanted = MemoryFilter(self._caller, "delete", "session", None, None)
+        gone = [each.id for each in await self._backend.list(wanted) if each.scope_id == session]
+        await self._backend.delete(gone)
+        return len(gone)
+
+    async def history(self, memory_id: str) -> list[HistoryEntry]:
+        return list(await self._backend.history(memory_id))
+
+
+def to_the_millisecond(time: datetime) -> datetime:
+    """A time as exact as every backend keeps it."""
+    return time.replace(microsecond=time.microsecond // 1_000 * 1_000)

@@ -1,0 +1,182 @@
+"""The writes that the service gives to a memory backend: a new memory, or a change of one. The gate decides here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.frozen import dataclass
+from zeus_runtime.memory.admission.decisions import (
+    Duplicate,
+    Holds,
+    Neighbour,
+    Passed,
+    Rejected,
+    Superseded,
+)
+from zeus_runtime.memory.backend import FoundMemory, MemoryWrite, Written
+from zeus_runtime.memory.items import Caller, MemoryItem, MemorySettings, Scope
+from zeus_runtime.memory.permissions import may
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from zeus_runtime.memory.admission.verdict import OfAKind
+    from zeus_runtime.memory.operations import AddedMemory
+    from zeus_runtime.memory.records import Action
+
+
+@dataclass(frozen=True, eq=False)
+class NewMemory(MemoryWrite):
+    """A text that passed the checks which need no stored memory.
+
+    Args:
+        item: as it would be stored.
+        explicit: the user asked for it in words.
+        replaces: the ids that a model or a person named; None: the rules decide.
+        answer: the model's answer that saves it.
+        along: writes in the same transaction, in Zeus's database.
+        extractions: how often the agent saved on its own initiative; a backend in Zeus's database counts itself.
+    """
+
+    caller: Caller
+    passed: Passed
+    item: MemoryItem
+    settings: MemorySettings
+    explicit: bool = True
+    replaces: Sequence[str] | None = None
+    answer: str | None = None
+    extractions: int = 0
+    along: Callable[[Connection, AddedMemory], None] | None = None
+    of_a_kind: OfAKind | None = None
+
+    @property
+    def scope(self) -> Scope:  # type: ignore[override]
+        return self.item.scope
+
+    @property
+    def scope_id(self) -> str:  # type: ignore[override]
+        return self.item.scope_id
+
+    @property
+    def content(self) -> str:  # type: ignore[override]
+        return self.passed.content
+
+    @property
+    def ids(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(dict.fromkeys(each.strip() for each in self.replaces or () if each.strip()))
+
+    def decide(self, found: Sequence[FoundMemory]) -> Written:
+        from zeus_runtime.memory.admission import gate
+        from zeus_runtime.memory.admission.near import near
+
+        item, now = self.item, self.item.updated_at
+        readable = [each for each in found if may(self.caller, "read", each.item)]
+        named: list[MemoryItem] | None = None
+        if self.replaces is not None:
+            asked = named_memories(
+                self.caller, item, self.ids, {each.item.id: each.item for each in readable}
+            )
+            if isinstance(asked, Rejected):
+                return Written(asked)
+            named = asked
+        known = [
+            Neighbour(each.item, None, each.similarity, may(self.caller, "edit", each.item))
+            for each in readable
+            if each.item.status == "active"
+            and (each.item.scope, each.item.scope_id) == (item.scope, item.scope_id)
+        ]
+        decision = gate.decide(
+            self.content,
+            known,
+            extractions=self.extractions,
+            explicit=self.explicit,
+            settings=self.settings,
+            trust=self.passed.trust,
+            subject=item.subject,
+            holds=Holds(item.valid_from, item.valid_until, now),
+            of_a_kind=self.of_a_kind,
+            replaces=named,
+        )
+        if item.said_at < now:
+            decision = gate.unless_outdated(decision, item.said_at)
+        if isinstance(decision, Rejected):
+            return Written(decision)
+        if isinstance(decision, Duplicate):
+            return Written(decision, changes=self._succeeded(decision.replaced, decision.of))
+        gone = decision.all if isinstance(decision, Superseded) else ()
+        beside = near(known, decision, item.subject, self.settings, None)
+        return Written(decision, item, beside, (("stored", item), *self._succeeded(gone, item)))
+
+    def _succeeded(self, gone: Sequence[MemoryItem], by: MemoryItem) -> tuple[tuple[Action, MemoryItem], ...]:
+        from zeus_runtime.memory.superseding import succeeded
+
+        return tuple(succeeded(each, by.id, self.item.updated_at, by.valid_from) for each in gone)
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryEdit(MemoryWrite):
+    """A change of a memory that the caller may edit.
+
+    Args:
+        changes: field to new value.
+        edited: the memory as it will be, for its vector.
+        now: the clock, UTC.
+    """
+
+    caller: Caller
+    old: MemoryItem
+    changes: Mapping[str, Any]
+    edited: MemoryItem
+    now: Callable[[], datetime]
+    content: str | None = None
+
+    @property
+    def scope(self) -> Scope:  # type: ignore[override]
+        return self.old.scope
+
+    @property
+    def scope_id(self) -> str:  # type: ignore[override]
+        return self.old.scope_id
+
+    @property
+    def ids(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.old.id,)
+
+    def decide(self, found: Sequence[FoundMemory]) -> Written:
+        there = {each.item.id: each.item for each in found}
+        old = there.get(self.old.id)
+        if old is None or not may(self.caller, "edit", old):
+            return Written(None)
+        item = replace(old, **self.changes, updated_at=self.now(), version=old.version + 1)
+        action: Action = "updated"
+        if item.status != old.status:
+            action = "restored" if item.status == "active" else "archived"
+        return Written(None, item, changes=((action, item),))
+
+
+def named_memories(
+    caller: Caller, item: MemoryItem, wanted: Sequence[str], found: Mapping[str, MemoryItem]
+) -> list[MemoryItem] | Rejected:
+    """The memories that ``item`` is to replace, without those that were replaced or archived already."""
+    named = []
+    for each in wanted:
+        old = found.get(each)
+        if old is None or old.trust == "quarantined":
+            return Rejected(
+                "unknown_memory",
+                f"There is no memory {each!r} that could be replaced: use the ids that memory_search shows, "
+                "or save it without replaces.",
+            )
+        if (old.scope, old.scope_id) != (item.scope, item.scope_id):
+            return Rejected(
+                "other_scope",
+                f"{each} is of the scope {old.scope}: save with that scope, or without replaces.",
+            )
+        if not may(caller, "edit", old) or (item.trust, old.trust) == ("untrusted", "trusted"):
+            return Rejected("forbidden", f"You may not replace {each}: save it without replaces.")
+        if old.status == "active":
+            named.append(old)
+    return named
