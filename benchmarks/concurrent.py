@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import json
 import statistics
 import subprocess
@@ -48,6 +49,8 @@ async def play(folder: Path, sessions: int, steps: int, answer_seconds: float) -
     from zeus_runtime import Agent
     from zeus_runtime.plugin.model import ModelPiece, ModelRequest, ModelResponse
 
+    number = itertools.count()
+
     class Scripted:
         name = "scripted"
 
@@ -63,14 +66,17 @@ async def play(folder: Path, sessions: int, steps: int, answer_seconds: float) -
                 "id": f"call_{said}",
                 "type": "tool_call",
             }
-            yield ModelResponse(AIMessage(ANSWER_TEXT, tool_calls=[call]))
+            # No text is the same twice, as in real sessions: otherwise counting its tokens once would be enough.
+            yield ModelResponse(AIMessage(f"{ANSWER_TEXT} {next(number)}", tool_calls=[call]))
 
     (folder / "lookup.py").write_text(
+        "import itertools\n"
         "from zeus_runtime.plugin import Component, hookimpl\nfrom zeus_runtime.plugin.tool import tool\n"
+        "number = itertools.count()\n"
         "@tool(access='read')\n"
         "async def lookup(key: str) -> str:\n"
         '    """Look a part up.\n\n    Args:\n        key: which.\n    """\n'
-        f"    return {TOOL_RESULT!r}\n"
+        f"    return {TOOL_RESULT!r} + str(next(number))\n"
         "@hookimpl\n"
         "def register_tools():\n"
         "    return [Component('lookup', create=lambda options, context: [lookup])]\n"

@@ -96,3 +96,13 @@ def test_an_encoding_that_is_nowhere_is_an_error_with_a_remedy(
         exact("o200k_base")
     assert caught.value.exit_code == 4
     assert "estimate" in str(caught.value.remedy)
+
+
+def test_a_text_is_counted_once_if_it_is_not_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, counted = encodings._Counting("o200k_base"), []
+    real = count._count
+    monkeypatch.setattr(count, "_count", lambda text: counted.append(text) or real(text))
+    long = "many words " * 1000
+    assert count("a few words") == count("a few words") == 3
+    assert count(long) == count(long) == 2001
+    assert counted == ["a few words", long, long]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +30,10 @@ _SEAM_CHARACTERS: Final = 200
 _LOOKED_UP_BYTES: Final = 60_000
 """Bytes of different words that a process looks up. They take about as long as loading tiktoken, so that together both
 take at most twice as long as the better of the two. Code and prose of 450,000 characters have as many."""
+
+_REMEMBERED: Final = 512
+_REMEMBERED_CHARACTERS: Final = 8_000
+"""The last texts whose counts are kept, at most 4 MB of them; longer ones are counted anew."""
 
 
 class EncodingMissingError(ZeusError):
@@ -59,7 +63,13 @@ class _Counting:
         self._encoding = encoding
         self._vocabulary = _vocabulary(encoding)
 
+        # An answer whose usage is not reported is counted for the bill, and again as a message of the history.
+        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._counted)
+
     def __call__(self, text: str) -> int:
+        return self._remembered(text) if len(text) <= _REMEMBERED_CHARACTERS else self._counted(text)
+
+    def _counted(self, text: str) -> int:
         return sum(map(self._count, _pieces(text)))
 
     def _count(self, text: str) -> int:
