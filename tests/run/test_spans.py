@@ -254,6 +254,16 @@ async def test_a_call_that_waits_for_approval_is_no_error(tmp_path: Path, receiv
     assert list(runs.values()) == [False, True]
 
 
+async def test_a_wait_for_approval_masks_the_id_of_its_call(
+    tmp_path: Path, received: Received, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEPLOY_TOKEN", "hunter2-hunter2-hunter2")
+    model = script(calling(call("record", "call_hunter2-hunter2-hunter2", text="x")), "done")
+    async with agent(tmp_path, model, "middlewares: [approve]\nsecrets: {to_model: allow}\n") as living:
+        await events_of(living.stream("go", approvals=Answering()))
+    assert of(received.one("wait for approval"))["gen_ai.tool.call.id"] == "call_<secret:DEPLOY_TOKEN>"
+
+
 async def test_a_tool_that_does_not_exist_is_not_named(tmp_path: Path, received: Received) -> None:
     async with agent(tmp_path, script(calling(call("my password is 123", "a")), "done")) as living:
         await play(living, "go")

@@ -252,6 +252,9 @@ class ApprovalBroker:
         between the comparison and the call.
         """
         if (request.place, request.digest) not in self._approved:
+            # A middleware below the one that asked has changed the call.
+            if any(place == request.place for place, _ in self._approved):
+                return _unsigned(tool.name)
             return await run()
         shown, arguments = self._approved[request.place, request.digest]
         if tool.preview is None:
@@ -326,7 +329,7 @@ class ApprovalBroker:
                 pending = replace(pending, shown=change.digest)
                 await note_shown(self._log, pending)
             self._emit(ApprovalRequested(**_told(pending), expires_ms=pending.expires_ms))
-            about = {"gen_ai.tool.name": request.tool, "gen_ai.tool.call.id": request.call_id}
+            about = {"gen_ai.tool.name": request.tool, "gen_ai.tool.call.id": self._known(request.call_id)}
             with TraceSpan("wait for approval", about) as span, all_standing_still((*self._clocks, *clocks)):
                 pending = await self._answered(pending)
                 if pending.decision is not None:
@@ -455,6 +458,13 @@ def masked_decision(decision: Decision, secrets: Redactor) -> Decision:
         arguments=secrets.masked(decision.arguments),
         reason=secrets.text(decision.reason),
         instruction=secrets.text(decision.instruction),
+    )
+
+
+def _unsigned(tool: str) -> ToolResult:
+    """The result for a call that is not the one that the user approved."""
+    return ToolResult(
+        f"This call of {tool} was not run: its arguments are not those that the user approved.", is_error=True
     )
 
 
