@@ -114,7 +114,7 @@ def test_a_completed_hook_is_not_started_again_after_a_kill_and_its_decision_hol
     assert last["messages"][-1]["role"] == "user"
     assert "A hook of the config adds: Be brief." in json.dumps(last["messages"][-1])
     assert f"deployed to {place}, and checked" in told
-    assert "A hook of the config changed the arguments of this call before it ran" in told
+    assert "A hook of the config changed the arguments of this call to: " in told
     assert "A hook of the config adds: Only staging is open." in told
     assert "write_file was not run: a hook of the config denied this call (src is frozen)" in told
     assert not (project.folder / "work/src").exists()

@@ -175,7 +175,7 @@ async def test_each_hook_gets_the_call_as_the_one_before_left_it(folder: Path) -
     ((content, is_error),) = results(events)
     assert content.split("\n\n") == [
         "a new result",
-        'A hook of the config changed the arguments of this call before it ran, to: {"text": "other"}',
+        'A hook of the config changed the arguments of this call to: {"text": "other"}',
         "A hook of the config adds: I changed it.",
         "A hook of the config adds: And I saw it.",
         "A hook of the config adds: After.",

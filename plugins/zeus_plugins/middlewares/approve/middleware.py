@@ -243,7 +243,7 @@ def told(content: str, decision: Decision, changed: Mapping[str, Any] | None) ->
     parts = []
     if changed is not None:
         shown = json.dumps(dict(changed), ensure_ascii=False)
-        parts.append(f"The user changed the arguments of this call before it ran, to: {shown}")
+        parts.append(f"The user changed the arguments of this call to: {shown}")
     parts.append(content)
     if decision.instruction:
         parts.append(f"The user adds: {decision.instruction}")

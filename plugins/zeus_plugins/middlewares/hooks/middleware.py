@@ -116,7 +116,7 @@ class Hooks(Middleware):
         changed = asked.differs_from(tool.name, given)
         if changed:
             shown = json.dumps(asked.arguments, ensure_ascii=False)
-            said = f"A hook of the config changed the arguments of this call before it ran, to: {shown}"
+            said = f"A hook of the config changed the arguments of this call to: {shown}"
             asked = replace(asked, told=(said, *asked.told))
         self._asked_about[call.place] = asked
         try:
