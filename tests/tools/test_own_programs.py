@@ -94,6 +94,26 @@ async def test_a_bubblewrap_that_a_command_wrote_is_not_executed(
     assert not proof.exists()
 
 
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("what", ["program", "folder"])
+def test_a_link_that_leads_through_the_project_is_not_followed(
+    tmp_path: Path, what: str, relative: bool
+) -> None:
+    """Its end is outside, but who changes the link in the project changes the end."""
+    project, searched = tmp_path / "project", tmp_path / "bin"
+    real = program(tmp_path / "real", "git", "#!/bin/sh\n")
+    project.mkdir()
+    within, end = (searched / "git", real) if what == "program" else (searched, real.parent)
+    within.parent.mkdir(exist_ok=True)
+    (project / "current").symlink_to(os.path.relpath(end, project) if relative else end)
+    step = project / "current"
+    within.symlink_to(os.path.relpath(step, within.parent) if relative else step)
+    programs = OwnPrograms({"PATH": f"{searched}{os.pathsep}{tmp_path / 'none'}"}, lambda: [project])
+    assert programs.find("git") is None
+    other = OwnPrograms({"PATH": str(searched)}, lambda: [tmp_path / "elsewhere"])
+    assert other.find("git") == str(searched / "git")
+
+
 def test_no_other_code_looks_programs_up() -> None:
     """``which`` would also find what an agent wrote. Where it is allowed, its result is not started here."""
     allowed = {

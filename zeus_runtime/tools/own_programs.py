@@ -11,8 +11,11 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from zeus_runtime.disk_paths import plain_path, real_path
+
+_MOST_LINKS: Final = 40
 
 
 def _nowhere() -> Sequence[Path]:
@@ -42,8 +45,8 @@ class OwnPrograms:
         inside = self._inside()
         for entry in _searched(self._path, inside):
             found = shutil.which(program, path=entry)
-            # A link outside may lead to a file in one of the folders.
-            if found is not None and not _is_in(real_path(found), inside):
+            # A link outside may lead to a file or a link in one of the folders.
+            if found is not None and not _passes(found, inside):
                 return found
         return None
 
@@ -64,10 +67,37 @@ class OwnPrograms:
 def _searched(path: str, inside: Sequence[str]) -> Iterator[str]:
     """The entries of ``PATH`` that Zeus searches; a relative one depends on the folder in which Zeus was started."""
     for entry in dict.fromkeys(path.split(os.pathsep)):
-        if not entry.startswith(os.sep):
-            continue
-        if not _is_in(plain_path(entry), inside) and not _is_in(real_path(entry), inside):
+        if entry.startswith(os.sep) and not _passes(entry, inside):
             yield entry
+
+
+def _passes(path: str, folders: Sequence[str]) -> bool:
+    """Whether an absolute path is in one of the folders, or leads through a link that is: that link may be changed."""
+    return any(_is_in(place, folders) for place in _places(path))
+
+
+def _places(path: str) -> Iterator[str]:
+    """The files, folders and links that the system passes on the way to an absolute path."""
+    place, links = os.sep, 0
+    left = path.split(os.sep)[::-1]
+    while left:
+        part = left.pop()
+        if part in ("", os.curdir):
+            continue
+        if part == os.pardir:
+            place = os.path.dirname(place)
+            continue
+        parent, place = place, os.path.join(place, part)
+        yield place
+        try:
+            target = os.readlink(place)
+        except OSError:
+            continue  # no link
+        links += 1
+        if links > _MOST_LINKS:
+            return  # the system gives up too
+        place = os.sep if target.startswith(os.sep) else parent
+        left += target.split(os.sep)[::-1]
 
 
 def _is_in(place: str, folders: Sequence[str]) -> bool:
