@@ -380,3 +380,9 @@ async def test_a_profile_in_chinese_takes_no_more_tokens_than_one_in_english(tmp
     await memory.profiles.edit("user", {"content": "请用中文回答。" * 200})
     assert len((await memory.get_profile_for_agent()).split("session:\n")[1]) == 1_400
     await memory.aclose()
+
+
+def test_a_list_shows_the_newest_entry_first() -> None:
+    lines = [ProfileValue("expertise_areas", name, {name: 1}) for name in ("Rust", "Go", "Zig")]
+    shown = {each.name: each.value for each in profile_fields("user", {}, lines, {"Rust": 1, "Zig": 1})}
+    assert shown["expertise_areas"] == ("Zig", "Rust"), "and the line of a memory that has gone is not shown"

@@ -171,7 +171,7 @@ class ProfileField:
 def profile_fields(
     kind: ProfileKind, written: Mapping[str, str], lines: Sequence[ProfileValue], versions: Mapping[str, int]
 ) -> tuple[ProfileField, ...]:
-    """Every field as it is now, in order.
+    """Every field as it is now, in order; a list shows its newest entry first.
 
     Args:
         written: by hand, as stored; empty for fields that no hand wrote.
@@ -193,7 +193,7 @@ def _field(name: str, written: str, lines: Sequence[ProfileValue]) -> ProfileFie
     if not is_list(name):
         last = lines[-1]
         return ProfileField(name, last.value, last.made_by, tuple(last.sources))
-    kept = {duplicate_key(line.value): line for line in lines[-MOST_LINES:]}.values()
+    kept = list({duplicate_key(line.value): line for line in lines[-MOST_LINES:]}.values())[::-1]
     by: Maker = "model" if any(line.made_by == "model" for line in kept) else "rule"
     sources = tuple(dict.fromkeys(each for line in kept for each in line.sources))
     entries = [{"decision": line.value, **line.extra} if line.extra else line.value for line in kept]
