@@ -418,7 +418,7 @@ async def test_a_profile_is_drawn_after_enough_new_memories_and_shown_from_then_
         await remembering(agent).delete_memory(biologist)
         await agent.run("Still there?")
     assert "- profession: marine biologist" in shown
-    assert "- programming_languages: Python; Rust" in shown
+    assert "- programming_languages: Rust; Python" in shown
     last = model.requests[-1].system
     assert "marine biologist" in last
     assert "Rust" not in last
