@@ -3,7 +3,7 @@
 The wire names are those of SPEC section 12: ``text``, ``tool_call_chunk``, ``tool_call``, ``tool_call_result``,
 ``token_usage``, ``complete``, ``error``. Zeus adds ``run_started``, ``reasoning``, ``tool_progress``, ``model_call``,
 ``model_call_ended``, ``model_retry``, ``notice``, ``output_partial``, ``approval_requested``, ``approval_decided``,
-``subagent``.
+``reset``, ``subagent``.
 """
 
 from __future__ import annotations
@@ -299,6 +299,20 @@ class ApprovalDecided(EventData):
 
 
 @dataclass(frozen=True)
+class AnswerReset(EventData):
+    """The pieces of an unfinished answer are void: its run was interrupted, and asks the model again.
+
+    Only sessions whose events are stored have it, for the readers that have seen the pieces.
+
+    Args:
+        after: the number of the session's last event before the pieces.
+    """
+
+    type: ClassVar[str] = "reset"
+    after: int
+
+
+@dataclass(frozen=True)
 class SubAgentEvent(EventData):
     """An event of a sub-agent, its terminal event included, sent as it happens.
 
@@ -383,6 +397,7 @@ Event: TypeAlias = (
     | Notice
     | ApprovalRequested
     | ApprovalDecided
+    | AnswerReset
     | SubAgentEvent
     | RunCompleted
     | RunFailed

@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage
 from tests.acceptance import vectors_asked
 from tests.acceptance.settings import Flip, Scene
 from tests.acceptance.shared_settings import remembering
+from tests.support.agents import script
 from tests.support.ports import unused_port
 from zeus_runtime import MissingError
 
@@ -137,6 +138,19 @@ async def old_archives(scene: Scene) -> list[str]:
         return [each.title for each in await (await agent._open()).log.sessions(archived=True)]
 
 
+async def old_events(scene: Scene) -> int:
+    """How many stored events of a session from long ago are left when a run of another session ends."""
+    async with scene.agent(script("done")) as agent:
+        agent.keep_events(lambda *_: None)
+        (session,) = {each.to_wire()["session"] async for each in agent.stream("first")}
+    with closing(sqlite3.connect(scene.folder / ".zeus" / "zeus.db")) as database, database:
+        database.execute("DELETE FROM upkeep")
+        database.execute("UPDATE run_event SET created_ms = 1")
+    await scene.play("done", prompt="second")
+    async with scene.agent() as agent:
+        return min(len(await agent.stored_events(session)), 2)
+
+
 STORES = (
     Flip("archive.max_age_days", None, archived, ["new", "s"], ["new", "old", "s"], EVICTING),
     Flip("archive.max_megabytes", 0.002, archived, ["new", "s"], ["s"], EVICTING),
@@ -164,6 +178,7 @@ STORES = (
         {"retention": {"max_age_days": 30}},
     ),
     Flip("retention.archived_max_age_days", 30, old_archives, ["first"], []),
+    Flip("retention.events_max_age_days", 30, old_events, 2, 1),
     Flip(
         "checkpointer",
         "memory",

@@ -2,46 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage
 
 from tests.support.agents import PositionModel, assert_paired, call, calling, events_of, shape, write_agent
+from tests.support.dying import Died, Power
 from zeus_runtime import Agent
 from zeus_runtime.events import Event, RunCompleted, RunFailed
-from zeus_runtime.plugin.checkpointer import Transactions
 from zeus_runtime.plugin.model import ModelRequest
-
-WRITES = ("run", "write", "outside")
-
-
-class Died(BaseException):
-    """Nothing after this happened."""
-
-
-class Power:
-    """Counts the database's transactions and lets nothing happen after ``lasts`` of them."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.lasts = float("inf")
-        self.used = 0
-        for name in WRITES:
-            monkeypatch.setattr(Transactions, name, self._limited(getattr(Transactions, name)))
-
-    def _limited(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        async def limited(transactions: Transactions[Any], work: Callable[[Any], Any]) -> Any:
-            if self.used >= self.lasts:
-                raise Died
-            self.used += 1
-            return await method(transactions, work)
-
-        return limited
-
-    def restore(self, lasts: float = float("inf")) -> None:
-        self.lasts, self.used = lasts, 0
 
 
 @pytest.fixture

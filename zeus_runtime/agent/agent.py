@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode, Retention
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.store.event_log import StoredEvent
     from zeus_runtime.store.listing import SessionInfo
     from zeus_runtime.store.masked_log import MaskedLog
     from zeus_runtime.tools import Connection, Tool, Toolset
@@ -227,6 +228,37 @@ class Agent:
             yield
         finally:
             self._runner.tape = former
+
+    def keep_events(self, stored: Callable[[str, Sequence[StoredEvent]], None]) -> None:
+        """Store the events of every run from now on, numbered by session, so that none is lost or sent twice.
+
+        An event that tells of a message is stored in that message's transaction, any other within 50 ms; pieces of a
+        text are joined. ``stream`` and ``resume`` yield each event once it is stored, and a resumed run does not repeat
+        those that are. Later runs of a session that has stored events store theirs too, in any process.
+
+        Args:
+            stored: called with a session and its new events after each commit.
+        """
+        self._runner.stored = stored
+
+    @_masking
+    async def stored_events(
+        self, session: str, after: int = 0, *, at_most: int = 1000
+    ) -> Sequence[StoredEvent]:
+        """The stored events of a session with a greater number than ``after``, in order, those of sub-agents included.
+
+        Args:
+            at_most: the most events to return.
+
+        Raises:
+            UsageError: the session does not exist, or it is archived.
+        """
+        from zeus_runtime.store.event_log import events_after
+
+        connections = await self._open()
+        return await events_after(
+            connections.database, await connections.log.find(session), after, at_most=at_most
+        )
 
     @_masking
     async def sessions(self, *, limit: int | None = None, every_agent: bool = True) -> Sequence[SessionInfo]:

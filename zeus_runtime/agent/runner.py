@@ -25,6 +25,7 @@ from zeus_runtime.run.turn import Compaction, Session, new_session_id
 from zeus_runtime.sessions.lifecycle import SessionLifecycle
 from zeus_runtime.sessions.retention import prune_daily
 from zeus_runtime.tools.attachments import Reference
+from zeus_runtime.tools.run_to_completion import finished
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Redactor
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.run.resources import RunResources
+    from zeus_runtime.store.event_log import EventLog, StoredEvent
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools.approval import ApprovalChannel
@@ -50,6 +52,8 @@ class Runner:
         running: the current runs.
         redactor: the secrets of the agent and its sub-agents.
         tape: the cassette that finished model calls are appended to; None records nothing.
+        stored: receives the stored events of each run after each commit, with the session; None stores the events only
+            of sessions that have stored ones already.
     """
 
     def __init__(self, checked: Checked, plan: Plan, model: Model | None) -> None:
@@ -66,6 +70,7 @@ class Runner:
         )
         self._is_trusted = False
         self.tape: Tape | None = None
+        self.stored: Callable[[str, Sequence[StoredEvent]], None] | None = None
 
     @property
     def secrets(self) -> Redactor:
@@ -99,7 +104,12 @@ class Runner:
         connections = await self.connections()
         name = session or new_session_id()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        emit = self._emitter(events.put_nowait, name)
+        keeper: EventLog | None = None
+
+        def put(event: Event) -> None:
+            (events.put_nowait if keeper is None else keeper.put)(event)
+
+        emit = self._emitter(put, name)
         resources = await self._resources(connections, name, emit, approvals)
         if session is None:
             thread = await connections.log.open(
@@ -111,23 +121,36 @@ class Runner:
         self.running.refuse(name)
         # The claim is held until `ended` of the run: from here on no other process may write to the session.
         give_back = await connections.database.claim(name)
+        try:
+            keeper = await self._keeper(connections, thread, events.put_nowait, is_new=session is None)
+        except BaseException:
+            give_back()
+            raise
         for notice in _notices(self._plan, references):
             emit(notice)
 
         async def work() -> None:
-            with _untraced(), connections.toolsets_of(self._plan).telling(emit):
-                await self._memory.begin(name)
-                started = self._session(connections, thread)
-                await started.run(
-                    prompt,
-                    self._plan.mode,
-                    resources,
-                    emit,
-                    references=references,
-                    noted=mode_note(self._plan.mode, self._checked.config.mode),
-                )
+            try:
+                with _untraced(), connections.toolsets_of(self._plan).telling(emit):
+                    await self._memory.begin(name)
+                    started = self._session(connections, thread)
+                    await started.run(
+                        prompt,
+                        self._plan.mode,
+                        resources,
+                        emit,
+                        references=references,
+                        noted=mode_note(self._plan.mode, self._checked.config.mode),
+                    )
+            finally:
+                if keeper is not None:
+                    await finished(keeper.aclose())
 
         def ended() -> None:
+            nonlocal keeper
+            # The claim is given back, so what a run emits that was cancelled before its first step is not stored.
+            keeper = None
+            connections.log.events.pop(name, None)
             give_back()
             self._memory.ended(name)
 
@@ -168,6 +191,19 @@ class Runner:
         self._require_trust()
         with _untraced():
             return await self._memory.consolidate()
+
+    async def _keeper(
+        self, connections: Connections, thread: Thread, deliver: Callable[[Event], None], *, is_new: bool
+    ) -> EventLog | None:
+        """The writer of the events of a claimed session; None if they are not stored."""
+        from zeus_runtime.store.event_log import EventLog, has_events
+
+        if self.stored is None and (is_new or not await has_events(connections.database, thread)):
+            return None
+        keeper = EventLog(connections.database, thread, deliver, self.stored or (lambda *_: None))
+        await keeper.begin()
+        connections.log.events[thread.session] = keeper
+        return keeper
 
     async def lifecycle(self) -> SessionLifecycle:
         """Archives, deletes and rolls back the sessions of the agent's database."""

@@ -282,9 +282,15 @@ class Retention:
         Minimum(0),
     ] = None
 
+    events_max_age_days: Annotated[
+        float | None,
+        Doc("Stored events that are older are deleted; a session's messages stay. Null keeps them."),
+        Minimum(0),
+    ] = None
+
     @property
     def keeps_all(self) -> bool:
-        """Whether nothing ever goes."""
+        """Whether no session ever goes."""
         return self.max_age_days is None and self.max_sessions is None and self.archived_max_age_days is None
 
 

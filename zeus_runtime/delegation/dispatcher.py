@@ -114,9 +114,12 @@ class Dispatcher:
             give_back = await self.connections.database.claim(thread.session)
         except UsageError as error:
             return ToolResult(f"The agent {planned.name} cannot work now: {error.message}.", is_error=True)
+        if (events := log.events.get(self.session)) is not None:
+            log.events[thread.session] = events
         try:
             return await self._worked(planned, task, thread)
         finally:
+            log.events.pop(thread.session, None)
             give_back()
 
     async def _worked(self, planned: PlannedAgent, task: DelegatedTask, thread: Thread) -> ToolResult:
@@ -133,7 +136,10 @@ class Dispatcher:
             except WorkspaceError as error:
                 return ToolResult(f"A handle cannot be read: {error}", is_error=True)
             await self._given(planned.spec, task, thread, left)
-        while state != "complete":
+        events = log.events.get(thread.session)
+        while state != "complete" or (
+            ending is None and events is not None and events.lacks_end(thread.session)
+        ):
             ending = await self._ran(planned, task, thread, prompt)
             if not isinstance(ending, RunFailed) or ending.code != "approval_needed":
                 break

@@ -185,8 +185,8 @@ class Run:
         """The model's answer at ``seq``: from the log if this run wrote it before a resume, else by a model call."""
         kept = self.transcript.kept(seq, run_id)
         if kept is not None:
-            # The reader of a resumed run has not seen this text.
-            if text := text_of(kept):
+            # The reader of a resumed run has not seen this text, unless it reads stored events.
+            if (text := text_of(kept)) and not self.transcript.is_told:
                 self.emit(Text(text))
             return self._accepted(kept, ended_early(kept))
         self._keep_limits()
@@ -278,7 +278,8 @@ class Run:
                 await self.transcript.append(seq, run_id, final_result(call, judgement))
             return
         if kept is not None:
-            self._emit_result(call, text_of(kept), is_error=getattr(kept, "status", "") == "error")
+            if not self.transcript.is_told:
+                self._emit_result(call, text_of(kept), is_error=getattr(kept, "status", "") == "error")
             return
         result = await traced_call(
             call,
@@ -309,8 +310,8 @@ class Run:
                 # A picture that is not shown is saved too.
                 files=tuple(dict.fromkeys((*result.files, *(each.path for each in result.pictures)))),
             ),
+            tell=lambda: self._emit_result(call, content, is_error=result.is_error),
         )
-        self._emit_result(call, content, is_error=result.is_error)
 
     def _shown(self, result: ToolResult) -> list[Picture]:
         """The pictures of a result that the model is shown; a notice names those that it is not shown."""

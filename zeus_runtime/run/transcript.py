@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -143,6 +143,12 @@ class Transcript:
         return self._ids[self.last].rpartition(".")[0]
 
     @property
+    def is_told(self) -> bool:
+        """Whether the session's stored events already tell of the messages that an interrupted run stored."""
+        kept = self._log.events.get(self._thread.session)
+        return kept is not None and kept.is_resumed
+
+    @property
     def unanswered(self) -> int | None:
         """The ``seq`` after which the conversation waits for the model, or None if the model has answered.
 
@@ -275,6 +281,7 @@ class Transcript:
         step: StepRecord | None = None,
         texts: Mapping[str, str] | None = None,
         begins_turn: bool = False,
+        tell: Callable[[], None] | None = None,
     ) -> None:
         """Write ``message`` at ``seq``: first to the log, then here.
 
@@ -284,6 +291,7 @@ class Transcript:
             step: the ledger's entry of the model call, written in the same transaction.
             texts: the texts that the entry refers to, by digest.
             begins_turn: whether a turn begins with this message.
+            tell: emits the event that tells of the message.
         """
         message_id = self._id(seq, run_id)
         written = _written(message)
@@ -303,6 +311,7 @@ class Transcript:
             payload,
             step=entry,
             begins=run_id if begins_turn else None,
+            tell=tell,
         )
         self.session_files.note_message(payload, is_given=False)
         self._take(seq, message_id, message, written_ms)

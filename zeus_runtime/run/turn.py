@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from traceback import format_exception
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.context.ledger import PolicyDecision, StepRecord
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
-from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
+from zeus_runtime.events import AnswerReset, Event, Notice, RunCompleted, RunFailed, RunStarted
 from zeus_runtime.middleware.chain import MiddlewareError, chain
 from zeus_runtime.middleware.protocol import Sources, Turn
 from zeus_runtime.models.answers import AnswerError
@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SESSION_PREFIX = "session_"
+
+_ENDED: Final[Mapping[str, Any]] = {}
+"""The start of a run whose steps have ended, and whose process was killed before it told."""
 
 
 def new_session_id() -> str:
@@ -156,7 +159,8 @@ class Session:
             turn = turn.override(answer=lambda: "" if run is None else run.ending()[0])
             run = Run(turn, resources, transcript, emit, cleanup.during)
             emit(RunStarted(self._thread.session, run.model_name, mode, resumed=prompt is None))
-            await self._drive(run, start)
+            if start != _ENDED:
+                await self._drive(run, start)
             answer, output = run.ending()
             reason = "complete"
             ending: RunCompleted | RunFailed = RunCompleted(
@@ -283,7 +287,7 @@ class Session:
             await self._state(run_id)
         return self._start(seq, run_id)
 
-    async def _take_up(self, transcript: Transcript, mode: Mode, emit: Emitter) -> dict[str, Any] | None:
+    async def _take_up(self, transcript: Transcript, mode: Mode, emit: Emitter) -> Mapping[str, Any] | None:
         begun = mode_of(transcript.said)
         if begun not in (None, mode):
             # A mode's restrictions must also hold after an interruption.
@@ -297,6 +301,7 @@ class Session:
             # Messages set aside are another run's: its approvals and its sub-agents' answers do not apply here.
             run_id = new_run_id()
         emit.begin(run_id)
+        self._reset(run_id, emit)
         state = await self._state(run_id)
         # A prompt that is not in any checkpoint yet is newer than the work that an earlier run left.
         if last > state.values.get("cursor", 0) and transcript[last].type == "human":
@@ -307,10 +312,24 @@ class Session:
         # Without checkpoints (the session was archived meanwhile) the log alone shows the remaining work.
         if not state.values and (unanswered := transcript.unanswered) is not None:
             return self._start(unanswered, run_id)
+        if (kept := self._log.events.get(self._thread.session)) is not None and kept.lacks_end(
+            self._thread.session
+        ):
+            return _ENDED
         raise UsageError(
             f"the last run of {self._thread.session} ended; there is nothing to resume",
             remedy="Give a prompt to continue the conversation.",
         )
+
+    def _reset(self, run_id: str, emit: Emitter) -> None:
+        """Tell the readers of stored events which of them a resumed run replaces."""
+        kept = self._log.events.get(self._thread.session)
+        if kept is None:
+            return
+        kept.resume(self._thread.session, run_id)
+        after = kept.cut_off(self._thread.session)
+        if after is not None:
+            emit(AnswerReset(after))
 
     def _start(self, cursor: int, run_id: str) -> dict[str, Any]:
         return {"cursor": cursor, "run_id": run_id, "branch": self._branch}
@@ -329,7 +348,7 @@ class Session:
             state = await self._graph.aget_state(self._config)
         return state
 
-    async def _drive(self, run: Run, start: dict[str, Any] | None) -> None:
+    async def _drive(self, run: Run, start: Mapping[str, Any] | None) -> None:
         limits = run.limits
 
         async def steps(turn: Turn) -> None:

@@ -187,6 +187,7 @@ async def prune_daily(lifecycle: SessionLifecycle, retention: Retention, *, agen
     """Prune an agent's sessions once a day for each agent of a database, at most ``AT_ONCE`` sessions at a time."""
     from zeus_runtime.store.maintenance import is_due, not_done
 
+    await _drop_old_events(lifecycle, retention, agent)
     if retention.keeps_all:
         return
     task = f"retention of {agent}"
@@ -206,6 +207,18 @@ async def prune_daily(lifecycle: SessionLifecycle, retention: Retention, *, agen
     if pruned.failed:
         why = "; ".join(f"{session}: {reason}" for session, reason in pruned.failed)
         raise RunError(f"{len(pruned.failed)} session(s) stay ({why})")
+
+
+async def _drop_old_events(lifecycle: SessionLifecycle, retention: Retention, agent: str) -> None:
+    from zeus_runtime.store.event_log import drop_events
+    from zeus_runtime.store.maintenance import is_due
+
+    if retention.events_max_age_days is None:
+        return
+    if not await is_due(lifecycle.log, f"events of {agent}", every_ms=DAY_MS):
+        return
+    before_ms = int(lifecycle.log.now_ms() - retention.events_max_age_days * DAY_MS)
+    await lifecycle.log.database.run(lambda connection: drop_events(connection, before_ms, agent=agent))
 
 
 def due(used: Sequence[tuple[str, int]], retention: Retention, now_ms: int) -> list[tuple[str, int]]:

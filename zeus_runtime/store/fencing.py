@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.session_lock import LogConflictError, claim_lost
-from zeus_runtime.store.tables import EDIT, MESSAGE, NOTE, STEP, THREAD
+from zeus_runtime.store.tables import EDIT, EVENT, MESSAGE, NOTE, STEP, THREAD
 from zeus_runtime.store.threads import Thread, here, refuse_archived
 
 T = TypeVar("T")
@@ -129,7 +129,7 @@ async def appending(
 
 
 def put(connection: Connection, table: Table, row: Mapping[str, Any], fence: Fence | None) -> None:
-    """Insert a row of ``MESSAGE``, ``EDIT``, ``STEP`` or ``NOTE``, inside ``appending``."""
+    """Insert a row of ``MESSAGE``, ``EDIT``, ``STEP``, ``NOTE`` or ``EVENT``, inside ``appending``."""
     if fence is None:
         _PLAIN[table].changed(connection, row)
         return
@@ -174,5 +174,5 @@ def _in_epoch(table: Table) -> Insert:
     return insert(table).from_select(names, held).execution_options(preserve_rowcount=True)
 
 
-_PLAIN = {table: Prepared(insert(table)) for table in (MESSAGE, EDIT, STEP, NOTE)}
-_FENCED = {table: Prepared(_in_epoch(table)) for table in (MESSAGE, EDIT, STEP, NOTE)}
+_PLAIN = {table: Prepared(insert(table)) for table in (MESSAGE, EDIT, STEP, NOTE, EVENT)}
+_FENCED = {table: Prepared(_in_epoch(table)) for table in (MESSAGE, EDIT, STEP, NOTE, EVENT)}

@@ -148,6 +148,23 @@ NOTE: Final = Table(
 )
 """A value that a run stores to find it again when it is resumed; ``value`` is JSON."""
 
+EVENT: Final = Table(
+    "run_event",
+    _METADATA,
+    _thread(),
+    _counted("seq"),
+    *_texts("session", "run_id"),
+    *_wholes("kind", "with_message"),
+    *_longs("created_ms"),
+    *_texts("payload"),
+)
+"""An event of a session's runs; ``seq`` counts from 1 within its session. ``payload`` is JSON.
+
+``session`` is the one that it comes from, which may be a sub-agent's; ``run_id`` is the run of the session's own agent.
+``with_message`` is 1 if it was stored in the transaction of a message of that session; ``kind`` is 1 for a piece of an
+unfinished answer, 2 for a terminal event, else 0.
+"""
+
 ALLOWED: Final = Table("allowlist", _METADATA, *_named("user", "tool"), *_longs("created_ms"))
 """A tool that a user does not want to be asked about again."""
 
@@ -168,6 +185,7 @@ TABLES: Final = (
     PARENT,
     APPROVAL,
     NOTE,
+    EVENT,
     ALLOWED,
     HANDLE,
 )

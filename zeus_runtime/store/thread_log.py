@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, insert, select, update
 
@@ -18,6 +19,9 @@ from zeus_runtime.store.listing import SessionInfo, children, count_of_others, l
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import EDIT, MESSAGE, STEP, TEXT, THREAD
 from zeus_runtime.store.threads import Thread, first_epoch, here, key_of
+
+if TYPE_CHECKING:
+    from zeus_runtime.store.event_log import EventLog
 
 TITLE_CHARACTERS = 80
 
@@ -63,11 +67,16 @@ class ThreadLog:
     Args:
         database: has the tables.
         now_ms: the clock, UTC milliseconds.
+
+    Attributes:
+        events: the writers of the events of running sessions that store them, by session; a sub-agent's session has
+            that of the session it works for.
     """
 
     def __init__(self, database: Database, *, now_ms: Callable[[], int] = _now_ms) -> None:
         self.database = database
         self.now_ms = now_ms
+        self.events: dict[str, EventLog] = {}
 
     async def create_tables(self) -> None:
         """Ensure that the database has this program's tables; ``schema.ready`` has the details and the errors."""
@@ -134,12 +143,15 @@ class ThreadLog:
         *,
         step: StepEntry | None = None,
         begins: str | None = None,
+        tell: Callable[[], None] | None = None,
     ) -> int:
         """Write one message at ``seq``, and in the same transaction the ledger's entry of the call that made it.
 
         Args:
             step: that entry.
             begins: the run whose turn begins with the message: a snapshot is taken.
+            tell: emits the event that tells of the message. It is stored in the same transaction, if the session's
+                events are stored; a reader receives it when the message is stored.
 
         Returns:
             when it was written, in UTC milliseconds.
@@ -158,7 +170,20 @@ class ThreadLog:
             if begins is not None:
                 take_snapshot(connection, thread, begins, "turn-start", now)
 
-        await appending(self.database, thread, f"message {seq}", work)
+        async def append(events: Callable[[Connection], None] = lambda _connection: None) -> None:
+            def both(connection: Connection, fence: Fence | None) -> None:
+                work(connection, fence)
+                events(connection)
+
+            await appending(self.database, thread, f"message {seq}", both)
+
+        kept = self.events.get(thread.session)
+        if kept is not None:
+            await kept.with_message(thread.session, tell, append)
+        else:
+            await append()
+            if tell is not None:
+                tell()
         return now
 
     async def read(self, thread: Thread, *, after: int = 0) -> Sequence[LogEntry]:
