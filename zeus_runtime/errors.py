@@ -45,6 +45,18 @@ class UsageError(ZeusError):
     code = "usage"
 
 
+class NotFoundError(UsageError):
+    """Something that the user named does not exist, or is another user's."""
+
+    code = "not_found"
+
+
+class BusyError(UsageError):
+    """The session is running."""
+
+    code = "busy"
+
+
 class MissingError(ZeusError):
     """A credential, dependency, plugin or service is missing (exit 4)."""
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from zeus_runtime.store.event_log import StoredEvent
     from zeus_runtime.store.listing import SessionInfo
     from zeus_runtime.store.masked_log import MaskedLog
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Owner
     from zeus_runtime.tools import Connection, Tool, Toolset
     from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval
 
@@ -61,10 +63,13 @@ class Agent:
     Several sessions may run at the same time; each session has at most one run at a time.
     """
 
-    def __init__(self, checked: Checked, plan: Plan, *, model: Model | None = None) -> None:
+    def __init__(
+        self, checked: Checked, plan: Plan, *, model: Model | None = None, owner: Owner | None = None
+    ) -> None:
         self._checked = checked
         self._plan = plan
-        self._runner = Runner(checked, plan, model)
+        self._owner = owner
+        self._runner = Runner(checked, plan, model, owner)
 
     @classmethod
     def from_config(
@@ -150,6 +155,7 @@ class Agent:
         session: str | None = None,
         approvals: ApprovalChannel | None = None,
         attachments: Sequence[str | Path] = (),
+        run_id: str | None = None,
     ) -> AsyncGenerator[Event, None]:
         """Do one run and yield its events; exactly one, the last, is terminal (``RunCompleted`` or ``RunFailed``).
 
@@ -159,8 +165,9 @@ class Agent:
             prompt, session, attachments: as in ``run``.
             approvals: asks the user for approvals. Without it, or if it gives no answer, the run ends with the code
                 ``approval_needed``; ``decide`` and ``resume`` continue the run.
+            run_id: the run's id, 8 hex digits that no other run of the session has; a new one by default.
         """
-        return self._masked(self._runner.events(prompt, session, approvals, attachments))
+        return self._masked(self._runner.events(prompt, session, approvals, attachments, run_id))
 
     def resume(
         self, session: str, *, approvals: ApprovalChannel | None = None
@@ -204,7 +211,7 @@ class Agent:
         given = {name: masked_decision(each, self._runner.secrets) for name, each in decisions.items()}
         for pending in await decide(log, session, given):
             if pending.decision is not None and pending.decision.always and pending.may_remember:
-                await allow(log, self._plan.config.user, pending.tool)
+                await allow(log, self._runner.user, pending.tool)
 
     def cancel(self, session: str) -> bool:
         """Cancel the run on ``session``; its stream ends with a ``RunFailed`` of code ``cancelled``.
@@ -213,6 +220,14 @@ class Agent:
             whether a run was active.
         """
         return self._runner.running.cancel(session)
+
+    def suspend(self, session: str) -> bool:
+        """Interrupt the run on ``session`` so that another process can resume it: its stored events get no end.
+
+        Returns:
+            whether a run was active.
+        """
+        return self._runner.suspend(session)
 
     @contextmanager
     def record(self, path: str | Path) -> Iterator[None]:
@@ -269,12 +284,18 @@ class Agent:
             every_agent: whether to include the sessions of other agents that use the database.
         """
         agent = None if every_agent else self._plan.config.name
-        return await (await self._masked_log()).sessions(agent=agent, limit=limit)
+        return await (await self.masked_log()).sessions(agent=agent, limit=limit)
 
-    async def _masked_log(self) -> MaskedLog:
+    async def masked_log(self) -> MaskedLog:
+        """``log`` with known secrets masked in everything that is read."""
         from zeus_runtime.store.masked_log import MaskedLog
 
-        return MaskedLog((await self._open()).database, self._runner.secrets)
+        return MaskedLog((await self._open()).database, self._runner.secrets, owner=self._owner)
+
+    @_masking
+    async def log(self) -> ThreadLog:
+        """The stored sessions that this agent may use, for a service that shows them."""
+        return (await self._open()).log
 
     @_masking
     async def latest_session(self) -> str | None:
@@ -307,7 +328,7 @@ class Agent:
         Raises:
             UsageError: the session does not exist, or it is archived.
         """
-        log = await self._masked_log()
+        log = await self.masked_log()
         return await history_of(log, await log.find(session), whole=whole)
 
     @_masking

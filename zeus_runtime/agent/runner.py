@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from zeus_runtime.run.resources import RunResources
     from zeus_runtime.store.event_log import EventLog, StoredEvent
     from zeus_runtime.store.thread_log import ThreadLog
-    from zeus_runtime.store.threads import Thread
+    from zeus_runtime.store.threads import Owner, Thread
     from zeus_runtime.tools.approval import ApprovalChannel
 
 
@@ -47,8 +47,10 @@ class Runner:
         checked: the agent's config.
         plan: exactly what runs.
         model: replaces the plan's model.
+        owner: the user of a service; None for the config's user, who may use every session.
 
     Attributes:
+        user: whose allowlist counts.
         running: the current runs.
         redactor: the secrets of the agent and its sub-agents.
         tape: the cassette that finished model calls are appended to; None records nothing.
@@ -56,11 +58,12 @@ class Runner:
             of sessions that have stored ones already.
     """
 
-    def __init__(self, checked: Checked, plan: Plan, model: Model | None) -> None:
+    def __init__(self, checked: Checked, plan: Plan, model: Model | None, owner: Owner | None = None) -> None:
         self._checked = checked
         self._plan = plan
+        self.user = plan.config.user if owner is None else owner.user
         self.redactor = checked.secrets
-        self._pool = ConnectionPool(plan, model, self.redactor, self._recorded)
+        self._pool = ConnectionPool(plan, model, self.redactor, self._recorded, owner)
         self.running = Running()
         self._memory = BackgroundMemory(
             plan,
@@ -83,6 +86,7 @@ class Runner:
         session: str | None,
         approvals: ApprovalChannel | None,
         attachments: Sequence[str | Path] = (),
+        run_id: str | None = None,
     ) -> AsyncGenerator[Event, None]:
         """Do one run and yield its events.
 
@@ -91,6 +95,7 @@ class Runner:
             session: an existing session; None begins a new one.
             approvals: asks the user for approvals.
             attachments: files that go with the prompt.
+            run_id: the run's id; a new one by default.
 
         Raises:
             UsageError: the session does not exist, is running or is a sub-agent's, or the prompt is empty or not valid
@@ -141,6 +146,7 @@ class Runner:
                         emit,
                         references=references,
                         noted=mode_note(self._plan.mode, self._checked.config.mode),
+                        run_id=run_id,
                     )
             finally:
                 if keeper is not None:
@@ -158,6 +164,12 @@ class Runner:
         async with aclosing(running):
             async for event in running:
                 yield event
+
+    def suspend(self, session: str) -> bool:
+        """Interrupt the run on ``session``; its stored events get no end. False if there is none."""
+        if self._pool.is_open and (keeper := self._pool.log.events.get(session)) is not None:
+            keeper.suspend()
+        return self.running.cancel(session)
 
     async def compact(self, session: str) -> Compaction:
         """Let every context policy remove what it can now.
@@ -245,7 +257,7 @@ class Runner:
         redactor = self.redactor
         broker = ApprovalBroker(
             connections.log,
-            user=self._plan.config.user,
+            user=self.user,
             workspace=self._plan.context.workspace.identity("/"),
             known=redactor,
             secrets=self.secrets,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import BusyError
 from zeus_runtime.events import Event, RunCompleted, RunFailed
 from zeus_runtime.run.turn import interrupted
 
@@ -23,10 +23,10 @@ class Running:
         """Check that no run is active on ``session``.
 
         Raises:
-            UsageError: a run is active.
+            BusyError: a run is active.
         """
         if session in self._tasks:
-            raise UsageError(
+            raise BusyError(
                 f"the session {session} is running", remedy="Wait for it, cancel it, or use another session."
             )
 

@@ -29,6 +29,7 @@ VERBS: Final[Mapping[str, str]] = {
     "tools": "List the tools an agent has, mode by mode.",
     "auth": "Authorise the accounts that tools need, or take them back.",
     "mcp": "Serve an agent as an MCP server.",
+    "serve": "Serve agents over HTTP.",
     "skills": "List skills, their sources and their problems; show one.",
     "plugins": "List plugins, their components and their problems.",
     "sessions": "List, show, roll back, archive or delete sessions.",

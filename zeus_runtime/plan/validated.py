@@ -114,6 +114,13 @@ class Checked:
         above.secrets.learn_all(self.document.redactor)
         return replace(self, family=above.secrets)
 
+    def acting_for(self, user: str, project: str | None) -> Checked:
+        """The same config on behalf of a service's user: with that user's memories, in that project."""
+        memory = self.config.memory
+        if memory is None:
+            return self
+        return replace(self, config=replace(self.config, memory=replace(memory, user=user, project=project)))
+
     def diagnostic(self, code: str, message: str, path: ConfigPath, *, hint: str | None = None) -> Diagnostic:
         """A problem with the value at ``path``, with its position."""
         return self.document.diagnostic(path, code, message, hint=hint)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from zeus_runtime.run.graph import Graph, Saver
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Owner
     from zeus_runtime.tools import Toolset
     from zeus_runtime.tools.sandboxes import Sandboxes
 
@@ -180,12 +181,19 @@ class ConnectionPool:
         model: replaces every model that the plan and its sub-agents' plans name.
         redactor: the known secrets of the agent and its sub-agents.
         recorded: wraps a model in a recorder if calls are recorded.
+        owner: the user of a service, whose sessions alone are used; None for all sessions.
     """
 
     def __init__(
-        self, plan: Plan, model: Model | None, redactor: Redactor, recorded: Callable[[Model], Model]
+        self,
+        plan: Plan,
+        model: Model | None,
+        redactor: Redactor,
+        recorded: Callable[[Model], Model],
+        owner: Owner | None = None,
     ) -> None:
         self._plan = plan
+        self._owner = owner
         self._model = model
         self._redactor = redactor
         self._recorded = recorded
@@ -213,6 +221,12 @@ class ConnectionPool:
         """Whether the connections are open in this event loop."""
         return self._open is not None and self._open.loop is asyncio.get_running_loop()
 
+    @property
+    def log(self) -> ThreadLog:
+        """The open log."""
+        assert self._open is not None
+        return self._open.log
+
     async def aclose(self) -> None:
         """Close all open connections."""
         await self._stack.aclose()
@@ -236,7 +250,7 @@ class ConnectionPool:
             stack.push_async_callback(each.context.closing.aclose)
         for sandboxes in sandboxes_of(plan):
             stack.push_async_callback(sandboxes.aclose)
-        log = ThreadLog(database)
+        log = ThreadLog(database, owner=self._owner)
         await log.create_tables()
         saver = await stack.enter_async_context(plan.checkpointer.create(plan.context))
         opened = Connections(

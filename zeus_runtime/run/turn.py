@@ -110,6 +110,7 @@ class Session:
         *,
         references: Sequence[Reference] = (),
         noted: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
     ) -> None:
         """Do one run and emit its events, of which exactly one is a terminal event, the last.
 
@@ -120,9 +121,12 @@ class Session:
             emit: receives the events.
             references: the files of the prompt.
             noted: what a resume needs to know, stored with the prompt (``mode_note``).
+            run_id: the run's id; a new one by default. A resumed run keeps its own.
         """
         with run_span(resources.agent, self._thread.session, mode, is_resumed=prompt is None) as span:
-            ending = await self._ending(prompt, mode, resources, emit, references, noted)
+            ending = await self._ending(
+                prompt, mode, resources, emit, references, noted, run_id or new_run_id()
+            )
             note_ending(span, emit.run, ending)
         emit(ending)
 
@@ -134,6 +138,7 @@ class Session:
         emit: Emitter,
         references: Sequence[Reference],
         noted: Mapping[str, Any] | None,
+        run_id: str,
     ) -> RunCompleted | RunFailed:
         """Do the run, whatever happens in it, and return its terminal event."""
         run: Run | None = None
@@ -149,7 +154,7 @@ class Session:
             start = await (
                 self._take_up(transcript, mode, emit)
                 if prompt is None
-                else self._begin(transcript, prompt, emit, references, noted)
+                else self._begin(transcript, run_id, prompt, emit, references, noted)
             )
             if prompt is None and resources.meter.limit_usd is not None:
                 resources.meter.before_usd = await spent_before(self._log, self._thread, emit.run)
@@ -256,6 +261,7 @@ class Session:
     async def _begin(
         self,
         transcript: Transcript,
+        run_id: str,
         prompt: str,
         emit: Emitter,
         references: Sequence[Reference],
@@ -265,7 +271,6 @@ class Session:
 
         from zeus_runtime.store.approvals import withdraw
 
-        run_id = new_run_id()
         emit.begin(run_id)
         if transcript.last_whole < transcript.last:
             # Withdrawn before the calls are closed: after a crash in between they are open, and this runs again.

@@ -15,6 +15,7 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.store.fencing import owning, reading
 from zeus_runtime.store.settings import put_setting, setting
 from zeus_runtime.store.tables import ALLOWED, APPROVAL, PARENT, THREAD
+from zeus_runtime.store.threads import owned
 from zeus_runtime.tools.approval import Decision, PendingApproval
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ async def open_approvals(log: ThreadLog, session: str | None = None) -> list[Pen
     """The undecided requests, oldest first: of one session and its sub-agents, or of all sessions."""
 
     def work(connection: Connection) -> list[PendingApproval]:
-        query = _rows().where(APPROVAL.c.verdict.is_(None))
+        query = _rows().where(APPROVAL.c.verdict.is_(None), owned(log.owner))
         if session is not None:
             query = query.where(APPROVAL.c.thread.in_(_family(connection, session)))
         return _all(connection, query)

@@ -30,6 +30,10 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *("request", "verdict", "decided_ms", "decision", "shown"),
     ),
     "run_note": ("run_id", "name", "created_ms", "value"),
+    "turn": (
+        *("run_id", "number", "state", "request", "idempotency_key"),
+        *("created_ms", "started_ms", "ended_ms", "ending"),
+    ),
     "run_event": ("seq", "session", "run_id", "kind", "with_message", "created_ms", "payload"),
 }
 """Columns by table, without ``thread``; the first one gives the order. They have no types, so values stay unconverted.

@@ -19,7 +19,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from sqlalchemy.pool import NullPool
 
 from zeus_runtime.config.sqlite_url import URLS, database_file
-from zeus_runtime.errors import MissingError, RunError, UsageError, ZeusError
+from zeus_runtime.errors import BusyError, MissingError, RunError, ZeusError
 from zeus_runtime.store.compiled_statements import sqlite_driver
 from zeus_runtime.store.database_url import without_password
 from zeus_runtime.store.group_commit import GroupCommit, join, leave
@@ -136,12 +136,12 @@ class Database:
             a function that releases the claim.
 
         Raises:
-            UsageError: the session is running elsewhere.
+            BusyError: the session is running elsewhere.
             MissingError, RunError: the lock cannot be obtained.
         """
         given_back = await self._lock(session)
         if given_back is None:
-            raise UsageError(
+            raise BusyError(
                 f"the session {session} is running elsewhere",
                 remedy="Wait for it, stop it there, or use another session.",
             )

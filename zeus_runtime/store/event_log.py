@@ -119,6 +119,8 @@ class EventLog:
         self._run = ""
         self._last_run = ""
         self._resumed = False
+        self._is_suspended = False
+        self._unstored: list[Event] = []
         self._waiting: list[_Waiting] = []
         self._lock = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
@@ -164,9 +166,16 @@ class EventLog:
         found = self._stood.get(session) if self._resumed else None
         return found.whole if found is not None and found.piece > found.whole else None
 
+    def suspend(self) -> None:
+        """Store no terminal event from now on: the run is interrupted, and another process will end it."""
+        self._is_suspended = True
+
     def put(self, event: Event) -> None:
         """Store ``event`` soon; pieces of one text are joined."""
         origin = event.origin
+        if self._is_suspended and event.type in _ENDS:
+            self._unstored.append(event)
+            return
         session = self._thread.session if origin is None else origin.session
         if origin is not None and session == self._thread.session:
             self._run = origin.run
@@ -205,8 +214,8 @@ class EventLog:
         if self._timer is not None:
             self._timer.cancel()
         await self._flush()
-        for each in self._waiting:
-            self._deliver(each.event)
+        for event in (*(each.event for each in self._waiting), *self._unstored):
+            self._deliver(event)
         self._waiting.clear()
 
     def _due(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, exists, func, select
 
 from zeus_runtime.store.tables import ARCHIVE, MESSAGE, PARENT, ROLLBACK, SNAPSHOT, THREAD
+from zeus_runtime.store.threads import Owner, owned
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,16 @@ class SessionInfo:
 
 
 def list_sessions(
-    connection: Connection, *, agent: str | None, limit: int | None, archived: bool
+    connection: Connection,
+    *,
+    agent: str | None,
+    limit: int | None,
+    archived: bool,
+    owner: Owner | None = None,
 ) -> Sequence[SessionInfo]:
     """The user's sessions, last used first; with ``archived``, the archived ones instead of the others."""
     query = _INFOS[archived].order_by(THREAD.c.updated_ms.desc(), THREAD.c.key.desc())
-    query = query.where(PARENT.c.thread.is_(None))
+    query = query.where(PARENT.c.thread.is_(None), owned(owner))
     if agent is not None:
         query = query.where(THREAD.c.agent == agent)
     if limit is not None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.listing import SessionInfo
-    from zeus_runtime.store.threads import Thread
+    from zeus_runtime.store.threads import Owner, Thread
 
 
 class MaskedLog(ThreadLog):
@@ -24,8 +24,8 @@ class MaskedLog(ThreadLog):
         secrets: masked in everything that is read; the stored data stays unchanged.
     """
 
-    def __init__(self, database: Database, secrets: Redactor) -> None:
-        super().__init__(database)
+    def __init__(self, database: Database, secrets: Redactor, *, owner: Owner | None = None) -> None:
+        super().__init__(database, owner=owner)
         self._secrets = secrets
 
     async def read(self, thread: Thread, *, after: int = 0) -> Sequence[LogEntry]:

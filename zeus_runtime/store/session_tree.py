@@ -44,7 +44,9 @@ async def open_child(
         started = select(func.count()).where(PARENT.c.parent == parent.key, PARENT.c.run_id == run_id)
         if connection.execute(started).scalar_one() >= at_most:
             return None
+        owner = select(THREAD.c.owner, THREAD.c.owner_project).where(THREAD.c.key == parent.key)
         row = {"session": session, "agent": agent, "created_ms": now, "updated_ms": now}
+        row |= connection.execute(owner).one()._mapping
         text = cut_text(title, TITLE_CHARACTERS).replace("\0", "\u2400")
         connection.execute(insert(THREAD), {**row, "title": text, "epoch": first_epoch()})
         key = connection.execute(find).scalar_one()

@@ -47,8 +47,13 @@ THREAD: Final = Table(
     Column("updated_ms", BigInteger, nullable=False, index=True),
     Column("title", String, nullable=False, default=""),
     Column("epoch", Integer, nullable=False, server_default="0"),
+    Column("owner", Text, index=True),
+    Column("owner_project", Text),
 )
-"""A session: one thread of messages. ``epoch`` is raised by each claim of a process that runs it."""
+"""A session: one thread of messages. ``epoch`` is raised by each claim of a process that runs it.
+
+``owner`` and ``owner_project`` are the user of a service who began it; null for a session that was begun elsewhere.
+"""
 
 MESSAGE: Final = Table(
     "message", _METADATA, _thread(), _counted("seq"), *_texts("id"), *_longs("created_ms"), *_texts("payload")
@@ -165,6 +170,24 @@ EVENT: Final = Table(
 unfinished answer, 2 for a terminal event, else 0.
 """
 
+TURN: Final = Table(
+    "turn",
+    _METADATA,
+    _thread(),
+    *_named("run_id"),
+    Column("number", Integer, nullable=False),
+    *_texts("state", "request"),
+    Column("idempotency_key", Text),
+    *_longs("created_ms"),
+    *_longs("started_ms", "ended_ms", nullable=True),
+    *_texts("ending", nullable=True),
+)
+"""A turn that a service was asked for; ``number`` gives the order within its session.
+
+``state`` is ``queued``, ``running``, ``waiting`` (for a decision), ``complete``, ``failed`` or ``cancelled``;
+``request`` (the prompt and its attachments) and ``ending`` (the terminal event) are JSON.
+"""
+
 ALLOWED: Final = Table("allowlist", _METADATA, *_named("user", "tool"), *_longs("created_ms"))
 """A tool that a user does not want to be asked about again."""
 
@@ -186,6 +209,7 @@ TABLES: Final = (
     APPROVAL,
     NOTE,
     EVENT,
+    TURN,
     ALLOWED,
     HANDLE,
 )

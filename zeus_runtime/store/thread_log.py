@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, insert, select, update
 
 from zeus_runtime.cutting import cut_text
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import NotFoundError
 from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.fencing import Fence, appending, put, reading
@@ -18,7 +18,7 @@ from zeus_runtime.store.file_references import note_files
 from zeus_runtime.store.listing import SessionInfo, children, count_of_others, list_sessions, one_session
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import EDIT, MESSAGE, STEP, TEXT, THREAD
-from zeus_runtime.store.threads import Thread, first_epoch, here, key_of
+from zeus_runtime.store.threads import Owner, Thread, first_epoch, here, key_of
 
 if TYPE_CHECKING:
     from zeus_runtime.store.event_log import EventLog
@@ -67,14 +67,18 @@ class ThreadLog:
     Args:
         database: has the tables.
         now_ms: the clock, UTC milliseconds.
+        owner: only this user's sessions exist here; None for all sessions.
 
     Attributes:
         events: the writers of the events of running sessions that store them, by session; a sub-agent's session has
             that of the session it works for.
     """
 
-    def __init__(self, database: Database, *, now_ms: Callable[[], int] = _now_ms) -> None:
+    def __init__(
+        self, database: Database, *, now_ms: Callable[[], int] = _now_ms, owner: Owner | None = None
+    ) -> None:
         self.database = database
+        self.owner = owner
         self.now_ms = now_ms
         self.events: dict[str, EventLog] = {}
 
@@ -90,7 +94,7 @@ class ThreadLog:
         """
 
         def work(connection: Connection) -> Thread:
-            key = key_of(connection, session)
+            key = key_of(connection, session, owner=self.owner)
             if key is None:
                 now = self.now_ms()
                 row = insert(THREAD).values(
@@ -100,6 +104,8 @@ class ThreadLog:
                     updated_ms=now,
                     title=_storable(cut_text(title, TITLE_CHARACTERS)),
                     epoch=first_epoch(),
+                    owner=self.owner and self.owner.user,
+                    owner_project=self.owner and self.owner.project,
                 )
                 connection.execute(row)
                 key = connection.execute(select(THREAD.c.key).where(THREAD.c.session == session)).scalar_one()
@@ -119,7 +125,7 @@ class ThreadLog:
 
         key = await self._key(session, archived=archived)
         if key is None:
-            raise UsageError(
+            raise NotFoundError(
                 f"there is no session {session!r}", remedy="`zeus sessions list` shows those there are."
             )
         return Thread(key, session)
@@ -132,7 +138,9 @@ class ThreadLog:
         # No session has such an id, and PostgreSQL refuses NUL in a parameter.
         if not session.isprintable():
             return None
-        return await self.database.run(lambda connection: key_of(connection, session, archived=archived))
+        return await self.database.run(
+            lambda connection: key_of(connection, session, archived=archived, owner=self.owner)
+        )
 
     async def append(
         self,
@@ -299,7 +307,9 @@ class ThreadLog:
     ) -> Sequence[SessionInfo]:
         """The user's sessions, last used first; with ``archived``, the archived ones instead of the others."""
         return await self.database.run(
-            lambda connection: list_sessions(connection, agent=agent, limit=limit, archived=archived)
+            lambda connection: list_sessions(
+                connection, agent=agent, limit=limit, archived=archived, owner=self.owner
+            )
         )
 
     async def count_of_others(self, agent: str, *, archived: bool = False) -> int:

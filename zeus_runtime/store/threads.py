@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, select
+from sqlalchemy import ColumnElement, Connection, and_, select, true
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store.tables import ARCHIVE, THREAD
+
+
+class Owner(NamedTuple):
+    """The user of a service, on whose behalf sessions are read and written.
+
+    Args:
+        user: the user's id.
+        project: the project that the user works in; None outside projects.
+    """
+
+    user: str
+    project: str | None = None
 
 
 @dataclass(frozen=True)
@@ -29,8 +42,17 @@ def here(thread: Thread) -> ColumnElement[bool]:
     return and_(THREAD.c.key == thread.key, THREAD.c.session == thread.session)
 
 
-def key_of(connection: Connection, session: str, *, archived: bool = False) -> int | None:
-    """The key of a session; None if it does not exist.
+def owned(owner: Owner | None) -> ColumnElement[bool]:
+    """The condition that a session is ``owner``'s; None may use every session."""
+    if owner is None:
+        return true()
+    return and_(THREAD.c.owner == owner.user, THREAD.c.owner_project.is_not_distinct_from(owner.project))
+
+
+def key_of(
+    connection: Connection, session: str, *, archived: bool = False, owner: Owner | None = None
+) -> int | None:
+    """The key of a session; None if it does not exist, or is another owner's.
 
     Args:
         archived: whether it may be archived.
@@ -38,7 +60,8 @@ def key_of(connection: Connection, session: str, *, archived: bool = False) -> i
     Raises:
         UsageError: it is archived.
     """
-    query = select(THREAD.c.key, ARCHIVE.c.archived_ms).outerjoin(ARCHIVE).where(THREAD.c.session == session)
+    query = select(THREAD.c.key, ARCHIVE.c.archived_ms).outerjoin(ARCHIVE)
+    query = query.where(THREAD.c.session == session, owned(owner))
     found = connection.execute(query).first()
     if found is None:
         return None

@@ -1,0 +1,127 @@
+"""``zeus serve``: agents over HTTP, for programs, editors, other agents and people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from zeus_runtime.cli.completion import complete_config
+from zeus_runtime.cli.options import ConfigArgs, env_option, set_option
+from zeus_runtime.cli.otel import otel_option
+from zeus_runtime.cli.streams import complain
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.plan.validated import Checked
+
+PORT = 8700
+
+
+@click.command("serve")
+@click.argument("configs", metavar="[CONFIG…|FOLDER]", nargs=-1, shell_complete=complete_config)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="The address to listen on; only loopback."
+)
+@click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), help="0 chooses one.")
+@env_option
+@set_option
+@otel_option
+@click.pass_obj
+def command(
+    process: Process,
+    configs: tuple[str, ...],
+    host: str,
+    port: int,
+    env: str | None,
+    sets: tuple[str, ...],
+) -> None:
+    """Serve agents over HTTP.
+
+    Each CONFIG is an agent; of a FOLDER, every YAML file in it. A changed config is read again, and turns that run end
+    under the former one. The next service resumes the turns that a stopped one leaves. Every request needs the token
+    that is printed.
+    """
+    from importlib.util import find_spec
+
+    from zeus_runtime.cli.start import prepared
+    from zeus_runtime.errors import MissingError, UsageError
+
+    if host not in ("127.0.0.1", "::1", "localhost"):
+        raise UsageError(f"the service listens on loopback only, not on {host}", remedy="Leave --host out.")
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise MissingError(
+            "serving over HTTP needs fastapi and uvicorn",
+            remedy="Install them: pip install 'zeus-runtime[serve]'.",
+        )
+    from zeus_runtime.serving.http.callers import LocalToken
+    from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
+    from zeus_runtime.serving.http.hub import Hub
+    from zeus_runtime.serving.http.service import Service
+
+    hub, token = Hub(), LocalToken()
+    hosted = [
+        HostedAgent(_reader(process, ConfigArgs(each, env, sets)), hub.stored)
+        for each in _files(process, configs)
+    ]
+    names = [each.name for each in hosted]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"two configs have the name {name!r}", remedy="Give each agent its own `name:`.")
+    with prepared(process):
+        _serve(Service(Hosting(hosted), token, hub), host, port, token.text)
+
+
+def _serve(service: object, host: str, port: int, token: str) -> None:
+    import uvicorn
+
+    from zeus_runtime.serving.http.app import app_of
+    from zeus_runtime.serving.http.service import Service
+
+    assert isinstance(service, Service)
+
+    class Server(uvicorn.Server):
+        def _log_started_message(self, listeners: object) -> None:
+            for each in self.servers:
+                for socket in each.sockets:
+                    complain(f"http://{host}:{socket.getsockname()[1]}/?token={token}")
+
+    # The access line is the app's own, with the caller.
+    config = uvicorn.Config(
+        app_of(service), host=host, port=port, log_config=None, access_log=False, timeout_graceful_shutdown=10
+    )
+    Server(config).run()
+
+
+def _reader(process: Process, which: ConfigArgs) -> Callable[[], Checked]:
+    def read() -> Checked:
+        from zeus_runtime.cli.trusting import read_trusted
+
+        return read_trusted(process, which, may_ask=False)
+
+    return read
+
+
+def _files(process: Process, configs: tuple[str, ...]) -> list[str | None]:
+    """The configs to serve: those named, and of each folder its YAML files without overlays."""
+    from zeus_runtime.errors import UsageError
+
+    found: list[str | None] = []
+    for each in configs:
+        folder = process.directory / each
+        if not folder.is_dir():
+            found.append(each)
+            continue
+        files = sorted(path for path in folder.glob("*.yaml") if not _is_overlay(path))
+        if not files:
+            raise UsageError(f"the folder {each} has no YAML file", remedy="Name a config.")
+        found += map(str, files)
+    return found or [None]
+
+
+def _is_overlay(path: Path) -> bool:
+    """Whether ``zeus.prod.yaml`` lies over a ``zeus.yaml`` beside it."""
+    base, dot, _ = path.stem.rpartition(".")
+    return bool(dot) and path.with_name(f"{base}.yaml").exists()

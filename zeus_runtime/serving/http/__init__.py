@@ -1,0 +1,1 @@
+"""`zeus serve`: agents over HTTP. Imported only to serve; it needs the extra ``serve``."""

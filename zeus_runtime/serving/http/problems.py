@@ -1,0 +1,93 @@
+"""Errors as responses: problem+json (RFC 9457) with the codes and remedies of the command line."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from fastapi import HTTPException
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.trust.decision import UntrustedError
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI, Request
+    from fastapi.responses import Response
+
+_log = logging.getLogger(__name__)
+
+STATUS: Final[Mapping[str, int]] = {
+    "unauthorized": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "busy": 409,
+    "usage": 422,
+    "options": 422,
+    "config": 422,
+    "missing": 503,
+    "unavailable": 503,
+    "limit": 429,
+}
+"""HTTP status by the code of an error; any other error is 500."""
+
+MEDIA: Final = "application/problem+json"
+
+
+def install(app: FastAPI, mask: Callable[[str], str]) -> None:
+    """Answer every error of the routes as a problem.
+
+    Args:
+        mask: masks known secrets in texts.
+    """
+
+    @app.exception_handler(ZeusError)
+    async def known(_request: Request, error: ZeusError) -> Response:
+        return problem_of(error, mask)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_request: Request, error: RequestValidationError) -> Response:
+        places = [
+            {"where": ".".join(map(str, each["loc"])), "message": mask(str(each["msg"]))}
+            for each in error.errors()
+        ]
+        told = "; ".join(f"{each['where']}: {each['message']}" for each in places)
+        return response(422, "invalid_request", told, errors=places)
+
+    @app.exception_handler(StarletteHTTPException)
+    async def http(_request: Request, error: HTTPException) -> Response:
+        return response(error.status_code, "http", mask(str(error.detail)), headers=error.headers)
+
+    @app.exception_handler(Exception)
+    async def unknown(request: Request, error: Exception) -> Response:
+        _log.exception("%s %s failed", request.method, request.url.path)
+        return response(500, "internal", mask(f"{type(error).__name__}: {error}"))
+
+
+def problem_of(error: ZeusError, mask: Callable[[str], str]) -> Response:
+    """The response to a known error."""
+    more = {
+        **({"remedy": mask(error.remedy)} if error.remedy else {}),
+        **({"where": mask(error.where)} if error.where else {}),
+    }
+    status = 503 if isinstance(error, UntrustedError) else STATUS.get(error.code, 500)
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+    return response(status, error.code, mask(error.message), headers=headers, **more)
+
+
+def response(
+    status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any
+) -> Response:
+    """A problem as a response."""
+    body = {
+        "type": f"urn:zeus:problem:{code}",
+        "title": code.replace("_", " "),
+        "status": status,
+        "code": code,
+        "detail": detail,
+        **more,
+    }
+    return JSONResponse(body, status_code=status, headers=dict(headers or {}), media_type=MEDIA)

@@ -1,0 +1,40 @@
+"""The service and the caller of a request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, cast
+
+from fastapi import Depends, Request
+
+from zeus_runtime.serving.http.callers import Caller, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from zeus_runtime.serving.http.service import Service
+
+
+def service_of(request: Request) -> Service:
+    """The service that answers."""
+    return cast("Service", request.app.state.service)
+
+
+def _caller(request: Request) -> Caller:
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    caller = service_of(request).caller(token.strip() if kind.lower() == "bearer" else None)
+    request.state.caller = caller
+    return caller
+
+
+def _scoped(scope: Scope) -> Callable[[Request], Caller]:
+    def caller(request: Request) -> Caller:
+        found = _caller(request)
+        found.require(scope)
+        return found
+
+    return caller
+
+
+Reader = Annotated[Caller, Depends(_scoped("read"))]
+Runner = Annotated[Caller, Depends(_scoped("run"))]
+Approver = Annotated[Caller, Depends(_scoped("approve"))]

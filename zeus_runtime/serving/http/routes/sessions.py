@@ -1,0 +1,177 @@
+"""Agents, sessions, turns and their events."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import StreamingResponse
+
+from zeus_runtime.models.messages import to_payload
+from zeus_runtime.serving.http import streams
+from zeus_runtime.serving.http.hub import Read
+from zeus_runtime.serving.http.routes.depends import Reader, Runner, service_of
+from zeus_runtime.serving.http.service import as_json
+from zeus_runtime.store.turns import turns_of
+
+router = APIRouter()
+
+Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
+After = Annotated[int, Query(ge=0, description="The last event that the client has.")]
+
+
+class NewSession(BaseModel):
+    """A session to begin."""
+
+    model_config = ConfigDict(extra="forbid")
+    agent: str | None = Field(None, description="The agent's name; without one the only agent.")
+    title: str = Field("", max_length=200)
+
+
+class NewRun(BaseModel):
+    """A turn to run."""
+
+    model_config = ConfigDict(extra="forbid")
+    prompt: str = Field(description="The user's prompt.", min_length=1)
+
+
+@router.get("/agents", tags=["agents"])
+async def agents(request: Request, caller: Reader) -> list[dict[str, Any]]:
+    """The agents that the caller may use."""
+    return [
+        {
+            "name": each.name,
+            "description": each.plan.config.description or "",
+            "model": each.plan.profile.name,
+            "digest": each.plan.digest,
+        }
+        for each in service_of(request).agents_of(caller)
+    ]
+
+
+@router.post("/sessions", status_code=201, tags=["sessions"])
+async def begin(request: Request, caller: Runner, body: NewSession, key: Key = None) -> dict[str, Any]:
+    """Begin a session. A repeated idempotency key gives the session that it made."""
+    service = service_of(request)
+    hosted = service.agent(caller, body.agent)
+    session = await service.turns.begin_session(hosted, caller.owner, title=body.title, key=key)
+    return await _info(request, caller, session)
+
+
+@router.get("/sessions", tags=["sessions"])
+async def listed(request: Request, caller: Reader, agent: str | None = None) -> list[dict[str, Any]]:
+    """The caller's sessions, last used first."""
+    service = service_of(request)
+    chosen = [service.agent(caller, agent)] if agent else service.agents_of(caller)
+    found = [each for hosted in chosen for each in await hosted.of(caller.owner).sessions(every_agent=False)]
+    return [asdict(each) for each in sorted(found, key=lambda each: -each.updated_ms)]
+
+
+@router.get("/sessions/{session}", tags=["sessions"])
+async def one(request: Request, caller: Reader, session: str) -> dict[str, Any]:
+    """One session."""
+    return await _info(request, caller, session)
+
+
+@router.delete("/sessions/{session}", status_code=204, tags=["sessions"])
+async def delete(request: Request, caller: Runner, session: str) -> Response:
+    """Delete a session with all its messages."""
+    _, agent = await service_of(request).of_session(caller, session)
+    await agent.delete_session(session)
+    return Response(status_code=204)
+
+
+@router.get("/sessions/{session}/messages", tags=["sessions"])
+async def messages(request: Request, caller: Reader, session: str) -> list[dict[str, Any]]:
+    """Every message of the conversation, unchanged by any context policy."""
+    _, agent = await service_of(request).of_session(caller, session)
+    return [dict(to_payload(each)) for each in await agent.history(session)]
+
+
+@router.post("/sessions/{session}/runs", status_code=202, tags=["runs"])
+async def run(
+    request: Request,
+    caller: Runner,
+    session: str,
+    body: NewRun,
+    queue: bool = False,
+    key: Key = None,
+) -> dict[str, Any]:
+    """Begin a turn. A busy session answers 409, or queues the turn with `queue=1`."""
+    service = service_of(request)
+    hosted, _ = await service.of_session(caller, session)
+    turn = await service.turns.add(
+        hosted, caller.owner, session, {"prompt": body.prompt}, key=key, queue=queue
+    )
+    return dict(as_json(turn))
+
+
+@router.get("/sessions/{session}/runs", tags=["runs"])
+async def runs(request: Request, caller: Reader, session: str) -> list[dict[str, Any]]:
+    """The turns that the service was asked for in a session, in order."""
+    _, agent = await service_of(request).of_session(caller, session)
+    log = await agent.log()
+    return [dict(as_json(each)) for each in await turns_of(log, await log.find(session, archived=True))]
+
+
+@router.get("/sessions/{session}/events", tags=["events"], response_class=StreamingResponse)
+async def session_events(
+    request: Request, caller: Reader, session: str, after: After = 0
+) -> StreamingResponse:
+    """The events of a session as server-sent events, for ever. `Last-Event-ID` continues a stream."""
+    service = service_of(request)
+    _, agent = await service.of_session(caller, session)
+    start = streams.started_after(request, after)
+
+    async def read(last: int, most: int) -> Any:
+        return await agent.stored_events(session, last, at_most=most)
+
+    return streams.response(streams.of_session(service.hub, session, start, read))
+
+
+@router.get("/runs/{run}", tags=["runs"])
+async def one_run(request: Request, caller: Reader, run: str) -> dict[str, Any]:
+    """One turn and its state."""
+    _, _, turn = await service_of(request).of_run(caller, run)
+    return dict(as_json(turn))
+
+
+@router.get("/runs/{run}/events", tags=["events"], response_class=StreamingResponse)
+async def run_events(request: Request, caller: Reader, run: str, after: After = 0) -> Response:
+    """The events of one turn as server-sent events. 204 if the client has all of them: a browser stops then."""
+    service = service_of(request)
+    _, agent, turn = await service.of_run(caller, run)
+    start = streams.started_after(request, after)
+
+    async def read(last: int, most: int) -> Any:
+        return await agent.stored_events(turn.session, last, at_most=most)
+
+    if turn.ended_ms is not None and turn.state != "waiting" and not await _has_more(read, run, start):
+        return Response(status_code=204)
+    return streams.response(streams.of_run(service.hub, turn.session, run, start, read))
+
+
+async def _has_more(read: Read, run: str, after: int) -> bool:
+    while rows := await read(after, 500):
+        if any(each.run == run for each in rows):
+            return True
+        after = rows[-1].seq
+    return False
+
+
+@router.post("/runs/{run}/cancel", status_code=202, tags=["runs"])
+async def cancel(request: Request, caller: Runner, run: str) -> dict[str, Any]:
+    """Cancel a turn; it is over when its `error` event arrives. A turn that is over stays as it is."""
+    service = service_of(request)
+    _, agent, turn = await service.of_run(caller, run)
+    await service.turns.cancel(agent, turn)
+    _, _, turn = await service.of_run(caller, run)
+    return dict(as_json(turn))
+
+
+async def _info(request: Request, caller: Reader, session: str) -> dict[str, Any]:
+    _, agent = await service_of(request).of_session(caller, session)
+    log = await agent.masked_log()
+    return asdict(await log.info(await log.find(session, archived=True)))

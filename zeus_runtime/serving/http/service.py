@@ -1,0 +1,167 @@
+"""The service: its agents, its turns, its readers, and who may use them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.errors import NotFoundError
+from zeus_runtime.serving.http.callers import Caller, LocalToken, UnknownCallerError
+from zeus_runtime.serving.http.hub import Hub
+from zeus_runtime.serving.http.turns import Turns
+from zeus_runtime.store.turns import find_turn, next_turn, set_state, turns_of
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.agent import Agent
+    from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
+    from zeus_runtime.store.event_log import StoredEvent
+    from zeus_runtime.store.turns import StoredTurn
+    from zeus_runtime.tools.approval import Decision, PendingApproval
+
+
+@dataclass
+class Service:
+    """All that the routes work with.
+
+    Args:
+        hosting: the agents.
+        token: the token of the user who started it.
+        hub: passes on stored events.
+    """
+
+    hosting: Hosting
+    token: LocalToken
+    hub: Hub
+    turns: Turns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.turns = Turns(self.hosting)
+
+    async def start(self) -> None:
+        """Resume what an earlier process left."""
+        await self.turns.recover()
+
+    async def aclose(self) -> None:
+        """Interrupt the running turns, which the next process resumes, and close everything."""
+        await self.turns.aclose()
+        await self.hosting.aclose()
+
+    def caller(self, token: str | None) -> Caller:
+        """The caller with that token.
+
+        Raises:
+            UnknownCallerError: there is none.
+        """
+        found = None if token is None else self.token.caller(token)
+        if found is None:
+            raise UnknownCallerError(
+                "no valid token was given", remedy="Send the header `Authorization: Bearer TOKEN`."
+            )
+        return found
+
+    def mask(self, text: str) -> str:
+        """A text with the secrets of all agents masked."""
+        for each in self.hosting:
+            text = each.of(None).masked(text)
+        return text
+
+    def agents_of(self, caller: Caller) -> Sequence[HostedAgent]:
+        """The agents that the caller may use."""
+        return [each for each in self.hosting if caller.may_use(each.name)]
+
+    def agent(self, caller: Caller, name: str | None) -> HostedAgent:
+        """The agent of that name; without a name the only one.
+
+        Raises:
+            NotFoundError: there is none that the caller may use.
+        """
+        found = self.hosting.named(name)
+        if not caller.may_use(found.name):
+            raise NotFoundError(f"there is no agent {name!r}")
+        return found
+
+    async def of_session(self, caller: Caller, session: str) -> tuple[HostedAgent, Agent]:
+        """The agent of a session.
+
+        Raises:
+            NotFoundError: there is no such session, or it is another user's.
+        """
+        for hosted in self.agents_of(caller):
+            agent = hosted.of(caller.owner)
+            log = await agent.log()
+            if await log.has(session):
+                info = await log.info(await log.find(session, archived=True))
+                if info.agent.partition("/")[0] == hosted.name:
+                    return hosted, agent
+        raise NotFoundError(f"there is no session {session!r}")
+
+    async def of_run(self, caller: Caller, run: str) -> tuple[HostedAgent, Agent, StoredTurn]:
+        """The agent and the turn of a run.
+
+        Raises:
+            NotFoundError: there is no such run, or it is another user's.
+        """
+        for hosted in self.agents_of(caller):
+            agent = hosted.of(caller.owner)
+            turn = await find_turn(await agent.log(), run)
+            if turn is not None:
+                return hosted, agent, turn
+        raise NotFoundError(f"there is no run {run!r}")
+
+    async def approvals(self, caller: Caller) -> Sequence[tuple[HostedAgent, PendingApproval]]:
+        """The calls that wait for a decision, oldest first."""
+        found: dict[str, tuple[HostedAgent, PendingApproval]] = {}
+        for hosted in self.agents_of(caller):
+            for pending in await hosted.of(caller.owner).pending_approvals():
+                found.setdefault(pending.id, (hosted, pending))
+        return sorted(found.values(), key=lambda each: each[1].created_ms)
+
+    async def decide(self, caller: Caller, approval: str, decision: Decision) -> str:
+        """Decide a waiting call, and resume its turn once nothing else waits.
+
+        Returns:
+            the session whose turn is resumed.
+
+        Raises:
+            NotFoundError: there is no such call.
+            UsageError: it is decided already.
+        """
+        known = {pending.id: (hosted, pending) for hosted, pending in await self.approvals(caller)}
+        if approval not in known:
+            raise NotFoundError(f"no call with the id {approval!r} waits for a decision")
+        hosted, pending = known[approval]
+        agent = hosted.of(caller.owner)
+        session = await agent.outermost(pending.session)
+        await agent.decide(session, {approval: decision})
+        if not await agent.pending_approvals(session):
+            await self._go_on(hosted, agent, caller, session)
+        return session
+
+    async def _go_on(self, hosted: HostedAgent, agent: Agent, caller: Caller, session: str) -> None:
+        log = await agent.log()
+        thread = await log.find(session)
+        for turn in await turns_of(log, thread):
+            if turn.state == "waiting":
+                await set_state(log, turn, "running")
+        if await next_turn(log, thread) is not None:
+            self.turns.wake(hosted, caller.owner, session)
+
+    async def events(self, agent: Agent, session: str, after: int, *, at_most: int) -> Sequence[StoredEvent]:
+        """The stored events of a session."""
+        return await agent.stored_events(session, after, at_most=at_most)
+
+
+def as_json(turn: StoredTurn) -> Mapping[str, Any]:
+    """A turn as the API shows it."""
+    return {
+        "run": turn.run,
+        "session": turn.session,
+        "number": turn.number,
+        "state": turn.state,
+        "prompt": turn.request.get("prompt", ""),
+        "created_ms": turn.created_ms,
+        "started_ms": turn.started_ms,
+        "ended_ms": turn.ended_ms,
+        "ending": turn.ending,
+    }

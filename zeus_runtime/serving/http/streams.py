@@ -1,0 +1,64 @@
+"""Server-sent events from stored ones: numbered, resumable, with a ping while nothing happens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
+
+from starlette.responses import StreamingResponse
+
+from zeus_runtime.events import RunCompleted, RunFailed
+
+if TYPE_CHECKING:
+    from fastapi import Request
+
+    from zeus_runtime.serving.http.hub import Hub, Read
+    from zeus_runtime.store.event_log import StoredEvent
+
+PING_SECONDS: Final = 10.0
+"""Proxies cut a connection that is silent for longer; one of the usual ones after 16 seconds."""
+_ENDS: Final = tuple(f'{{"type": "{each.type}"' for each in (RunCompleted, RunFailed))
+PING: Final = b": ping\n\n"
+HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+def started_after(request: Request, after: int) -> int:
+    """The last event that the client has: the header of a reconnecting client wins over the address."""
+    given = request.headers.get("last-event-id", "")
+    return int(given) if given.isascii() and given.isdigit() else after
+
+
+def encoded(event: StoredEvent) -> bytes:
+    """One event as text of a stream; its JSON has no line break."""
+    return f"id: {event.seq}\ndata: {event.payload}\n\n".encode()
+
+
+async def of_session(hub: Hub, session: str, after: int, read: Read) -> AsyncIterator[bytes]:
+    """The stream of a session's events; it has no end."""
+    async with aclosing(hub.follow(session, after, read, pause_seconds=PING_SECONDS)) as batches:
+        async for rows in batches:
+            yield b"".join(map(encoded, rows)) if rows else PING
+
+
+async def of_run(hub: Hub, session: str, run: str, after: int, read: Read) -> AsyncIterator[bytes]:
+    """The stream of one run's events; it ends with the run's terminal event."""
+    async with aclosing(hub.follow(session, after, read, pause_seconds=PING_SECONDS)) as batches:
+        async for rows in batches:
+            own = [each for each in rows if each.run == run]
+            yield b"".join(map(encoded, own)) if own else PING
+            if any(_is_end(each) for each in own):
+                return
+
+
+def _is_end(event: StoredEvent) -> bool:
+    """Whether the event ends its run; one that waits for a decision goes on."""
+    if not event.payload.startswith(_ENDS):
+        return False
+    return bool(json.loads(event.payload).get("code") != "approval_needed")
+
+
+def response(events: AsyncIterator[bytes]) -> StreamingResponse:
+    """The response with a stream."""
+    return StreamingResponse(events, media_type="text/event-stream", headers=HEADERS)

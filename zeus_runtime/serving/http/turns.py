@@ -1,0 +1,195 @@
+"""The turns of a service: queued in the database, run in order, resumed by the next process."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.errors import BusyError, ZeusError
+from zeus_runtime.events import Event, RunCompleted, RunFailed
+from zeus_runtime.run.turn import SESSION_PREFIX, new_run_id, new_session_id
+from zeus_runtime.store.turns import (
+    StoredTurn,
+    TurnState,
+    add_turn,
+    last_run,
+    next_turn,
+    set_state,
+    unfinished_sessions,
+)
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.agent import Agent
+    from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
+    from zeus_runtime.store.threads import Owner
+
+_log = logging.getLogger(__name__)
+
+
+def session_of_key(owner: Owner | None, key: str) -> str:
+    """The session that a request with an idempotency key makes: the same each time, and no other user's."""
+    return SESSION_PREFIX + _digest(owner, key)[:12]
+
+
+def run_of_key(owner: Owner | None, key: str) -> str:
+    """The run that a request with an idempotency key begins in a session."""
+    return _digest(owner, key)[:8]
+
+
+def _digest(owner: Owner | None, key: str) -> str:
+    user, project = ("", "") if owner is None else (owner.user, owner.project or "")
+    return hashlib.sha256("\0".join((user, project, key)).encode()).hexdigest()
+
+
+@dataclass
+class Turns:
+    """Runs the turns of all agents of a service, one at a time in each session."""
+
+    hosting: Hosting
+    _working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _agents: dict[str, Agent] = field(default_factory=dict)
+    _is_closing: bool = False
+
+    async def begin_session(
+        self, hosted: HostedAgent, owner: Owner | None, *, title: str = "", key: str | None = None
+    ) -> str:
+        """Make a session; with an idempotency key, the same each time."""
+        agent = hosted.of(owner)
+        session = new_session_id() if key is None else session_of_key(owner, key)
+        await (await agent.log()).open(session, agent=hosted.name, title=agent.masked(title))
+        return session
+
+    async def add(
+        self,
+        hosted: HostedAgent,
+        owner: Owner | None,
+        session: str,
+        request: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        queue: bool = False,
+    ) -> StoredTurn:
+        """Begin a turn, or queue it behind the session's others; a known idempotency key gives the turn that it named.
+
+        Args:
+            request: ``prompt`` and ``attachments``.
+            queue: whether it may wait for others.
+
+        Raises:
+            NotFoundError: there is no such session.
+            BusyError: the session has a turn that is not over, and ``queue`` is false.
+        """
+        agent = hosted.of(owner)
+        log = await agent.log()
+        thread = await log.find(session)
+        run = new_run_id() if key is None else run_of_key(owner, f"{session}\0{key}")
+        if not queue and await self._is_busy(log, thread, run):
+            raise BusyError(
+                f"the session {session} has a turn that is not over",
+                remedy="Wait for it, cancel it, or queue the turn (queue=1).",
+            )
+        turn, is_new = await add_turn(log, thread, run, agent.masked(dict(request)), key=key)
+        if is_new:
+            self.wake(hosted, owner, session)
+        return turn
+
+    async def _is_busy(self, log: Any, thread: Any, run: str) -> bool:
+        from zeus_runtime.store.turns import turns_of
+
+        known = await turns_of(log, thread)
+        if any(each.run == run for each in known):
+            return False
+        return any(each.state in ("queued", "running", "waiting") for each in known)
+
+    def wake(self, hosted: HostedAgent, owner: Owner | None, session: str) -> None:
+        """Work on the session's turns, unless that is done already."""
+        if session not in self._working and not self._is_closing:
+            task = asyncio.create_task(self._work(hosted, owner, session), name=f"turns of {session}")
+            self._working[session] = task
+
+    async def cancel(self, agent: Agent, turn: StoredTurn) -> bool:
+        """Cancel a turn: its run, or its place in the queue. False if it is over."""
+        log = await agent.log()
+        running = self._agents.get(turn.session)
+        if turn.state == "queued":
+            await set_state(log, turn, "cancelled", ending=_not_run(turn))
+            return True
+        if turn.state == "waiting":
+            await set_state(log, turn, "cancelled", ending=_not_run(turn))
+            return True
+        return running is not None and running.cancel(turn.session)
+
+    async def recover(self) -> None:
+        """Continue what an earlier process left, unless another process works on it."""
+        for hosted in self.hosting:
+            log = await hosted.of(None).log()
+            for session, owner in await unfinished_sessions(log, hosted.name):
+                self.wake(hosted, owner, session)
+
+    async def aclose(self) -> None:
+        """Stop working; turns that run are interrupted, and stay unfinished for the next process."""
+        self._is_closing = True
+        for session, agent in list(self._agents.items()):
+            agent.suspend(session)
+        if self._working:
+            await asyncio.wait(self._working.values())
+
+    async def _work(self, hosted: HostedAgent, owner: Owner | None, session: str) -> None:
+        try:
+            while not self._is_closing and await self._one(hosted, owner, session):
+                pass
+        except BusyError:
+            _log.debug("%s runs elsewhere", session)
+        except ZeusError as error:
+            _log.warning("the turns of %s wait: %s", session, error)
+        finally:
+            del self._working[session]
+
+    async def _one(self, hosted: HostedAgent, owner: Owner | None, session: str) -> bool:
+        agent = hosted.of(owner)
+        log = await agent.log()
+        thread = await log.find(session)
+        turn = await next_turn(log, thread)
+        if turn is None:
+            return False
+        has_begun = await last_run(log, thread) == turn.run
+        if turn.state == "queued" or turn.started_ms is None:
+            await set_state(log, turn, "running")
+        self._agents[session] = agent
+        ending: Event | None = None
+        try:
+            events = (
+                agent.resume(session)
+                if has_begun
+                else agent.stream(
+                    turn.request["prompt"],
+                    session=session,
+                    attachments=turn.request.get("attachments", ()),
+                    run_id=turn.run,
+                )
+            )
+            async for event in events:
+                ending = event
+        finally:
+            del self._agents[session]
+        if self._is_closing and isinstance(ending, RunFailed) and ending.code == "cancelled":
+            return False
+        assert isinstance(ending, RunCompleted | RunFailed)
+        await set_state(log, turn, state_of(ending), ending=agent.masked(ending.to_wire()))
+        return True
+
+
+def state_of(ending: RunCompleted | RunFailed) -> TurnState:
+    """The state of a turn with that terminal event."""
+    if isinstance(ending, RunCompleted):
+        return "complete"
+    return {"approval_needed": "waiting", "cancelled": "cancelled"}.get(ending.code, "failed")  # type: ignore[return-value]
+
+
+def _not_run(turn: StoredTurn) -> Mapping[str, Any]:
+    ending = RunFailed(turn.session, "cancelled", "The turn was cancelled.", exit_code=130)
+    return {**ending.to_wire(), "run": turn.run}

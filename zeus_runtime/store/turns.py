@@ -1,0 +1,163 @@
+"""The turns that a service was asked for: a queue for each session, which outlives the service's process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
+
+from zeus_runtime.store.tables import MESSAGE, THREAD, TURN
+from zeus_runtime.store.threads import Owner, owned
+
+if TYPE_CHECKING:
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Thread
+
+TurnState: TypeAlias = Literal["queued", "running", "waiting", "complete", "failed", "cancelled"]
+
+UNFINISHED: Final = ("queued", "running")
+
+
+@dataclass(frozen=True)
+class StoredTurn:
+    """A turn that a service was asked for; times in UTC milliseconds.
+
+    Args:
+        session: its session.
+        run: the id of its run.
+        number: its place among the turns of the session.
+        state: ``waiting`` needs a decision on a call; the last three are final.
+        request: the prompt and its attachments.
+        ending: the terminal event; None before it.
+        idempotency_key: the client's name for it; None without.
+    """
+
+    session: str
+    run: str
+    number: int
+    state: TurnState
+    request: Mapping[str, Any]
+    created_ms: int
+    started_ms: int | None
+    ended_ms: int | None
+    ending: Mapping[str, Any] | None
+    idempotency_key: str | None
+
+
+async def add_turn(
+    log: ThreadLog, thread: Thread, run: str, request: Mapping[str, Any], *, key: str | None = None
+) -> tuple[StoredTurn, bool]:
+    """Queue a turn, unless the session has one with that run's id; also whether it is new."""
+    now = log.now_ms()
+
+    def work(connection: Connection) -> tuple[StoredTurn, bool]:
+        # The row's lock keeps two requests with one key apart.
+        connection.execute(update(THREAD).where(THREAD.c.key == thread.key).values(updated_ms=now))
+        known = connection.execute(_turns().where(TURN.c.thread == thread.key, TURN.c.run_id == run))
+        if (row := known.mappings().first()) is not None:
+            return _read(row), False
+        last = select(func.coalesce(func.max(TURN.c.number), 0)).where(TURN.c.thread == thread.key)
+        values = {
+            "thread": thread.key,
+            "run_id": run,
+            "number": connection.execute(last).scalar_one() + 1,
+            "state": "queued",
+            "request": json.dumps(request),
+            "idempotency_key": key,
+            "created_ms": now,
+        }
+        connection.execute(insert(TURN), values)
+        made = connection.execute(_turns().where(TURN.c.thread == thread.key, TURN.c.run_id == run))
+        return _read(made.mappings().one()), True
+
+    return await log.database.run(work)
+
+
+async def next_turn(log: ThreadLog, thread: Thread) -> StoredTurn | None:
+    """The first turn of a session that is queued or running, unless one before it waits for a decision."""
+    query = _turns().where(TURN.c.thread == thread.key, TURN.c.state.in_((*UNFINISHED, "waiting")))
+    found = await _all(log, query.order_by(TURN.c.number).limit(1))
+    return found[0] if found and found[0].state != "waiting" else None
+
+
+async def turns_of(log: ThreadLog, thread: Thread) -> Sequence[StoredTurn]:
+    """The turns of a session in order."""
+    return await _all(log, _turns().where(TURN.c.thread == thread.key).order_by(TURN.c.number))
+
+
+async def find_turn(log: ThreadLog, run: str) -> StoredTurn | None:
+    """The turn of a run, among the sessions that the log may use."""
+    found = await _all(log, _turns().where(TURN.c.run_id == run, owned(log.owner)))
+    return found[0] if found else None
+
+
+async def set_state(
+    log: ThreadLog, turn: StoredTurn, state: TurnState, *, ending: Mapping[str, Any] | None = None
+) -> None:
+    """Note that a turn began, waits or ended.
+
+    Args:
+        ending: the terminal event of a turn that waits or ended.
+    """
+    now = log.now_ms()
+    values: dict[str, Any] = {"state": state}
+    if state == "running":
+        values["started_ms"] = now if turn.started_ms is None else turn.started_ms
+    if ending is not None:
+        values |= {"ending": json.dumps(ending), "ended_ms": now}
+    own = select(THREAD.c.key).where(THREAD.c.session == turn.session).scalar_subquery()
+    changed = update(TURN).where(TURN.c.thread == own, TURN.c.run_id == turn.run).values(values)
+    await log.database.run(lambda connection: connection.execute(changed))
+
+
+async def last_run(log: ThreadLog, thread: Thread) -> str:
+    """The run that wrote the session's last message; empty if there is none."""
+    query = select(MESSAGE.c.id).where(MESSAGE.c.thread == thread.key).order_by(MESSAGE.c.seq.desc()).limit(1)
+    found = await log.database.run(lambda connection: connection.execute(query).scalar())
+    return (found or "").rpartition(".")[0]
+
+
+async def unfinished_sessions(log: ThreadLog, agent: str) -> Sequence[tuple[str, Owner | None]]:
+    """The sessions of an agent with turns that are queued or running, and their owners."""
+    query = (
+        select(THREAD.c.session, THREAD.c.owner, THREAD.c.owner_project)
+        .select_from(THREAD.join(TURN))
+        .where(THREAD.c.agent == agent, TURN.c.state.in_(UNFINISHED), owned(log.owner))
+        .distinct()
+    )
+
+    def work(connection: Connection) -> list[tuple[str, Owner | None]]:
+        return [
+            (session, None if user is None else Owner(user, project))
+            for session, user, project in connection.execute(query)
+        ]
+
+    return await log.database.run(work)
+
+
+async def _all(log: ThreadLog, query: Select[Any]) -> list[StoredTurn]:
+    return await log.database.run(
+        lambda connection: [_read(row) for row in connection.execute(query).mappings()]
+    )
+
+
+def _turns() -> Select[Any]:
+    return select(THREAD.c.session, TURN).select_from(TURN.join(THREAD))
+
+
+def _read(row: RowMapping) -> StoredTurn:
+    return StoredTurn(
+        session=row["session"],
+        run=row["run_id"],
+        number=row["number"],
+        state=row["state"],
+        request=json.loads(row["request"]),
+        created_ms=row["created_ms"],
+        started_ms=row["started_ms"],
+        ended_ms=row["ended_ms"],
+        ending=None if row["ending"] is None else json.loads(row["ending"]),
+        idempotency_key=row["idempotency_key"],
+    )
