@@ -347,6 +347,11 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
         def back(connection: Connection) -> None:
             connection.execute(text("DROP TABLE original_handle"))
             connection.execute(text("DROP TABLE run_note"))
+            connection.execute(text("DROP TABLE run_event"))
+            connection.execute(text("DROP TABLE turn"))
+            connection.execute(text("DROP INDEX ix_thread_owner"))
+            connection.execute(text("ALTER TABLE thread DROP COLUMN owner"))
+            connection.execute(text("ALTER TABLE thread DROP COLUMN owner_project"))
             connection.execute(text("DROP TABLE knowledge_part"))
             connection.execute(text("DROP TABLE database_identity"))
             connection.execute(text("ALTER TABLE knowledge_base DROP COLUMN collection"))
