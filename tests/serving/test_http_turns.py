@@ -1,0 +1,173 @@
+"""Turns over HTTP: begun, queued, cancelled, decided, resumed by the next process."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from tests.support.agents import PositionModel, call, calling, script, write_agent
+from tests.support.serving import begun, service_of, serving, told, until
+from zeus_runtime.plugin.model import ModelRequest
+
+ASKING = "middlewares: [approve]\n"
+
+
+async def test_a_turn_streams_its_events_and_a_lost_connection_continues(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    model = script(calling(call("echo", "a", text="x"), text="First."), "Done.")
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "go")
+        first = await told(client, f"/v1/runs/{run}/events", most=4)
+        rest = await told(client, f"/v1/runs/{run}/events", after=first[-1]["id"])
+        events = [*first, *rest]
+        assert [each["id"] for each in events] == list(range(1, len(events) + 1))
+        assert events[0]["type"] == "run_started"
+        assert events[-1]["type"] == "complete"
+        assert {each["run"] for each in events} == {run}
+        over = await client.get(f"/v1/runs/{run}/events", headers={"Last-Event-ID": str(events[-1]["id"])})
+        assert over.status_code == 204
+        turn = await until(client, run, "complete")
+        assert turn["ending"]["answer"] == "Done."
+        messages = (await client.get(f"/v1/sessions/{session}/messages")).json()
+        assert [each["role"] for each in messages] == ["user", "assistant", "tool", "assistant"]
+        follows = await told(client, f"/v1/sessions/{session}/events?after=2", most=2)
+        assert [each["id"] for each in follows] == [1, 2] or [each["id"] for each in follows] == [3, 4]
+
+
+async def test_a_busy_session_refuses_or_queues_and_a_key_names_one_turn(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    gate = asyncio.Event()
+
+    class Slow(PositionModel):
+        async def stream(self, request: ModelRequest):  # type: ignore[no-untyped-def]
+            await gate.wait()
+            async for piece in super().stream(request):
+                yield piece
+
+    async with serving(service_of(tmp_path, Slow(lambda _request: "Done."))) as client:
+        session, first = await begun(client, "one")
+        path = f"/v1/sessions/{session}/runs"
+        refused = await client.post(path, json={"prompt": "two"})
+        assert (refused.status_code, refused.json()["code"]) == (409, "busy")
+        key = {"Idempotency-Key": "k"}
+        queued = (await client.post(path, json={"prompt": "two"}, params={"queue": 1}, headers=key)).json()
+        again = (await client.post(path, json={"prompt": "two"}, headers=key)).json()
+        assert (queued["state"], again["run"]) == ("queued", queued["run"])
+        gone = (await client.post(path, json={"prompt": "three"}, params={"queue": 1})).json()["run"]
+        assert (await client.post(f"/v1/runs/{gone}/cancel")).json()["state"] == "cancelled"
+        gate.set()
+        await until(client, queued["run"], "complete")
+        turns = (await client.get(path)).json()
+        assert [(each["prompt"], each["state"]) for each in turns] == [
+            ("one", "complete"),
+            ("two", "complete"),
+            ("three", "cancelled"),
+        ]
+        assert turns[0]["run"] == first
+
+
+async def test_cancelling_ends_a_running_turn(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+
+    class Endless(PositionModel):
+        async def stream(self, request: ModelRequest):  # type: ignore[no-untyped-def]
+            await asyncio.Event().wait()
+            yield AIMessage("")
+
+    async with serving(service_of(tmp_path, Endless(lambda _request: ""))) as client:
+        _, run = await begun(client, "go")
+        await told(client, f"/v1/runs/{run}/events", most=2)
+        assert (await client.post(f"/v1/runs/{run}/cancel")).status_code == 202
+        assert (await until(client, run, "cancelled"))["ending"]["code"] == "cancelled"
+        assert (await told(client, f"/v1/runs/{run}/events"))[-1]["type"] == "error"
+
+
+async def test_a_call_waits_for_a_decision_with_the_arguments_that_run(tmp_path: Path) -> None:
+    write_agent(tmp_path, ASKING)
+    model = script(calling(call("record", "a", text="draft")), "Done.")
+    async with serving(service_of(tmp_path, model)) as client:
+        _, run = await begun(client, "go")
+        await until(client, run, "waiting")
+        (pending,) = (await client.get("/v1/approvals")).json()
+        assert pending["parameters"] == {"text": "draft"}
+        path = f"/v1/approvals/{pending['id']}"
+        wrong = await client.post(path, json={"decision": "approve", "changed": {"nonsense": 1}})
+        assert wrong.status_code == 422
+        decided = await client.post(path, json={"decision": "approve", "changed": {"text": "final"}})
+        assert decided.status_code == 200, decided.text
+        assert (await client.post(path, json={"decision": "reject"})).status_code == 404
+        await until(client, run, "complete")
+        events = await told(client, f"/v1/runs/{run}/events")
+        assert [each["type"] for each in events].count("tool_call_result") == 1
+    assert (tmp_path / "effects.txt").read_text() == "final\n"
+
+
+async def test_the_next_service_resumes_what_a_stopped_one_left(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    reached = asyncio.Event()
+    stuck = True
+
+    class Stopped(PositionModel):
+        async def stream(self, request: ModelRequest):  # type: ignore[no-untyped-def]
+            if stuck and any(message.type == "tool" for message in request.messages):
+                reached.set()
+                await asyncio.Event().wait()
+            async for piece in super().stream(request):
+                yield piece
+
+    def answer(request: ModelRequest) -> AIMessage | str:
+        prompts = sum(message.type == "human" for message in request.messages)
+        done = any(message.type == "tool" for message in request.messages)
+        return f"Done {prompts}." if done else calling(call("record", "a", text="once"))
+
+    model = Stopped(answer)
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "go")
+        _, queued = await begun(client, "more", session, queue=1)
+        await asyncio.wait_for(reached.wait(), 10)
+    stuck = False
+    async with serving(service_of(tmp_path, model)) as client:
+        await until(client, queued, "complete")
+        first = await told(client, f"/v1/runs/{run}/events")
+        assert first[-1]["answer"] == "Done 1."
+        assert [each["type"] for each in first].count("tool_call_result") == 1
+        assert not [each for each in first if each["type"] == "error"]
+        assert (await until(client, queued, "complete"))["ending"]["answer"] == "Done 2."
+    assert (tmp_path / "effects.txt").read_text() == "once\n"
+
+
+@pytest.mark.parametrize("headers", [{"Authorization": ""}, {"Authorization": "Bearer wrong"}])
+async def test_without_the_token_nothing_is_told(tmp_path: Path, headers: dict[str, str]) -> None:
+    write_agent(tmp_path)
+    service = service_of(tmp_path, script("Done."))
+    async with serving(service) as client:
+        paths = [
+            path for path in (await client.get("/openapi.json")).json()["paths"] if path.startswith("/v1/")
+        ]
+        assert len(paths) >= 10
+        for path in paths:
+            for method in ("GET", "POST", "DELETE"):
+                answer = await client.request(method, path, headers=headers)
+                assert answer.status_code in (401, 405), (method, path)
+                if answer.status_code == 401:
+                    assert answer.json()["code"] == "unauthorized"
+        assert (await client.get("/health", headers=headers)).text == "ok\n"
+
+
+async def test_a_changed_config_is_read_again_and_a_wrong_one_is_named(tmp_path: Path) -> None:
+    config = write_agent(tmp_path)
+    service = service_of(tmp_path, script("Done."))
+    async with serving(service) as client:
+        (hosted,) = service.hosting
+        text = config.read_text()
+        config.write_text(text + "description: New.\n")
+        hosted._looked = 0
+        agent = (await client.get("/v1/agents")).json()[0]
+        assert agent["description"] == "New."
+        config.write_text(text + "descriptoin: wrong\n")
+        hosted._looked = 0
+        assert (await client.get("/v1/agents")).json()[0]["description"] == "New."
+        assert "descriptoin" in (await client.get("/ready")).json()["unread_configs"]["test"]
