@@ -21,7 +21,7 @@ PORT = 8700
 
 
 @click.command("serve")
-@click.argument("configs", metavar="[CONFIG…|FOLDER]", nargs=-1, shell_complete=complete_config)
+@click.argument("configs", metavar="[CONFIG|FOLDER]…", nargs=-1, shell_complete=complete_config)
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="The address to listen on; only loopback."
 )

@@ -296,7 +296,7 @@ async def has_events(database: Database, thread: Thread) -> bool:
 def drop_events(connection: Connection, before_ms: int, *, agent: str) -> int:
     """Remove the events of an agent's sessions from before ``before_ms`` (UTC milliseconds).
 
-    The last event of each session stays, so that its numbers go on.
+    The last event of each session stays, so that the numbers continue after it.
 
     Returns:
         how many went.

@@ -63,7 +63,7 @@ class ForbiddenError(ZeusError):
 
 
 class LocalToken:
-    """The token of the user who started the service; it is made anew each time and known to nobody else.
+    """The token of the user who started the service; it is new at each start, and only that user sees it.
 
     Attributes:
         text: the token.

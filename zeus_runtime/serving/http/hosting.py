@@ -68,7 +68,7 @@ class HostedAgent:
 
     @property
     def plan(self) -> Plan:
-        """What a turn that begins now runs."""
+        """The plan of a turn that begins now."""
         self._look()
         return self._version.plan
 
@@ -104,7 +104,7 @@ class HostedAgent:
         try:
             version = _version(self.read())
         except ZeusError as error:
-            # The service goes on with the content that it has; `/ready` tells.
+            # The service keeps the content that it has; `/ready` tells.
             told = str(error)
             if told != self.problem:
                 _log.error("the agent %s stays as it was: %s", self.name, told)
@@ -112,7 +112,7 @@ class HostedAgent:
             return
         self.problem = ""
         self._version = version
-        # Their turns go on. Sessions are claimed in the database, so no other agent runs one meanwhile.
+        # Their turns continue. Sessions are claimed in the database, so no other agent runs one meanwhile.
         self._former += self._agents.values()
         self._agents = {}
 

@@ -53,7 +53,7 @@ async def of_run(hub: Hub, session: str, run: str, after: int, read: Read) -> As
 
 
 def _is_end(event: StoredEvent) -> bool:
-    """Whether the event ends its run; one that waits for a decision goes on."""
+    """Whether the event ends its run; one that waits for a decision continues."""
     if not event.payload.startswith(_ENDS):
         return False
     return bool(json.loads(event.payload).get("code") != "approval_needed")

@@ -14,7 +14,7 @@ from zeus_runtime.tools.approval import Decision
 router = APIRouter(tags=["approvals"])
 
 
-class Verdict(BaseModel):
+class NewDecision(BaseModel):
     """A decision on a waiting call."""
 
     model_config = ConfigDict(extra="forbid")
@@ -42,7 +42,7 @@ async def one(request: Request, caller: Reader, approval: str) -> dict[str, Any]
 
 
 @router.post("/approvals/{approval}")
-async def decide(request: Request, caller: Approver, approval: str, body: Verdict) -> dict[str, Any]:
+async def decide(request: Request, caller: Approver, approval: str, body: NewDecision) -> dict[str, Any]:
     """Decide a waiting call. Its turn is resumed once nothing else waits."""
     decision = Decision(body.decision, body.reason, body.changed, body.instruction, body.always)
     session = await service_of(request).decide(caller, approval, decision)
