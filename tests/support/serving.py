@@ -14,9 +14,9 @@ import uvicorn
 
 from zeus_runtime.plan.validated import check
 from zeus_runtime.serving.http.app import app_of
-from zeus_runtime.serving.http.callers import LocalToken
 from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
 from zeus_runtime.serving.http.hub import Hub
+from zeus_runtime.serving.http.principals import LocalToken
 from zeus_runtime.serving.http.service import Service
 from zeus_runtime.trust.decision import recorded_trust
 

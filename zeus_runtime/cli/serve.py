@@ -56,9 +56,9 @@ def command(
             "serving over HTTP needs fastapi and uvicorn",
             remedy="Install them: pip install 'zeus-runtime[serve]'.",
         )
-    from zeus_runtime.serving.http.callers import LocalToken
     from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
     from zeus_runtime.serving.http.hub import Hub
+    from zeus_runtime.serving.http.principals import LocalToken
     from zeus_runtime.serving.http.service import Service
 
     hub, token = Hub(), LocalToken()
@@ -82,7 +82,7 @@ def _serve(service: object, host: str, port: int, token: str) -> None:
 
     assert isinstance(service, Service)
 
-    class Server(uvicorn.Server):
+    class _Announcing(uvicorn.Server):
         def _log_started_message(self, listeners: object) -> None:
             for each in self.servers:
                 for socket in each.sockets:
@@ -92,7 +92,7 @@ def _serve(service: object, host: str, port: int, token: str) -> None:
     config = uvicorn.Config(
         app_of(service), host=host, port=port, log_config=None, access_log=False, timeout_graceful_shutdown=10
     )
-    Server(config).run()
+    _Announcing(config).run()
 
 
 def _reader(process: Process, which: ConfigArgs) -> Callable[[], Checked]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.errors import NotFoundError
-from zeus_runtime.serving.http.callers import Caller, LocalToken, UnknownCallerError
 from zeus_runtime.serving.http.hub import Hub
-from zeus_runtime.serving.http.turns import Turns
+from zeus_runtime.serving.http.principals import LocalToken, Principal, UnknownPrincipalError
+from zeus_runtime.serving.http.turn_queue import TurnQueue
 from zeus_runtime.store.turns import find_turn, next_turn, set_state, turns_of
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ class Service:
     hosting: Hosting
     token: LocalToken
     hub: Hub
-    turns: Turns = field(init=False)
+    turns: TurnQueue = field(init=False)
 
     def __post_init__(self) -> None:
-        self.turns = Turns(self.hosting)
+        self.turns = TurnQueue(self.hosting)
 
     async def start(self) -> None:
         """Resume what an earlier process left."""
@@ -47,15 +47,15 @@ class Service:
         await self.turns.aclose()
         await self.hosting.aclose()
 
-    def caller(self, token: str | None) -> Caller:
+    def caller(self, token: str | None) -> Principal:
         """The caller with that token.
 
         Raises:
-            UnknownCallerError: there is none.
+            UnknownPrincipalError: there is none.
         """
         found = None if token is None else self.token.caller(token)
         if found is None:
-            raise UnknownCallerError(
+            raise UnknownPrincipalError(
                 "no valid token was given", remedy="Send the header `Authorization: Bearer TOKEN`."
             )
         return found
@@ -66,11 +66,11 @@ class Service:
             text = each.of(None).masked(text)
         return text
 
-    def agents_of(self, caller: Caller) -> Sequence[HostedAgent]:
+    def agents_of(self, caller: Principal) -> Sequence[HostedAgent]:
         """The agents that the caller may use."""
         return [each for each in self.hosting if caller.may_use(each.name)]
 
-    def agent(self, caller: Caller, name: str | None) -> HostedAgent:
+    def agent(self, caller: Principal, name: str | None) -> HostedAgent:
         """The agent of that name; without a name the only one.
 
         Raises:
@@ -81,7 +81,7 @@ class Service:
             raise NotFoundError(f"there is no agent {name!r}")
         return found
 
-    async def of_session(self, caller: Caller, session: str) -> tuple[HostedAgent, Agent]:
+    async def of_session(self, caller: Principal, session: str) -> tuple[HostedAgent, Agent]:
         """The agent of a session.
 
         Raises:
@@ -96,7 +96,7 @@ class Service:
                     return hosted, agent
         raise NotFoundError(f"there is no session {session!r}")
 
-    async def of_run(self, caller: Caller, run: str) -> tuple[HostedAgent, Agent, StoredTurn]:
+    async def of_run(self, caller: Principal, run: str) -> tuple[HostedAgent, Agent, StoredTurn]:
         """The agent and the turn of a run.
 
         Raises:
@@ -109,7 +109,7 @@ class Service:
                 return hosted, agent, turn
         raise NotFoundError(f"there is no run {run!r}")
 
-    async def approvals(self, caller: Caller) -> Sequence[tuple[HostedAgent, PendingApproval]]:
+    async def approvals(self, caller: Principal) -> Sequence[tuple[HostedAgent, PendingApproval]]:
         """The calls that wait for a decision, oldest first."""
         found: dict[str, tuple[HostedAgent, PendingApproval]] = {}
         for hosted in self.agents_of(caller):
@@ -117,7 +117,7 @@ class Service:
                 found.setdefault(pending.id, (hosted, pending))
         return sorted(found.values(), key=lambda each: each[1].created_ms)
 
-    async def decide(self, caller: Caller, approval: str, decision: Decision) -> str:
+    async def decide(self, caller: Principal, approval: str, decision: Decision) -> str:
         """Decide a waiting call, and resume its turn once nothing else waits.
 
         Returns:
@@ -138,7 +138,7 @@ class Service:
             await self._go_on(hosted, agent, caller, session)
         return session
 
-    async def _go_on(self, hosted: HostedAgent, agent: Agent, caller: Caller, session: str) -> None:
+    async def _go_on(self, hosted: HostedAgent, agent: Agent, caller: Principal, session: str) -> None:
         log = await agent.log()
         thread = await log.find(session)
         for turn in await turns_of(log, thread):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import Depends, Request
 
-from zeus_runtime.serving.http.callers import Caller, Scope
+from zeus_runtime.serving.http.principals import Principal, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,15 +19,15 @@ def service_of(request: Request) -> Service:
     return cast("Service", request.app.state.service)
 
 
-def _caller(request: Request) -> Caller:
+def _caller(request: Request) -> Principal:
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     caller = service_of(request).caller(token.strip() if kind.lower() == "bearer" else None)
     request.state.caller = caller
     return caller
 
 
-def _scoped(scope: Scope) -> Callable[[Request], Caller]:
-    def caller(request: Request) -> Caller:
+def _scoped(scope: Scope) -> Callable[[Request], Principal]:
+    def caller(request: Request) -> Principal:
         found = _caller(request)
         found.require(scope)
         return found
@@ -35,6 +35,6 @@ def _scoped(scope: Scope) -> Callable[[Request], Caller]:
     return caller
 
 
-Reader = Annotated[Caller, Depends(_scoped("read"))]
-Runner = Annotated[Caller, Depends(_scoped("run"))]
-Approver = Annotated[Caller, Depends(_scoped("approve"))]
+Reader = Annotated[Principal, Depends(_scoped("read"))]
+Runner = Annotated[Principal, Depends(_scoped("run"))]
+Approver = Annotated[Principal, Depends(_scoped("approve"))]

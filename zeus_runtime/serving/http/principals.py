@@ -18,7 +18,7 @@ SCOPES: Final[frozenset[Scope]] = frozenset(get_args(Scope))
 
 
 @dataclass(frozen=True)
-class Caller:
+class Principal:
     """Someone who may use the service.
 
     Args:
@@ -50,7 +50,7 @@ class Caller:
         return self.agents is None or agent in self.agents
 
 
-class UnknownCallerError(ZeusError):
+class UnknownPrincipalError(ZeusError):
     """No token was given, or one that is not valid."""
 
     code = "unauthorized"
@@ -73,11 +73,11 @@ class LocalToken:
         self.text: Final = text or secrets.token_urlsafe(32)
         self._digest = _digest(self.text)
 
-    def caller(self, token: str) -> Caller | None:
+    def caller(self, token: str) -> Principal | None:
         """The user who started the service, if it is that token."""
         if not hmac.compare_digest(_digest(token), self._digest):
             return None
-        return Caller("local", None, SCOPES)
+        return Principal("local", None, SCOPES)
 
 
 def _digest(token: str) -> bytes:

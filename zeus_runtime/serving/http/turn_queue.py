@@ -46,7 +46,7 @@ def _digest(owner: Owner | None, key: str) -> str:
 
 
 @dataclass
-class Turns:
+class TurnQueue:
     """Runs the turns of all agents of a service, one at a time in each session."""
 
     hosting: Hosting
