@@ -183,6 +183,8 @@ def write_linked_home(folder: Path, way: str) -> tuple[Path, dict[str, object]]:
         "named home": ("vendor/prompts/SOUL.md", "SOUL.md"),
         "skill": (".zeus/skills/private", "."),
         "claude's skill": (".claude/skills/private", "."),
+        "summary's prompt": (".zeus/prompts/brief.md", "SOUL.md"),
+        "connector's prompt": (".zeus/prompts/DESKTOP.md", "SOUL.md"),
     }
     link, target = places[way]
     (project / link).parent.mkdir(parents=True)
@@ -190,17 +192,25 @@ def write_linked_home(folder: Path, way: str) -> tuple[Path, dict[str, object]]:
     more: dict[str, object] = {"homes": ["vendor"]} if way == "named home" else {}
     if "skill" in way:
         more["middlewares"] = [{"skills": {"trust_project": True}}]
+    if "summary" in way:
+        more["middlewares"] = [{"summarization": {"prompt": "brief.md"}}]
     return project, more
 
 
-@pytest.mark.parametrize("way", ["prompt", "prompts", "named home", "skill", "claude's skill"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        *("prompt", "prompts", "named home", "skill", "claude's skill"),
+        *("summary's prompt", "connector's prompt"),
+    ],
+)
 def test_a_link_in_a_projects_home_makes_no_file_elsewhere_part_of_the_prompt(
     tmp_path: Path, way: str
 ) -> None:
     project, more = write_linked_home(tmp_path, way)
     config = project / "zeus.yaml"
     config.write_text(json.dumps({"version": 1, "model": "gpt-4o", **more}))
-    with pytest.raises(UntrustedError, match=r"file .*(SOUL|SKILL)\.md") as refused:
+    with pytest.raises(UntrustedError, match=r"file .*(SOUL|SKILL|brief|DESKTOP)\.md") as refused:
         Agent.from_config(config, directory=project)
     shown = [text for part in refused.value.parts for label, text in part.lines if label == "reads"]
     assert str(tmp_path / "home/.private") in shown[0]

@@ -311,15 +311,16 @@ def _files(ground: FileSource) -> Iterator[Part]:
 
 
 def _home_files(ground: PartSource) -> Iterator[Part]:
-    """The files elsewhere that links in a project's or a config's Home make prompts and skills of the agent."""
-    from zeus_runtime.prompt.files import FILES
+    """The files elsewhere that links in a project's or a config's Home make prompts and skills of the agent.
+
+    All that is in ``prompts/`` counts: components also read files there, such as the one of ``summarization.prompt``.
+    """
     from zeus_runtime.skills.discovery import skill_files, skill_roots
 
     document, config = ground.document, ground.config
     directory = document.directory
     homes = [each for each in ground.homes if not _is_own_home(ground, each)]
-    names = sorted({name for modes in FILES.values() for name in modes.values()})
-    files = [home / "prompts" / name for home in homes for name in names]
+    files = [file for home in homes for file in sorted((home / "prompts").glob("*"))]
     roots = skill_roots(directory=directory, workspace=directory / config.workspace.root, homes=homes)
     # Skills of the project itself are read only where a middleware is told to trust them.
     trusts = any(each.options.get("trust_project") is True for each in config.middlewares)
