@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
+
+_MOST_LINKS: Final = 40
 
 
 def expanded(path: str | Path) -> Path:
@@ -32,3 +36,33 @@ def real_path(path: str | Path) -> str:
         return os.path.realpath(path)
     except OSError as error:
         return str(error.filename)
+
+
+def places_passed(path: str) -> Iterator[str]:
+    """The files, folders and links that the system passes on the way to an absolute path."""
+    place, links = os.sep, 0
+    left = path.split(os.sep)[::-1]
+    while left:
+        part = left.pop()
+        if part in ("", os.curdir):
+            continue
+        if part == os.pardir:
+            place = os.path.dirname(place)
+            continue
+        parent, place = place, os.path.join(place, part)
+        yield place
+        try:
+            target = os.readlink(place)
+        except OSError:
+            continue  # no link
+        links += 1
+        if links > _MOST_LINKS:
+            return  # the system gives up too
+        place = os.sep if target.startswith(os.sep) else parent
+        left += target.split(os.sep)[::-1]
+
+
+def links_passed(paths: Iterable[str]) -> set[str]:
+    """The links that the system passes on the way to absolute paths, each with the links of its folder resolved."""
+    passed = {place for path in paths for place in places_passed(path)}
+    return set(filter(os.path.islink, passed))

@@ -21,8 +21,14 @@ from zeus_runtime.tools.program_view import JudgedFolders
 _TICKS = itertools.count(1)
 
 
-def workspace(folder: Path, access: Mapping[str, Any]) -> WorkspaceFiles:
-    config = {"version": 1, "model": "gpt-4o", "tools": ["filesystem"], "workspace": {"access": access}}
+def workspace(folder: Path, access: Mapping[str, Any], **more: Any) -> WorkspaceFiles:
+    config = {
+        "version": 1,
+        "model": "gpt-4o",
+        "tools": ["filesystem"],
+        "workspace": {"access": access},
+        **more,
+    }
     (folder / "zeus.yaml").write_text(json.dumps(config))
     return Agent.from_config(directory=folder, environ={}).plan.context.workspace
 
@@ -69,6 +75,39 @@ def test_each_writable_folder_above_a_mount_is_a_mount(tmp_path: Path) -> None:
         "/fixed": "read",
         "/fixed/e": "none",
     }
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "access"),
+    [
+        ("in/.env", "other/keys", {}),
+        ("in/k.pem", "other/k", {"*.pem": "deny"}),
+        ("in/now", "../releases/42", {"in/now/secrets/**": "deny"}),
+        ("in/now", "../releases/42", {"in/*/secrets/**": "deny"}),
+        ("in/now", "../releases/42", {"hop/secrets/**": "deny"}),  # a link to a link
+        ("in/notes.md", "other/notes.md", {"*.md": "ask"}),
+        ("in/cur", "../v1", {}),  # on the way to a file that the config names
+    ],
+)
+def test_a_folder_is_read_only_if_one_of_its_links_decides_about_files(
+    tmp_path: Path, link: str, target: str, access: Mapping[str, Any]
+) -> None:
+    """A command could remove or replace the link, and what it leads to would not be protected any more."""
+    for name in ("in/a", "in/other/b", "releases/42/secrets/c", "v1/soul.md"):
+        write(tmp_path / name)
+    (tmp_path / link).symlink_to(target)
+    if "hop/secrets/**" in access:
+        (tmp_path / "hop").symlink_to("in/now")
+    more = {"prompt": {"files": {"soul": "in/cur/soul.md"}}} if link == "in/cur" else {}
+    found = view(workspace(tmp_path, access, **more))
+    assert (found["/in"], found["/in/a"], found["/in/other"]) == ("read", "write", "write")
+
+
+def test_a_link_that_decides_nothing_leaves_its_folder_writable(tmp_path: Path) -> None:
+    write(tmp_path / "in/other/b")
+    (tmp_path / "in/link").symlink_to("other")
+    (tmp_path / "in/away").symlink_to("/")
+    assert "/in" not in view(workspace(tmp_path, {"**/secrets/**": "deny"}))
 
 
 @pytest.mark.parametrize("reason", ["mode", "depth", "length"])

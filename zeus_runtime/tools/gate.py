@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
+from zeus_runtime.disk_paths import links_passed
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.access import (
@@ -382,6 +383,16 @@ class Gate:
         """Yield the root and the config's routes as they are written, also those of the agents above."""
         for gate in self._all:
             yield from gate.mounts.written_folders()
+
+    def deciding_links(self) -> frozenset[str]:
+        """Return the links on the way to files that the rules or the built-in protection name.
+
+        If such a link led elsewhere, other files would be protected.
+        """
+        paths = (
+            each for gate in self._all for each in (*gate.policy.floor.deciding.added, *gate._links.hosts)
+        )
+        return frozenset(links_passed(paths))
 
     def keys_on(self, device: int) -> object:
         """Return which files on a device hold keys, by any name: what rulings on files with several names depend on."""

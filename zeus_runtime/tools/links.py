@@ -82,6 +82,11 @@ class LinkedNames:
                 found.setdefault(real, []).append(parts)
         return found
 
+    @property
+    def hosts(self) -> Iterator[str]:
+        """The paths on this machine whose links decide which files the rules restrict."""
+        return (self.mounts.host_of(parts) for parts in self._paths) if self.rules else iter(())
+
     @cached_property
     def _paths(self) -> Sequence[Parts]:
         """The virtual paths that may lead through links: what rules spell out, and links that a rule may match."""

@@ -11,11 +11,8 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
-from zeus_runtime.disk_paths import plain_path, real_path
-
-_MOST_LINKS: Final = 40
+from zeus_runtime.disk_paths import places_passed, plain_path, real_path
 
 
 def _nowhere() -> Sequence[Path]:
@@ -73,31 +70,7 @@ def _searched(path: str, inside: Sequence[str]) -> Iterator[str]:
 
 def _passes(path: str, folders: Sequence[str]) -> bool:
     """Whether an absolute path is in one of the folders, or leads through a link that is: that link may be changed."""
-    return any(_is_in(place, folders) for place in _places(path))
-
-
-def _places(path: str) -> Iterator[str]:
-    """The files, folders and links that the system passes on the way to an absolute path."""
-    place, links = os.sep, 0
-    left = path.split(os.sep)[::-1]
-    while left:
-        part = left.pop()
-        if part in ("", os.curdir):
-            continue
-        if part == os.pardir:
-            place = os.path.dirname(place)
-            continue
-        parent, place = place, os.path.join(place, part)
-        yield place
-        try:
-            target = os.readlink(place)
-        except OSError:
-            continue  # no link
-        links += 1
-        if links > _MOST_LINKS:
-            return  # the system gives up too
-        place = os.sep if target.startswith(os.sep) else parent
-        left += target.split(os.sep)[::-1]
+    return any(_is_in(place, folders) for place in places_passed(path))
 
 
 def _is_in(place: str, folders: Sequence[str]) -> bool:

@@ -4,7 +4,8 @@ A program opens files without the workspace's checks, so the access policy must 
 A file that needs an approval cannot wait for one: it is read-only, or not there if already reading it needs one.
 
 A mount covers a file, and not its path. So each folder above one is a mount too: the kernel renames and removes no
-mount, and the file cannot get another path, by which the rules would judge it otherwise later.
+mount, and the file cannot get another path, by which the rules would judge it otherwise later. A link cannot be
+a mount, so a folder is read-only if one of its links is protected, or decides which files are.
 """
 
 from __future__ import annotations
@@ -108,14 +109,15 @@ def program_view(gate: Gate, known: JudgedFolders, *, max_files: int) -> list[Pr
         WorkspaceError: the workspace has more files, or too many whose rights differ from their folder's; or a program
             could make a route lead elsewhere.
     """
-    known.begin(gate.seen_with())
+    links = gate.deciding_links()
+    known.begin((gate.seen_with(), links))
     shown: list[str] = []
     for host in sorted(map(gate.mounts.real, (gate.mounts.root, *gate.mounts.folders.values()))):
         # A route into a folder that is shown already is judged there, by all of its names.
         if os.path.isdir(host) and not any(_is_in(host, each) for each in shown):  # noqa: PTH112 - a str is wanted
             shown.append(host)
     tops = {_settled(each, shown) for each in gate.tops()}
-    scan = _Scan(gate, known, max_files, tops)
+    scan = _Scan(gate, known, max_files, tops, links)
     return [mount for host in shown for mount in scan.folder(host)]
 
 
@@ -150,6 +152,7 @@ class _Judged(NamedTuple):
     right: ProgramRight
     identity: tuple[int, int]
     names: int
+    is_link: bool = False
 
 
 def _is_same(judged: _Judged) -> bool:
@@ -168,11 +171,12 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 
 
 class _Scan:
-    def __init__(self, gate: Gate, known: JudgedFolders, left: int, tops: Set[str]) -> None:
+    def __init__(self, gate: Gate, known: JudgedFolders, left: int, tops: Set[str], links: Set[str]) -> None:
         self._gate = gate
         self._known = known
         self._left = self._most = left
         self._tops = tops
+        self._links = links
         self._mounts = 0
 
     def folder(self, host: str) -> Sequence[ProgramMount]:
@@ -207,6 +211,10 @@ class _Scan:
             )
         found: list[ProgramMount] = []
         outer = folder.right
+        if outer == "write" and any(each.is_link for each in judged):
+            found.append(self._mount(folder, "read"))
+            outer = "read"
+        judged = [each for each in judged if not each.is_link]
         hidden = sum(each.right == "none" for each in judged)
         if outer == "read" and hidden > len(judged) - hidden:
             # Nothing can be made in it, so it can be shown with the other files only: fewer mounts, and no names.
@@ -255,15 +263,20 @@ class _Scan:
             os.close(descriptor)
 
     def _looked_at(self, descriptor: int, host: str, parts: Parts) -> Iterator[_Judged]:
+        """Yield the files, and those links that must stay; the target of a link is judged where it lies."""
         with os.scandir(descriptor) as scanned:
             entries = sorted(scanned, key=lambda each: each.name)
         for entry in entries:
-            if entry.is_symlink():  # its target is judged where it lies
-                continue
             at, inner = f"{host.rstrip('/')}/{entry.name}", (*parts, entry.name)
+            is_link = entry.is_symlink()
+            if is_link and at not in self._links and self._gate.ruling(inner, at, "write") is None:
+                continue
             try:
                 status = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
+                continue
+            if is_link:
+                yield _Judged(at, inner, False, "read", _identity(status), status.st_nlink, is_link=True)
                 continue
             is_folder = stat.S_ISDIR(status.st_mode)
             yield _Judged(

@@ -359,6 +359,24 @@ async def test_the_access_policy_holds_for_commands(tmp_path: Path) -> None:
     assert (tmp_path / ".git/config").read_text() == "CONTENT=of it\n"
 
 
+async def test_a_command_cannot_take_away_a_link_by_which_a_rule_holds(tmp_path: Path) -> None:
+    need_bubblewrap()
+    (tmp_path / "releases/42/secrets").mkdir(parents=True)
+    (tmp_path / "releases/42/secrets/a").write_text("CONTENT=of it\n")
+    (tmp_path / "releases/b").write_text("old")
+    (tmp_path / "current").symlink_to("releases/42")
+    answers = await results(
+        tmp_path,
+        "rm current; mv current moved; ln -sfn releases current; echo new > releases/b",
+        "cat releases/42/secrets/a",
+        keys={"workspace": {"access": {"current/secrets/**": "deny"}}},
+    )
+    assert answers[1].is_error
+    assert "CONTENT" not in answers[1].content
+    assert (tmp_path / "current").readlink() == Path("releases/42")
+    assert (tmp_path / "releases/b").read_text() == "new\n"
+
+
 MOVING = [
     "mv -T deep moved || mv -T deep/er moved",
     'mv --exchange deep/er fixed || python3 -c \'import os; os.rename("deep/er", "moved")\'',
