@@ -343,7 +343,7 @@ async def test_in_a_run_the_prompt_changes_with_a_compaction_and_at_no_other_ste
         assert (now.system != before.system) is compacted
 
 
-@pytest.mark.parametrize("way", ["file", "link", "commondir"])
+@pytest.mark.parametrize("way", ["file", "link", "commondir", "work tree", "linked work tree"])
 async def test_a_git_folder_of_another_project_is_not_read(
     repository: Path, tmp_path: Path, way: str
 ) -> None:
@@ -354,6 +354,10 @@ async def test_a_git_folder_of_another_project_is_not_read(
         (clone / ".git").write_text(f"gitdir: {theirs}\n")
     elif way == "link":
         (clone / ".git").symlink_to(theirs)
+    elif "work tree" in way:
+        git(clone, "init", "-q")
+        (tmp_path / "link").symlink_to(repository)
+        git(clone, "config", "core.worktree", str(repository if way == "work tree" else tmp_path / "link"))
     else:
         (clone / ".git").mkdir()
         (clone / ".git/HEAD").write_bytes((theirs / "HEAD").read_bytes())

@@ -111,7 +111,7 @@ async def git_state(
         async with asyncio.timeout(timeout_seconds):
             if not await asyncio.to_thread(_may_be_own, folder):
                 return None
-            places = await ask("rev-parse", "--git-dir", "--git-common-dir")
+            places = await ask("rev-parse", "--git-dir", "--git-common-dir", "--show-toplevel")
             if places.failed or not await asyncio.to_thread(_is_own, folder, places.text):
                 return None
             named, head, log, modes, tracked, staged, new = await asyncio.gather(
@@ -156,14 +156,19 @@ def _own_places(folder: Path) -> list[Path]:
 def _is_own(folder: Path, places: str) -> bool:
     """Whether a repository belongs to the folder: a ``.git`` that leads elsewhere could show another project's work.
 
-    A linked worktree is the exception: its main repository names it in return. Objects may be borrowed
-    (``objects/info/alternates``): only the repository's own refs lead to them, by hashes that cannot be guessed.
+    So could a work tree elsewhere (``core.worktree``), whose files git lists. A linked worktree is the exception: its
+    main repository names it in return. Objects may be borrowed (``objects/info/alternates``): only the repository's own
+    refs lead to them, by hashes that cannot be guessed.
 
     Args:
-        places: git's folder and the one with the history, a line each.
+        places: git's folder, the one with the history, and the work tree, a line each.
     """
-    git, common, *_ = (Path(os.path.realpath(folder / line)) for line in [*places.splitlines(), "", ""])
+    git, common, tree, *_ = (
+        Path(os.path.realpath(folder / line)) for line in [*places.splitlines(), "", "", ""]
+    )
     above = _own_places(folder)
+    if not folder.resolve().is_relative_to(tree):
+        return False
     if any(git.is_relative_to(each) and common.is_relative_to(each) for each in above):
         return True
     try:
