@@ -103,6 +103,21 @@ def test_a_folder_is_read_only_if_one_of_its_links_decides_about_files(
     assert (found["/in"], found["/in/a"], found["/in/other"]) == ("read", "write", "write")
 
 
+def test_no_command_can_make_folders_whose_contents_are_executed_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    packages = tmp_path / ".local/lib/packages/site-packages"
+    monkeypatch.setattr("site.getusersitepackages", lambda: str(packages))
+    found = view(workspace(tmp_path, {}))
+    places = ("/.config/zeus", "/.local/state/zeus/trust", "/.local/lib/packages/site-packages")
+    assert [found[each] for each in places] == ["read"] * 3
+    # A folder above would be renamed otherwise.
+    assert found["/.config"] == found["/.local/state"] == "write"
+
+
 def test_a_link_that_decides_nothing_leaves_its_folder_writable(tmp_path: Path) -> None:
     write(tmp_path / "in/other/b")
     (tmp_path / "in/link").symlink_to("other")

@@ -97,6 +97,8 @@ def _add_homes(deciding: Deciding, checked: Checked, named: Iterable[NamedFile])
     is_own = checked.trust.is_own(Path(checked.trust.file))
     for home in own:
         _add(deciding, home, _DECIDES if is_own else _DECIDES_ALL, is_liftable=is_own)
+    for home in user_home(checked.process_environ):
+        deciding.unasked[str(home)] = None
     accounts = accounts_folder(checked.process_environ)
     if accounts is not None:
         _add(deciding, accounts, _DECIDES_ALL, holds_keys=True, is_liftable=is_own)
@@ -128,6 +130,7 @@ def _add_runtime(deciding: Deciding, checked: Checked) -> None:
     """The files that run Zeus: Python, its packages, the record of the user's permissions, and the processes."""
     for installed in _installed(checked.directory):
         _add(deciding, installed, _DECIDES_ALL, is_liftable=False)
+        deciding.unasked[str(installed)] = None
     for source in _on_the_path(checked.directory):
         for name in _EXECUTED_NAMES:
             deciding.add_names(source, name, "the next Python that starts would execute it")
@@ -141,6 +144,7 @@ def _add_runtime(deciding: Deciding, checked: Checked) -> None:
             _add_code(deciding, place)
     if checked.trust.records is not None:
         _add(deciding, checked.trust.records, _DECIDES_ALL, is_liftable=False)
+        deciding.unasked[str(checked.trust.records)] = None
     # The memory and environment of the processes contain the secrets that are masked elsewhere.
     _add(deciding, Path("/proc"), holds_keys=True)
 

@@ -323,6 +323,7 @@ class Deciding:
     Attributes:
         keys: the added paths that contain keys.
         added: all added paths; a name may be a glob pattern.
+        unasked: the added folders whose contents are executed without a question.
     """
 
     def __init__(self) -> None:
@@ -331,6 +332,7 @@ class Deciding:
         self._found: dict[str, tuple[Protected, int] | None] = {}
         self.keys: set[str] = set()
         self.added: dict[str, None] = {}
+        self.unasked: dict[str, None] = {}
 
     def add(
         self,

@@ -384,6 +384,14 @@ class Gate:
         for gate in self._all:
             yield from gate.mounts.written_folders()
 
+    def unasked(self) -> Iterator[Path]:
+        """Yield the folders, there or not, whose contents are executed without a question."""
+        for gate in self._all:
+            deciding = gate.policy.floor.deciding
+            # What is in another protected folder cannot be made.
+            folders = map(Path, deciding.unasked)
+            yield from (each for each in folders if deciding.find(str(each.parent)) is None)
+
     def deciding_links(self) -> frozenset[str]:
         """Return the links on the way to files that the rules or the built-in protection name.
 

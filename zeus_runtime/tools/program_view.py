@@ -117,6 +117,8 @@ def program_view(gate: Gate, known: JudgedFolders, *, max_files: int) -> list[Pr
         if os.path.isdir(host) and not any(_is_in(host, each) for each in shown):  # noqa: PTH112 - a str is wanted
             shown.append(host)
     tops = {_settled(each, shown) for each in gate.tops()}
+    for each in gate.unasked():
+        _made(each, real_path(each), shown, remedy="Tell the user: a smaller workspace.root.")
     scan = _Scan(gate, known, max_files, tops, links)
     return [mount for host in shown for mount in scan.folder(host)]
 
@@ -133,14 +135,17 @@ def _settled(top: Path, shown: Sequence[str]) -> str:
                 " lead elsewhere.",
                 remedy="Tell the user: the real folder in workspace.routes.",
             )
-    real = real_path(top)
+    return _made(top, real_path(top), shown, remedy="Tell the user: another folder in workspace.routes.")
+
+
+def _made(folder: Path, real: str, shown: Sequence[str], *, remedy: str) -> str:
+    """Return the real path of a folder; it is made if it is missing where a program could make it."""
     if any(_is_in(real, each) for each in shown):
         try:
-            top.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise WorkspaceError(
-                f"The folder {printable(str(top))} of a route cannot be made: {error.strerror}.",
-                remedy="Tell the user: another folder in workspace.routes.",
+                f"The folder {printable(str(folder))} cannot be made: {error.strerror}.", remedy=remedy
             ) from None
     return real
 
