@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,13 @@ def test_a_fault_of_a_file_has_its_place(tmp_path: Path, text: str | None, said:
     if text is not None:
         (tmp_path / "answer.json").write_text(text)
     assert said in refused(tmp_path, {"file": "answer.json"})
+
+
+@pytest.mark.timeout(20)  # a pipe is waited for without end
+def test_a_pipe_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "answer.json")
+    said = refused(tmp_path, {"file": "answer.json"})
+    assert "missing-file: the schema answer.json cannot be read: it is not a regular file" in said
 
 
 def test_a_file_is_found_beside_the_layer_that_names_it(tmp_path: Path) -> None:

@@ -225,6 +225,8 @@ def _from_file(checked: Checked, file: Path) -> _Schema:
 
     path = ("output", "schema", "file")
     try:
+        if file.exists() and not file.is_file():
+            raise ValueError("it is not a regular file")  # a pipe would wait for its writer
         data = file.read_bytes()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
