@@ -423,6 +423,32 @@ def test_layers_of_the_project_and_of_the_users_own_home_ask_nothing(
     assert zeus("plan", str(project.folder / "zeus.yaml"), "--env", "prod").exit_code == 0
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        "instructions: {file: .env.local}",
+        "prompt: {files: {soul: sub/.ENV}}",
+        "prompt: {files: {soul: link.md}}",
+        "output: {schema: {file: .mcp.json}}",
+        "name: linked",
+    ],
+)
+def test_a_prompt_that_may_hold_keys_is_asked_for(project: Project, zeus: Zeus, more: str) -> None:
+    """No tool reads these files, and a stranger's config would send them to the model."""
+    for name in (".env.local", "sub/.ENV", ".mcp.json"):
+        project.write(name, "{}")
+    (project.folder / "link.md").symlink_to(".env.local")
+    if more == "name: linked":
+        project.write(".zeus/prompts/CORE.md", "").unlink()
+        (project.folder / ".zeus/prompts/SOUL.md").symlink_to("../../.env.local")
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-4o\n{more}\n")
+    result = zeus("plan")
+    assert result.exit_code == 4
+    assert "reads " in result.out
+    zeus("trust")
+    assert zeus("plan").exit_code == 0
+
+
 def test_a_prompt_of_the_project_is_not_asked_for(project: Project, zeus: Zeus) -> None:
     (project.folder / "soul.md").write_text("kind")
     project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\nprompt: {files: {soul: soul.md}}\n")

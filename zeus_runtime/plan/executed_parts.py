@@ -302,11 +302,18 @@ def _layers(ground: FileSource) -> Iterator[Part]:
 
 
 def _files(ground: FileSource) -> Iterator[Part]:
-    """The files elsewhere that a config reads, such as a prompt; plugin files are found by ``_plugin_files``."""
+    """The files elsewhere that a config reads, such as a prompt, and the project's files of keys.
+
+    Plugin files are found by ``_plugin_files``.
+    """
     for each in ground.document.marked:
-        is_plugin = each.path[:2] == ("plugins", "files")
+        if not each.is_file or each.path[:2] == ("plugins", "files"):
+            continue
         # A file that is not there yet may be, when it is read.
-        if each.is_file and not is_plugin and _is_unread(ground, file := Path(each.text).resolve()):
+        named = Path(each.text)
+        file = named.resolve()
+        # The key of an SSH sandbox, for one, is read as such and not sent.
+        if _is_unread(ground, file) or (not each.is_closed and _has_keys(ground, named, file)):
             yield _file_part(ground, each.path, file, "reads")
 
 
@@ -327,7 +334,8 @@ def _home_files(ground: PartSource) -> Iterator[Part]:
     files += skill_files([root for root in roots if trusts or not root.project])
     found = {file: file.resolve() for file in files if file.exists()}
     for named, file in found.items():
-        if _is_unread(ground, file) and not any(file.is_relative_to(home) for home in _named_homes(ground)):
+        is_named = any(file.is_relative_to(home) for home in _named_homes(ground))
+        if (_is_unread(ground, file) and not is_named) or _has_keys(ground, named, file):
             from zeus_runtime.trust.parts import file_part
 
             shown = _shown(named, directory)
@@ -351,6 +359,18 @@ def _is_unread(ground: FileSource, file: Path) -> bool:
     """
     own = (home / each for home in ground.trust.homes for each in ("prompts", "skills"))
     return not any(file.is_relative_to(each) for each in (*_inside(ground), *own, *ground.installed))
+
+
+def _has_keys(ground: FileSource, *paths: Path) -> bool:
+    """Whether a file of the project may hold keys, by its path (``.env.local``) or by where a link leads."""
+    for path in paths:
+        below = [path.relative_to(each).parts for each in _inside(ground) if path.is_relative_to(each)]
+        if below:
+            from zeus_runtime.tools.access import is_key_name
+
+            if any(map(is_key_name, min(below, key=len))):
+                return True
+    return False
 
 
 def _databases(ground: PartSource) -> Iterator[Part]:
