@@ -368,7 +368,8 @@ def _has_keys(ground: FileSource, *paths: Path) -> bool:
         if below:
             from zeus_runtime.tools.access import is_key_name
 
-            if any(map(is_key_name, min(below, key=len))):
+            nearest: tuple[str, ...] = min(below, key=len)
+            if any(map(is_key_name, nearest)):
                 return True
     return False
 
