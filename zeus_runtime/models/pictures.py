@@ -119,10 +119,11 @@ def keep_picture(data: bytes, name: str, files: WorkspaceFiles, secrets: Redacto
 
 def refused(picture: Picture, data: bytes, secrets: Redactor) -> str | None:
     """Why a picture is not kept: its file contains a known secret, which cannot be masked without damage to it."""
-    for form in secrets.forms:
-        if any(form.encode(each, "surrogatepass") in data for each in ("utf-8", "utf-16-le", "utf-16-be")):
-            return f"The file of the picture {picture.name} contains a known secret, so it is not shown."
-    return None
+    from zeus_runtime.tools.masked_text import masked_bytes
+
+    if masked_bytes(data, secrets) == data:
+        return None
+    return f"The file of the picture {picture.name} contains a known secret, so it is not shown."
 
 
 def most_picture_bytes() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from base64 import b64encode
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,6 +39,21 @@ def test_a_picture_with_a_secret_is_neither_kept_nor_shown(tmp_path: Path) -> No
         keep_picture(picture_with(TOKEN), "a.png", files, SECRETS)
     shown = tool_result(answer(picture_with("note"), "image", "image/png"), files, SECRETS)
     assert len(shown.pictures) == 1
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "exif\n      28\n" + "\n".join(textwrap.wrap(f"aabbcc{TOKEN.encode().hex()}dd", 24)),
+        b64encode(b64encode(f"user:{TOKEN}".encode())).decode(),
+        TOKEN.replace("-", "&#45;"),
+        TOKEN.replace("-", "%2D"),
+    ],
+    ids=["wrapped hexadecimal", "base64 twice", "XML", "URL"],
+)
+def test_a_secret_in_another_spelling_is_found_in_a_picture_too(tmp_path: Path, written: str) -> None:
+    with pytest.raises(WorkspaceError, match="contains a known secret"):
+        keep_picture(picture_with(written), "a.png", WorkspaceFiles(tmp_path), SECRETS)
 
 
 def test_a_secret_in_other_data_is_masked_where_it_is_kept(tmp_path: Path) -> None:
