@@ -22,7 +22,7 @@ from zeus_runtime.config.layers.set_option import parse_setting
 from zeus_runtime.config.messages.diagnostics import render
 from zeus_runtime.config.secrets.masking import Learned, secrets_of_environment
 from zeus_runtime.config.secrets.matching import folded
-from zeus_runtime.config.secrets.placeholders import is_searched, looks_random
+from zeus_runtime.config.secrets.placeholders import PLACEHOLDER, is_searched, looks_random
 from zeus_runtime.config.yaml.reader import read_value
 from zeus_runtime.config.yaml.sources import Sources, unread_lines
 from zeus_runtime.config.yaml.tree import Mark
@@ -87,6 +87,16 @@ def test_of_two_secrets_that_begin_alike_the_longer_is_masked_whole() -> None:
 def test_two_secrets_of_one_name_have_two_placeholders() -> None:
     known = Redactor().adding({"first-secret-1": "TOKEN"}).adding({"second-secret-2": "TOKEN"})
     assert known.masked("first-secret-1 second-secret-2") == "<secret:TOKEN> <secret:TOKEN-2>"
+
+
+def test_secrets_whose_long_names_begin_alike_have_placeholders_of_their_own() -> None:
+    name = f"{'LONG_' * 30}API_KEYS"
+    known = secrets_of_environment(
+        {name: "abcd1234efgh5678,ijkl5678mnop9012", f"{name}_KEY": "qrst3456uvwx7890"}
+    )
+    shown = known.text("abcd1234efgh5678 ijkl5678mnop9012 qrst3456uvwx7890").split()
+    assert len(set(shown)) == 3
+    assert all(PLACEHOLDER.fullmatch(each) and len(each) < 120 for each in shown)
 
 
 @pytest.mark.parametrize("secret", [*(each for each in NAMES if is_searched(each)), PEM])

@@ -28,8 +28,16 @@ def cut_place(text: str, at: int) -> int:
 
 
 def placeholder(name: str, form: str = "") -> str:
-    """The placeholder of a secret: ``<secret:API_KEY>``, or ``<secret:API_KEY:base64>`` for another notation."""
-    shown = re.sub(r"[^A-Za-z0-9_.\[\]/-]", "_", name)[:_LONGEST_NAME]
+    """The placeholder of a secret: ``<secret:API_KEY>``, or ``<secret:API_KEY:base64>`` for another notation.
+
+    The end of a long name is its checksum, so that two long names differ that begin alike.
+    """
+    shown = re.sub(r"[^A-Za-z0-9_.\[\]/-]", "_", name)
+    if len(shown) > _LONGEST_NAME:
+        from zlib import crc32
+
+        mark = f"-{crc32(name.encode('utf-8', 'surrogatepass')):08x}"
+        shown = shown[: _LONGEST_NAME - len(mark)] + mark
     return f"{START}{shown}{':' if form else ''}{form}>"
 
 
