@@ -96,14 +96,14 @@ def masking_errors(mask: Callable[[str], str]) -> Iterator[None]:
     """Inside the block, an error leaves masked, together with its causes and contexts."""
     try:
         yield
-    except Exception as error:
+    except BaseException as error:
         masked = mask_error(error, mask)
         if masked is error:
             raise
         behind = masked.__context__
         try:
             raise masked
-        except Exception:
+        except BaseException:
             # Raising it here made the original error its context, which still contains the secret.
             masked.__context__ = behind
             raise

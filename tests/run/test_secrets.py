@@ -99,6 +99,17 @@ async def test_the_answer_and_the_failure_that_a_program_gets_are_masked(tmp_pat
     assert_in_no_file(tmp_path)
 
 
+async def test_a_checkpoint_does_not_keep_what_a_panic_says(tmp_path: Path) -> None:
+    """A panic of a library in Rust is no ``Exception``."""
+    plugin = PLUGIN.replace("raise RuntimeError(", "raise BaseException(")
+    async with agent(tmp_path, calling(call("fail", "f")), plugin=plugin) as running:
+        with pytest.raises(BaseException, match="refused") as panic:
+            await running.run("go")
+    assert panic.type is BaseException
+    assert KEY not in str(panic.value)
+    assert_in_no_file(tmp_path)
+
+
 async def test_a_failure_inside_the_runtime_is_logged_without_secrets(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

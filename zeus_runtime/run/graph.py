@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypedDict
@@ -68,9 +69,13 @@ class StepFailedError(Exception):
         failure: the error itself, for the caller that drives the graph.
     """
 
-    def __init__(self, failure: Exception) -> None:
+    def __init__(self, failure: BaseException) -> None:
         super().__init__()
         self.failure = failure
+
+
+_CONTROL: Final = (GraphBubbleUp, asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
+"""What ends a step and is no failure of it; the first is LangGraph's own, such as an interrupt."""
 
 
 class _Unspoken:
@@ -78,8 +83,8 @@ class _Unspoken:
         return None
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        # `GraphBubbleUp` is LangGraph's own control flow, such as an interrupt: not a failure.
-        if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
+        # Not only an Exception: a panic of a library in Rust is none, and its text holds the library's input.
+        if error is not None and not isinstance(error, _CONTROL):
             raise StepFailedError(error) from error
 
 
@@ -104,8 +109,8 @@ def build_graph(saver: Saver) -> Graph:
             if run.is_answered(state["cursor"]):
                 return Command(goto=END)
             message = await run.answer(seq, state["run_id"])
-        if run.steps % PRUNE_EVERY_STEPS == 0:
-            await run.prune()
+            if run.steps % PRUNE_EVERY_STEPS == 0:
+                await run.prune()
         calls = calls_of(message)
         goto = [
             Send("tool", Dispatch(answer=seq, index=index, run_id=state["run_id"]))

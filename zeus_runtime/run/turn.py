@@ -368,7 +368,7 @@ class Session:
                 "recursion_limit": 2 * limits.max_steps + 3,
                 "max_concurrency": limits.max_parallel_tools,
             }
-            failure: Exception | None = None
+            failure: BaseException | None = None
             try:
                 # Durability "sync": each checkpoint is stored before the next step begins, so a killed run repeats at
                 # most one step. The stream stays empty, because Zeus emits its own events.
