@@ -687,6 +687,18 @@ def test_a_config_with_another_workspace_shows_no_diff_and_binds_nothing(
     assert (project.folder / "sub/run.sh").read_text() == "new\n"
 
 
+def test_an_approved_call_does_not_run_in_another_workspace(zeus: Zeus, project: Project) -> None:
+    """It has no diff, and the question does not show the workspace in which its words were meant."""
+    project.agent(shouting(), "done", more=ASKING)
+    project.write("other/notes.txt", "")
+    assert zeus("run", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    decided = ("--decide", f"{pending['id']}=approve")
+    done = zeus("resume", pending["session"], *decided, "--set", "workspace.root=other")
+    assert "← shout: This call of shout was not run: the user approved it in another workspace." in done.err
+    assert "HEY" not in done.err
+
+
 def test_a_call_decided_later_does_what_was_shown_last(zeus: Zeus, project: Project) -> None:
     """Each time the file has changed since the question; the second time the user looked at it again."""
     file = project.folder / "a.txt"

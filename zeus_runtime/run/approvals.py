@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError, ZeusError
@@ -84,6 +84,14 @@ class Signing:
                 _WITHIN.reset(token)
 
 
+class ApprovedCall(NamedTuple):
+    """What a person was shown of an approved call, as ``PendingApproval`` has it."""
+
+    shown: str | None
+    arguments: Mapping[str, JSON]
+    workspace: str = ""
+
+
 class ApprovalBroker:
     """The approvals of one run (``Approvals``).
 
@@ -139,7 +147,7 @@ class ApprovalBroker:
         self._run_id = ""
         self._has_asked: bool | None = None
         self._heard: set[str] = set()
-        self._approved: dict[tuple[str, str], tuple[str | None, Mapping[str, JSON]]] = {}
+        self._approved: dict[tuple[str, str], ApprovedCall] = {}
         self._refused_mode: str | None = None
 
     def begin(self, thread: Thread, run_id: str) -> None:
@@ -256,12 +264,14 @@ class ApprovalBroker:
             if any(place == request.place for place, _ in self._approved):
                 return _unsigned(tool.name)
             return await run()
-        shown, arguments = self._approved[request.place, request.digest]
+        shown, arguments, workspace = self._approved[request.place, request.digest]
+        # Where no diff was shown, the arguments are what was approved, and they mean that workspace.
+        if not shown and workspace not in ("", self._workspace):
+            return _elsewhere(tool.name)
         if tool.preview is None:
             return _outdated(tool.name) if shown else await run()
         async with self.signing.alone():
             made = self.signing.made
-            # Where no diff could be shown, the arguments are what was approved.
             if shown != "" and not made.still(shown, await self._change(tool, arguments)):
                 return _outdated(tool.name)
             # Before the call runs: afterwards the preview would compare the file with its own new content.
@@ -354,7 +364,9 @@ class ApprovalBroker:
         told = replace(decision, arguments=self._unmasked(decision, request, pending))
         if told.answer == "approve":
             runs = request if told.arguments is None else replace(request, arguments=told.arguments)
-            self._approved[request.place, runs.digest] = pending.shown, request.arguments
+            self._approved[request.place, runs.digest] = ApprovedCall(
+                pending.shown, request.arguments, pending.workspace
+            )
         return told
 
     @property
@@ -465,6 +477,15 @@ def _unsigned(tool: str) -> ToolResult:
     """The result for a call that is not the one that the user approved."""
     return ToolResult(
         f"This call of {tool} was not run: its arguments are not those that the user approved.", is_error=True
+    )
+
+
+def _elsewhere(tool: str) -> ToolResult:
+    """The result for a call that was approved in another workspace, where its words mean other files."""
+    return ToolResult(
+        f"This call of {tool} was not run: the user approved it in another workspace. Repeat the call if it is needed"
+        " in this one.",
+        is_error=True,
     )
 
 

@@ -38,7 +38,7 @@ from zeus_runtime.events import (
     ToolCallStarted,
 )
 from zeus_runtime.plugin.tool import Change, Preview, ToolResult, tool
-from zeus_runtime.run.approvals import ApprovalBroker
+from zeus_runtime.run.approvals import ApprovalBroker, ApprovedCall
 from zeus_runtime.store.approvals import allow, allowlist, approvals_of, revoke
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import ThreadLog
@@ -997,7 +997,9 @@ async def test_a_call_that_failed_counts_as_no_change() -> None:
         requests: list[ApprovalRequest] = []
         for place, (old, new) in enumerate((("one", "1"), ("three", "3"))):
             request = ApprovalRequest("swap", {"old": old, "new": new}, str(place))
-            desk._approved[request.place, request.digest] = preview(old, new).digest, request.arguments
+            desk._approved[request.place, request.digest] = ApprovedCall(
+                preview(old, new).digest, request.arguments
+            )
             requests.append(request)
         await desk.signed(swap, requests[0], partial(run, fails=fails))
         second = await desk.signed(swap, requests[1], partial(run, fails=False))
@@ -1030,7 +1032,7 @@ async def test_approved_calls_of_two_agents_of_a_run_come_one_after_the_other() 
             return ToolResult("done")
 
         shown = preview(str(request.arguments["new"])).digest
-        desk._approved[request.place, request.digest] = shown, request.arguments
+        desk._approved[request.place, request.digest] = ApprovedCall(shown, request.arguments)
         return await desk.signed(write_it, request, run)
 
     both = await asyncio.gather(*map(one, desks, requests))
