@@ -303,6 +303,7 @@ def test_a_warning_of_a_library_is_printed_without_secrets_and_unseen_characters
         ["context", "SECRET"],
         ["kb", "search", "handbook", "x", "-k", "SECRET"],
         ["sessions", "show", "SECRET"],
+        ["validate", "SECRET"],
     ],
 )
 def test_a_wrong_command_line_is_told_without_secrets(
@@ -317,6 +318,27 @@ def test_a_wrong_command_line_is_told_without_secrets(
     assert told.exit_code in (2, 3)
     assert "argo-Secret-4711" not in told.err + told.out
     assert "<secret:SHIP_TOKEN>" in told.err or told.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["chat", "zeus.yaml"],
+        ["models", "show", "SECRET"],
+        ["approvals", "allow", "echo", "--user", "SECRET"],
+        ["init", "SECRET.yaml", "--yes"],
+    ],
+)
+def test_no_note_of_a_command_has_a_secret(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    project.agent("Hello.")
+    secret = "argo-Secret-4711"
+    monkeypatch.setenv("SHIP_TOKEN", secret)
+    typed = f"/{secret}\n/mode {secret}\n/attach {secret}\n/exit\n"
+    told = zeus(*(word.replace("SECRET", secret) for word in words), stdin=typed)
+    assert secret not in told.err + told.out
+    assert "<secret:SHIP_TOKEN>" in told.err
 
 
 def test_python_prints_its_own_errors_again_after_a_command(zeus: Zeus, project: Project) -> None:

@@ -43,10 +43,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.disable()
     from zeus_runtime.cli.process import Process
 
+    from zeus_runtime.cli.streams import mask_errors_by
+
     process = Process()
     give_back = _tell_stray_errors(process)
     try:
-        return _guarded(sys.argv[1:] if argv is None else list(argv), process)
+        with mask_errors_by(lambda text: process.secrets.text(text)):
+            return _guarded(sys.argv[1:] if argv is None else list(argv), process)
     finally:
         if argv is None:
             # The process ends here: what is left need not be searched for cycles once more.

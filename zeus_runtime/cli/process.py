@@ -18,6 +18,7 @@ class Process:
 
     def __init__(self) -> None:
         self._redactor: Redactor | None = None
+        self._known: Redactor | None = None
 
     @property
     def directory(self) -> Path:
@@ -43,6 +44,7 @@ class Process:
     def learn(self, redactor: Redactor) -> None:
         """Mask these secrets too, from now on."""
         self._redactor = redactor.joined(self._redactor) if self._redactor else redactor
+        self._known = None
 
     @property
     def secrets(self) -> Redactor:
@@ -52,9 +54,11 @@ class Process:
         """
         from zeus_runtime.config.secrets.masking import secrets_of_environment
 
-        written = () if self._redactor else self._dotenv
-        known = secrets_of_environment({**dict(written), **self.environ}, written)
-        return known.joined(self._redactor) if self._redactor else known
+        if self._known is None:
+            written = () if self._redactor else self._dotenv
+            known = secrets_of_environment({**dict(written), **self.environ}, written)
+            self._known = known.joined(self._redactor) if self._redactor else known
+        return self._known
 
     def redact(self, text: str) -> str:
         """``text`` without ``secrets``."""

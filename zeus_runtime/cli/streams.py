@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO
 
 from zeus_runtime.escaping import terminal_text
@@ -14,6 +15,19 @@ if TYPE_CHECKING:
     from zeus_runtime.columns import Style
 
 _CODES: Final[Mapping[Style, str]] = {"dim": "2", "bold": "1", "red": "31", "yellow": "33", "green": "32"}
+
+_MASKS: Final[list[Callable[[str], str]]] = [str]
+"""Like the streams, a process has one, except that a test runs a command within its own process."""
+
+
+@contextmanager
+def mask_errors_by(mask: Callable[[str], str]) -> Iterator[None]:
+    """Inside the block, ``complain`` writes what ``mask`` makes of a text."""
+    _MASKS.append(mask)
+    try:
+        yield
+    finally:
+        _MASKS.remove(mask)
 
 
 def answer(
@@ -25,10 +39,15 @@ def answer(
     sys.stdout.flush()
 
 
-def complain(text: str, style: Style = "plain") -> None:
-    """Write a line to standard error, with escapes for what cannot be seen, in colour where the terminal wants it."""
+def complain(text: str, style: Style = "plain", *, as_is: bool = False) -> None:
+    """Write a line to standard error, with escapes for what cannot be seen, in colour where the terminal wants it.
+
+    Args:
+        as_is: whether ``mask_errors_by`` does not apply to it.
+    """
+    shown = text if as_is else _MASKS[-1](text)
     sys.stdout.flush()
-    sys.stderr.write(_styled(terminal_text(text), style, sys.stderr) + "\n")
+    sys.stderr.write(_styled(terminal_text(shown), style, sys.stderr) + "\n")
     sys.stderr.flush()
 
 

@@ -225,9 +225,9 @@ def _data_hint(part: Part, former: Record) -> Iterator[str]:
 
 
 def complain_lines(lines: Iterable[str]) -> None:
-    """Write lines to standard error, each of them folded."""
+    """Write lines to standard error, each of them folded; ``trust/masking`` says which secrets a person must see."""
     for line in folded_lines(lines, sys.stderr):
-        complain(line)
+        complain(line, as_is=True)
 
 
 def folded_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:

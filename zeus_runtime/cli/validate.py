@@ -62,7 +62,7 @@ def command(
         answer(as_json(_object(outcomes), mask=process.secrets.json))
     else:
         for text in filter(None, (_as_text(outcome, output) for outcome in outcomes)):
-            answer(text)
+            answer(process.secrets.text(text))
     ctx.exit(max(outcome.exit_code for outcome in outcomes))
 
 
