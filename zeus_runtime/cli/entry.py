@@ -42,7 +42,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     collecting = gc.isenabled()
     gc.disable()
     from zeus_runtime.cli.process import Process
-
     from zeus_runtime.cli.streams import mask_errors_by
 
     process = Process()
