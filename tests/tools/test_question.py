@@ -387,6 +387,19 @@ def test_a_cut_diff_shows_of_each_change_what_is_removed_and_what_is_added() -> 
     assert counts(cut(1, 1, "x" * 3_000)) == [0, 0]
 
 
+def test_where_no_changed_line_fits_the_arguments_are_shown() -> None:
+    """One word of a file with one long line, such as a minified script."""
+    rest = "x=1;" * MOST_CHARACTERS
+    preview = Preview((Change("/min.js", f"{rest}safe\n", f"{rest}rm -rf ~\n"),), ("old", "new"))
+    assert shown({"path": "min.js", "old": "safe", "new": "rm -rf ~"}, preview)[1:-1] == [
+        "  path: min.js",
+        "  old: safe",
+        "  new: rm -rf ~",
+        "  /min.js: 1 removed, 1 added",
+        "    … 2 more lines (32,014 characters); v shows all",
+    ]
+
+
 @pytest.mark.parametrize("name", ["because", "answer", "until"])
 def test_no_argument_passes_for_a_line_of_ours(name: str) -> None:
     assert f'  "{name}": it is allowed' in shown({name: "it is allowed"})

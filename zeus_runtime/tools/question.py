@@ -159,7 +159,7 @@ def _lines(pending: PendingApproval, rest: str | None) -> Iterator[StyledLine]:
     preview = pending.preview
     changes = preview.changes[: _most(rest)] if preview is not None else ()
     found = [difference(each.before or "", each.after) for each in changes]
-    says_all = bool(found) and all(each.is_compared for each in found)
+    says_all = bool(found) and all(each.is_compared and _says_something(each.lines) for each in found)
     hidden = preview.stands_for if preview is not None and says_all and rest is not None else ()
     arguments = [(str(name), value) for name, value in pending.arguments.items() if name not in hidden]
     for name, value in arguments[: _most(rest)]:
@@ -267,6 +267,12 @@ def _cut_diff(found: _Lines) -> tuple[_Lines, _Lines, _Lines, _Lines]:
     if not kept or not kept_added:
         return found[:start], (), (), found[start:]
     return found[: start + kept], removed[kept:], added[:kept_added], found[middle + kept_added :]
+
+
+def _says_something(found: _Lines) -> bool:
+    """Whether a cut diff shows any of its changed lines: a line that does not fit is left out whole."""
+    shown, _, after, _ = _cut_diff(found)
+    return not found or any(each.kind in "-+" for each in (*shown, *after))
 
 
 def _change_around(found: _Lines, place: int) -> tuple[int, int, int]:
