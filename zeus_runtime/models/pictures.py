@@ -99,7 +99,7 @@ def keep_picture(data: bytes, name: str, files: WorkspaceFiles, secrets: Redacto
     """The picture that the bytes encode, stored in the workspace under a name made of them; None without a picture.
 
     Args:
-        name: what the user or the tool calls it.
+        name: what the user or the tool calls it; secrets in it are masked.
         secrets: none of them may be in the picture's file; its metadata are text. In compressed metadata, and in what
             the picture shows, they are not found.
 
@@ -109,12 +109,12 @@ def keep_picture(data: bytes, name: str, files: WorkspaceFiles, secrets: Redacto
     from zeus_runtime.tools.attachments import keep
     from zeus_runtime.tools.paths import WorkspaceError
 
-    picture = picture_of(data, "", name=name)
+    picture = picture_of(data, "", name=secrets.text(name))
     if picture is None:
         return None
     if why := refused(picture, data, secrets):
         raise WorkspaceError(why, remedy="Ask the user to remove the picture's metadata.")
-    return replace(picture, path=keep(data, name, files))
+    return replace(picture, path=keep(data, picture.name, files))
 
 
 def refused(picture: Picture, data: bytes, secrets: Redactor) -> str | None:

@@ -56,6 +56,16 @@ def test_a_secret_in_another_spelling_is_found_in_a_picture_too(tmp_path: Path, 
         keep_picture(picture_with(written), "a.png", WorkspaceFiles(tmp_path), SECRETS)
 
 
+def test_a_picture_whose_name_has_a_secret_is_kept_under_a_masked_name(tmp_path: Path) -> None:
+    """The log masks the path, so the file must have the masked one too."""
+    files = WorkspaceFiles(tmp_path)
+    picture = keep_picture(picture_with("note"), f"/chart-{TOKEN}.png", files, SECRETS)
+    assert picture is not None
+    assert picture.name == "/chart-<secret:SHOP_TOKEN>.png"
+    assert SECRETS.text(picture.path) == picture.path
+    assert files.read(picture.path, max_bytes=1_000) == picture_with("note")
+
+
 def test_a_secret_in_other_data_is_masked_where_it_is_kept(tmp_path: Path) -> None:
     result = tool_result(
         answer(f"key={TOKEN}".encode(), "audio", "text/plain"), WorkspaceFiles(tmp_path), SECRETS
