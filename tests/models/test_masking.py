@@ -138,7 +138,8 @@ def test_the_finished_answer_holds_no_secret_anywhere() -> None:
     )
 
     async def ask() -> ModelResponse:
-        model = Masked(Spoken(ModelResponse(message, finish_reason="length")), SECRETS)
+        response = ModelResponse(message, finish_reason=f"by {KEY}", model=f"m-{KEY}")
+        model = Masked(Spoken(response), SECRETS)
         (answer,) = [piece async for piece in model.stream(ModelRequest("", []))]
         assert isinstance(answer, ModelResponse)
         return answer
@@ -147,7 +148,7 @@ def test_the_finished_answer_holds_no_secret_anywhere() -> None:
     assert KEY not in repr(answer)
     assert answer.message.tool_calls[0]["args"] == {"deep": [{"er": "<secret:API_KEY>"}]}
     assert answer.message.usage_metadata == message.usage_metadata
-    assert answer.finish_reason == "length"
+    assert answer.finish_reason == "by <secret:API_KEY>"
 
 
 def test_nothing_of_a_request_holds_a_secret_and_its_stable_part_keeps_its_end() -> None:

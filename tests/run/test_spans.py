@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
 from opentelemetry import metrics, trace
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.metrics import MeterProvider
@@ -26,7 +28,7 @@ from tests.run.test_model_chain import played, write_chain
 from tests.support.agents import Answering, PositionModel, call, calling, events_of, play, script, write_agent
 from tests.support.provider import Call, Provider, Reply
 from zeus_runtime import Agent, tracing
-from zeus_runtime.plugin.model import ModelError
+from zeus_runtime.plugin.model import ModelError, ModelPiece, ModelRequest, ModelResponse
 
 HELPER = "agents: {helper: {description: Helps., instructions: Work.}}\n"
 NESTED = """
@@ -262,6 +264,26 @@ async def test_a_wait_for_approval_masks_the_id_of_its_call(
     async with agent(tmp_path, model, "middlewares: [approve]\nsecrets: {to_model: allow}\n") as living:
         await events_of(living.stream("go", approvals=Answering()))
     assert of(received.one("wait for approval"))["gen_ai.tool.call.id"] == "call_<secret:DEPLOY_TOKEN>"
+
+
+async def test_a_span_masks_the_names_of_the_agent_and_of_the_model_that_answered(
+    tmp_path: Path, received: Received
+) -> None:
+    key = "sk-Zeus-4711-abcd"
+    config = write_agent(tmp_path)
+    config.write_text(re.sub("name: .*", f"name: bot-{key}", config.read_text(), count=1))
+
+    class Named:
+        name = "named"
+
+        async def stream(self, _request: ModelRequest) -> AsyncIterator[ModelPiece]:
+            yield ModelResponse(AIMessage("done"), model=f"m-{key}")
+
+    made = Agent.from_config(config, directory=tmp_path, environ={"SHIP_API_KEY": key}, model=Named())
+    async with made as running:
+        await play(running, "go")
+    assert key not in "".join(f"{each.name} {dict(each.attributes or {})}" for each in received.spans)
+    assert of(received.one("chat "))["gen_ai.response.model"] == "m-<secret:SHIP_API_KEY>"
 
 
 async def test_a_tool_that_does_not_exist_is_not_named(tmp_path: Path, received: Received) -> None:

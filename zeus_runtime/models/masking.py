@@ -111,10 +111,15 @@ class Masked:
                     elif isinstance(piece, ModelResponse):
                         for left in held.rest():
                             yield left
-                        yield replace(piece, message=masked_message(piece.message, self._secrets))
+                        yield self._answer(piece)
                     else:
                         for passed in held.passed(piece):
                             yield passed
+
+    def _answer(self, response: ModelResponse) -> ModelResponse:
+        reason, name = self._secrets.text(response.finish_reason), self._secrets.text(response.model)
+        message = masked_message(response.message, self._secrets)
+        return replace(response, message=message, finish_reason=reason, model=name)
 
     def _sent(self, request: ModelRequest) -> ModelRequest:
         if (known := self._secrets.learned_count) != self._known:

@@ -123,7 +123,8 @@ class Session:
             noted: what a resume needs to know, stored with the prompt (``mode_note``).
             run_id: the run's id; a new one by default. A resumed run keeps its own.
         """
-        with run_span(resources.agent, self._thread.session, mode, is_resumed=prompt is None) as span:
+        agent = resources.known.text(resources.agent)
+        with run_span(agent, self._thread.session, mode, is_resumed=prompt is None) as span:
             ending = await self._ending(
                 prompt, mode, resources, emit, references, noted, run_id or new_run_id()
             )
