@@ -171,3 +171,20 @@ async def test_a_changed_config_is_read_again_and_a_wrong_one_is_named(tmp_path:
         hosted._looked = 0
         assert (await client.get("/v1/agents")).json()[0]["description"] == "New."
         assert "descriptoin" in (await client.get("/ready")).json()["unread_configs"]["test"]
+
+
+async def test_a_key_and_a_wrong_request_leave_no_secret(tmp_path: Path) -> None:
+    secret = "argo-Secret-4711"
+    (tmp_path / ".env").write_text(f"SHIP_TOKEN={secret}\n")
+    write_agent(tmp_path)
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        wrong = await client.post("/v1/sessions", json={secret: 1})
+        assert (wrong.status_code, wrong.json()["errors"][0]["where"]) == (422, "body.<secret:SHIP_TOKEN>")
+        assert secret not in wrong.text
+        session = (await client.post("/v1/sessions", json={})).json()["session"]
+        path, key = f"/v1/sessions/{session}/runs", {"Idempotency-Key": f"key {secret}"}
+        run = (await client.post(path, json={"prompt": "go"}, headers=key)).json()["run"]
+        await until(client, run, "complete")
+        assert (await client.post(path, json={"prompt": "go"}, headers=key)).json()["run"] == run
+    for file in (tmp_path / ".zeus").rglob("*"):
+        assert not file.is_file() or secret.encode() not in file.read_bytes(), file

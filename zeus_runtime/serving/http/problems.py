@@ -51,7 +51,7 @@ def install(app: FastAPI, mask: Callable[[str], str]) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> Response:
         places = [
-            {"where": ".".join(map(str, each["loc"])), "message": mask(str(each["msg"]))}
+            {"where": mask(".".join(map(str, each["loc"]))), "message": mask(str(each["msg"]))}
             for each in error.errors()
         ]
         told = "; ".join(f"{each['where']}: {each['message']}" for each in places)

@@ -92,7 +92,7 @@ class TurnQueue:
                 f"the session {session} has a turn that is not over",
                 remedy="Wait for it, cancel it, or queue the turn (queue=1).",
             )
-        turn, is_new = await add_turn(log, thread, run, agent.masked(dict(request)), key=key)
+        turn, is_new = await add_turn(log, thread, run, agent.masked(dict(request)), key=agent.masked(key))
         if is_new:
             self.wake(hosted, owner, session)
         return turn
