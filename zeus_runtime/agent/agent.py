@@ -286,6 +286,7 @@ class Agent:
         agent = None if every_agent else self._plan.config.name
         return await (await self.masked_log()).sessions(agent=agent, limit=limit)
 
+    @_masking
     async def masked_log(self) -> MaskedLog:
         """``log`` with known secrets masked in everything that is read."""
         from zeus_runtime.store.masked_log import MaskedLog
