@@ -1,9 +1,14 @@
-"""The LangGraph graph: model, one Send per tool call, and back; its state is a cursor into the session's log."""
+"""The LangGraph graph: one node, which does one step, and follows itself; its state is a cursor into the session's log.
+
+A step is one model call and its tool calls. They need no checkpoint in between, because each writes its message to the
+log, and a step that runs again uses the messages that are there.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypedDict
 
@@ -21,7 +26,7 @@ with (
     from langgraph.errors import GraphBubbleUp, GraphInterrupt
     from langgraph.graph import END, START, StateGraph
     from langgraph.runtime import Runtime
-    from langgraph.types import Command, Interrupt, Send
+    from langgraph.types import Command, Interrupt
 
 from zeus_runtime.models.content import calls_of
 from zeus_runtime.run.run import Run
@@ -32,6 +37,8 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
     from langgraph.types import StateSnapshot as StateSnapshot
 
+    from zeus_runtime.tools.approval import PendingApproval
+
     Saver: TypeAlias = BaseCheckpointSaver[Any]
     Graph: TypeAlias = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -40,7 +47,7 @@ PRUNE_EVERY_STEPS = 50
 
 
 def _furthest(left: int, right: int) -> int:
-    # Parallel calls of one answer each return their own place; the state keeps the last one.
+    # A run starts at its cursor again after a resume; the state keeps the last one.
     return max(left, right)
 
 
@@ -91,54 +98,58 @@ class _Unspoken:
 _UNSPOKEN: Final = _Unspoken()
 
 
-class Dispatch(TypedDict):
-    """The content of a Send: the ``seq`` of the answer in the log, the index of the call in it, and the run."""
-
-    answer: int
-    index: int
-    run_id: str
-
-
 def build_graph(saver: Saver) -> Graph:
     """The compiled graph; it serves every run of an agent, and gets the run as its runtime context."""
 
     async def model(state: State, runtime: Runtime[GraphContext]) -> Command[Any]:
-        run = runtime.context.run
+        run, run_id = runtime.context.run, state["run_id"]
         seq = state["cursor"] + 1
         with _UNSPOKEN:
             if run.is_answered(state["cursor"]):
                 return Command(goto=END)
-            message = await run.answer(seq, state["run_id"])
+            message = await run.answer(seq, run_id)
             if run.steps % PRUNE_EVERY_STEPS == 0:
                 await run.prune()
-        calls = calls_of(message)
-        goto = [
-            Send("tool", Dispatch(answer=seq, index=index, run_id=state["run_id"]))
-            for index in range(len(calls))
-        ]
+        calls = len(calls_of(message))
         if not calls:
             with _UNSPOKEN:
-                again = await run.asked_again(seq, state["run_id"])
+                again = await run.asked_again(seq, run_id)
             if again is not None:
                 return Command(update={"cursor": again}, goto="model")
-        return Command(update={"cursor": seq}, goto=goto or END)
-
-    async def tool(state: Dispatch, runtime: Runtime[GraphContext]) -> State:
-        answer, index = state["answer"], state["index"]
-        seq = answer + 1 + index
-        run = runtime.context.run
+            return Command(update={"cursor": seq}, goto=END)
         with _UNSPOKEN:
-            try:
-                await run.result(answer, index, seq, state["run_id"])
-            except ApprovalPending as waits:
-                # The answer's other calls finish; the checkpoint records that this call still has to run.
-                run.waiting.extend(waits.pending)
-                raise GraphInterrupt([Interrupt([each.id for each in waits.pending])]) from None
-        return {"cursor": seq}
+            waiting = await _results(run, seq, calls, run_id)
+        if waiting:
+            run.waiting.extend(waiting)
+            raise GraphInterrupt([Interrupt([each.id for each in waiting])])
+        return Command(update={"cursor": seq + calls}, goto="model")
 
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(State, context_schema=GraphContext)
-    graph.add_node("model", model, destinations=("tool", "model", END))
-    graph.add_node("tool", tool, input_schema=Dispatch)
+    graph.add_node("model", model, destinations=("model", END))
     graph.add_edge(START, "model")
-    graph.add_edge("tool", "model")
     return graph.compile(checkpointer=saver)
+
+
+async def _results(run: Run, answer: int, calls: int, run_id: str) -> list[PendingApproval]:
+    """Run the calls of an answer concurrently; the requests that wait for a decision, once the other calls are done.
+
+    If a call raises, the others are cancelled, and have ended before the error is raised.
+    """
+    at_once = asyncio.Semaphore(run.limits.max_parallel_tools)
+
+    async def result(index: int) -> Sequence[PendingApproval]:
+        async with at_once:
+            try:
+                await run.result(answer, index, answer + 1 + index, run_id)
+            except ApprovalPending as waits:
+                return waits.pending
+        return ()
+
+    if calls == 1:
+        return list(await result(0))
+    try:
+        async with asyncio.TaskGroup() as group:
+            made = [group.create_task(result(index)) for index in range(calls)]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [pending for each in made for pending in each.result()]

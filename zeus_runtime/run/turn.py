@@ -18,6 +18,7 @@ from zeus_runtime.events import AnswerReset, Event, Notice, RunCompleted, RunFai
 from zeus_runtime.middleware.chain import MiddlewareError, chain
 from zeus_runtime.middleware.protocol import Sources, Turn
 from zeus_runtime.models.answers import AnswerError
+from zeus_runtime.models.content import calls_of
 from zeus_runtime.models.pictures import kept_with
 from zeus_runtime.run.approvals import ApprovalNeededError
 from zeus_runtime.run.attachments import KEY, pictures_shown
@@ -315,6 +316,11 @@ class Session:
         # `state.next` omits tasks with saved writes: all of them after a kill before the checkpoint.
         if state.tasks:
             return None
+        cursor = state.values.get("cursor", 0)
+        if cursor and calls_of(transcript[cursor]):
+            # From a Zeus whose graph had a node for each call: its cursor is at the answer, not after the results.
+            await self._saver.adelete_thread(self._thread.session)
+            return self._start(cursor - 1, run_id)
         # Without checkpoints (the session was archived meanwhile) the log alone shows the remaining work.
         if not state.values and (unanswered := transcript.unanswered) is not None:
             return self._start(unanswered, run_id)
@@ -365,9 +371,8 @@ class Session:
                 )
             config: RunnableConfig = {
                 **self._config,
-                # Two graph steps for each model call, and some to spare: Zeus's own limit must be reached first.
+                # One graph step for each model call, and some to spare: Zeus's own limit must be reached first.
                 "recursion_limit": 2 * limits.max_steps + 3,
-                "max_concurrency": limits.max_parallel_tools,
             }
             failure: BaseException | None = None
             try:
