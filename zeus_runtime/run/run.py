@@ -185,7 +185,7 @@ class Run:
         """The model's answer at ``seq``: from the log if this run wrote it before a resume, else by a model call."""
         kept = self.transcript.kept(seq, run_id)
         if kept is not None:
-            # The reader of a resumed run has not seen this text, unless it reads stored events.
+            # After a kill, the reader of a resumed run may not have seen this text.
             if (text := text_of(kept)) and not self.transcript.is_told:
                 self.emit(Text(text))
             return self._accepted(kept, ended_early(kept))

@@ -60,6 +60,7 @@ class Transcript:
         problems: the stored edits that cannot be read; the messages that they removed are shown again.
         last_step: the ledger's last entry, if any.
         last_step_ms: when it was written (UTC milliseconds).
+        has_waited: whether the run ended to wait for a decision, and is resumed now.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Transcript:
         self._counter = counter
         self._replayable = frozenset(replayable)
         self._view: View | None = None
+        self.has_waited = False
         self.last_step = stored.last_step
         self.last_step_ms = stored.last_step_ms
         self._texts: set[str] = set()
@@ -144,9 +146,9 @@ class Transcript:
 
     @property
     def is_told(self) -> bool:
-        """Whether the session's stored events already tell of the messages that an interrupted run stored."""
+        """Whether readers know what the resumed run stored earlier: it waited for a decision, or events are stored."""
         kept = self._log.events.get(self._thread.session)
-        return kept is not None and kept.is_resumed
+        return self.has_waited or (kept is not None and kept.is_resumed)
 
     @property
     def unanswered(self) -> int | None:

@@ -315,6 +315,7 @@ class Session:
             return self._start(last, run_id)
         # `state.next` omits tasks with saved writes: all of them after a kill before the checkpoint.
         if state.tasks:
+            transcript.has_waited = (await self._log.info(self._thread)).state == "approval"
             return None
         cursor = state.values.get("cursor", 0)
         if cursor and calls_of(transcript[cursor]):
