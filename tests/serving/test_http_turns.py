@@ -162,6 +162,7 @@ async def test_a_changed_config_is_read_again_and_a_wrong_one_is_named(tmp_path:
     service = service_of(tmp_path, script("Done."))
     async with serving(service) as client:
         (hosted,) = service.hosting
+        assert hosted is service.hosting.named(None)
         text = config.read_text()
         config.write_text(text + "description: New.\n")
         hosted._looked = 0
@@ -188,3 +189,27 @@ async def test_a_key_and_a_wrong_request_leave_no_secret(tmp_path: Path) -> None
         assert (await client.post(path, json={"prompt": "go"}, headers=key)).json()["run"] == run
     for file in (tmp_path / ".zeus").rglob("*"):
         assert not file.is_file() or secret.encode() not in file.read_bytes(), file
+
+
+async def test_no_agent_may_write_what_decides_about_another_agent_of_the_service(tmp_path: Path) -> None:
+    write_agent(tmp_path, "instructions: {file: other.md}\n").rename(tmp_path / "other.yaml")
+    (tmp_path / "other.md").write_text("Be kind.")
+    (tmp_path / "other.yaml").write_text(
+        (tmp_path / "other.yaml").read_text().replace("name: test", "name: other")
+    )
+    write_agent(tmp_path, tools="[filesystem, probe]")
+    calls = [
+        call("write_file", name, path=f"/{name}", content="approvals: run_everything\n")
+        for name in ("other.yaml", "other.md", "free.md")
+    ]
+    service = service_of(tmp_path, script(calling(*calls), "Done."), ("zeus.yaml", "other.yaml"))
+    async with serving(service) as client:
+        session = (await client.post("/v1/sessions", json={"agent": "test"})).json()["session"]
+        _, run = await begun(client, "go", session)
+        await until(client, run, "complete")
+        messages = (await client.get(f"/v1/sessions/{session}/messages")).json()
+    results = {each["tool_call_id"]: each["content"] for each in messages if each["role"] == "tool"}
+    assert "decides" in results["other.yaml"]
+    assert "decides" in results["other.md"]
+    assert (tmp_path / "free.md").exists()
+    assert "run_everything" not in (tmp_path / "other.yaml").read_text() + (tmp_path / "other.md").read_text()

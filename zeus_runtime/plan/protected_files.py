@@ -46,10 +46,12 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     Files that do not exist yet and would be read the next time are protected too.
     """
     _real_folder.cache_clear()  # links change between two plans
-    unloaded = tuple(unloaded_configs(checked.document, checked.private_homes))
-    named = tuple(dict.fromkeys(named_files(checked, unloaded)))
-    _add_configs(deciding, checked.document, unloaded)
-    _add_named(deciding, checked, named)
+    # Last the agent itself, whose own word on a file counts. A service reads the others again when their files change.
+    for each in (*checked.beside, checked):
+        unloaded = tuple(unloaded_configs(each.document, each.private_homes))
+        named = tuple(dict.fromkeys(named_files(each, unloaded)))
+        _add_configs(deciding, each.document, unloaded)
+        _add_named(deciding, each, named)
     _add_homes(deciding, checked, named)
     _add_linked_keys(deciding, checked)
     _add_runtime(deciding, checked)

@@ -63,6 +63,7 @@ class Checked:
         family: the secrets of the outermost agent, if this is a sub-agent's config.
         model_table: the known models; 3 MB that are read once.
         apart: the folder that replaces the project for the agent's own files (``plan/apart.py``).
+        beside: the configs of the agents that the same service runs; their files are closed to this agent's tools too.
     """
 
     document: Document
@@ -79,6 +80,7 @@ class Checked:
     family: Redactor | None = field(default=None, repr=False, compare=False)
     model_table: Callable[[], Table] = field(default=litellm_table, repr=False, compare=False)
     apart: Path | None = None
+    beside: tuple[Checked, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def process_environ(self) -> Mapping[str, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,20 +26,6 @@ LOOK_SECONDS: Final = 1.0
 """How often the files of a config are looked at, at most."""
 
 
-@dataclass(frozen=True)
-class Version:
-    """One content of a config.
-
-    Args:
-        checked, plan: the config.
-        files: its files, each with its size and time.
-    """
-
-    checked: Checked
-    plan: Plan
-    files: Mapping[Path, tuple[int, int]]
-
-
 @dataclass
 class HostedAgent:
     """One config and the agents made from it.
@@ -51,67 +37,85 @@ class HostedAgent:
 
     Attributes:
         problem: why the newest content of the files is not used; empty if it is.
+        checked: the content that is used.
     """
 
     read: Callable[[], Checked]
     stored: Callable[[str, Sequence[StoredEvent]], None]
     model: Model | None = None
     problem: str = ""
-    _version: Version = field(init=False)
+    checked: Checked = field(init=False)
+    _files: Mapping[Path, tuple[int, int]] = field(init=False)
     _looked: float = field(init=False)
     _agents: dict[Owner | None, Agent] = field(init=False, default_factory=dict)
     _former: list[Agent] = field(init=False, default_factory=list)
+    _beside: tuple[Checked, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        self._version = _version(self.read())
+        self._use(self.read())
         self._looked = time.monotonic()
-
-    @property
-    def plan(self) -> Plan:
-        """The plan of a turn that begins now."""
-        self._look()
-        return self._version.plan
 
     @property
     def name(self) -> str:
         """The agent's name."""
-        return self._version.plan.config.name
+        return self.checked.config.name
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of a turn that begins now."""
+        return self.of(None).plan
 
     def of(self, owner: Owner | None) -> Agent:
         """The agent of a user; turns that began under an earlier content of the config end under it."""
-        self._look()
         agent = self._agents.get(owner)
         if agent is None:
-            checked = self._version.checked if owner is None else self._version.checked.acting_for(*owner)
-            plan = self._version.plan if owner is None else make_plan(checked)
-            agent = Agent(checked, plan, model=self.model, owner=owner)
+            checked = replace(self.checked, beside=self._beside)
+            if owner is not None:
+                checked = checked.acting_for(*owner)
+            agent = Agent(checked, make_plan(checked), model=self.model, owner=owner)
             agent.keep_events(self.stored)
             self._agents[owner] = agent
         return agent
+
+    def stand_beside(self, others: Sequence[Checked]) -> None:
+        """Close the files of the other agents' configs to this agent's tools."""
+        if (beside := tuple(others)) != self._beside:
+            self._beside = beside
+            self._let_go()
 
     async def aclose(self) -> None:
         """Cancel all runs and close all agents."""
         for agent in (*self._former, *self._agents.values()):
             await agent.aclose()
 
-    def _look(self) -> None:
+    def look(self) -> bool:
+        """Read the config again if its files have changed; whether there is a new content."""
         now = time.monotonic()
         if now - self._looked < LOOK_SECONDS:
-            return
+            return False
         self._looked = now
-        if _stats(self._version.files) == self._version.files:
-            return
+        if _stats(self._files) == self._files:
+            return False
         try:
-            version = _version(self.read())
+            checked = self.read()
+            make_plan(checked)
         except ZeusError as error:
             # The service keeps the content that it has; `/ready` tells.
             told = str(error)
             if told != self.problem:
                 _log.error("the agent %s stays as it was: %s", self.name, told)
             self.problem = told
-            return
+            return False
         self.problem = ""
-        self._version = version
+        self._use(checked)
+        self._let_go()
+        return True
+
+    def _use(self, checked: Checked) -> None:
+        self.checked = checked
+        self._files = _stats(checked.document.files.values())
+
+    def _let_go(self) -> None:
         # Their turns continue. Sessions are claimed in the database, so no other agent runs one meanwhile.
         self._former += self._agents.values()
         self._agents = {}
@@ -122,9 +126,17 @@ class Hosting:
 
     def __init__(self, agents: Sequence[HostedAgent]) -> None:
         self._agents = list(agents)
+        self._introduce()
 
     def __iter__(self) -> Iterator[HostedAgent]:
+        self.look()
         return iter(self._agents)
+
+    def look(self) -> None:
+        """Read the configs again whose files have changed."""
+        changed = [each for each in self._agents if each.look()]
+        if changed:
+            self._introduce()
 
     def named(self, name: str | None) -> HostedAgent:
         """The agent of that name; without a name the only one.
@@ -132,13 +144,18 @@ class Hosting:
         Raises:
             NotFoundError: there is none.
         """
-        if name is None and len(self._agents) == 1:
-            return self._agents[0]
-        for each in self._agents:
+        agents = list(self)
+        if name is None and len(agents) == 1:
+            return agents[0]
+        for each in agents:
             if each.name == name:
                 return each
-        names = ", ".join(sorted(each.name for each in self._agents))
+        names = ", ".join(sorted(each.name for each in agents))
         raise NotFoundError(f"there is no agent {name!r}", remedy=f"The agents are: {names}.")
+
+    def _introduce(self) -> None:
+        for each in self._agents:
+            each.stand_beside([other.checked for other in self._agents if other is not each])
 
     async def aclose(self) -> None:
         """Close all agents."""
@@ -146,12 +163,7 @@ class Hosting:
             await each.aclose()
 
 
-def _version(checked: Checked) -> Version:
-    files = [*checked.document.files.values()]
-    return Version(checked, make_plan(checked), _stats(files))
-
-
-def _stats(files: Sequence[Path] | Mapping[Path, object]) -> Mapping[Path, tuple[int, int]]:
+def _stats(files: Iterable[Path]) -> Mapping[Path, tuple[int, int]]:
     found = {}
     for file in files:
         try:
