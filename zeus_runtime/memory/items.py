@@ -37,6 +37,11 @@ DOCUMENTS: Final[frozenset[Source]] = frozenset({"knowledge_base", "project_reso
 """Sources whose text does not come from the conversation."""
 
 
+def trust_of(source: Source) -> Trust:
+    """How far a text of this source is trusted, unless it reads like an instruction."""
+    return "untrusted" if source in DOCUMENTS else "trusted"
+
+
 @dataclass(frozen=True)
 class Embedding:
     """What a memory's vector was made with; vectors of another model or dimension are never compared."""

@@ -428,10 +428,7 @@ class Operations:
             item = replace(item, embedding=self._at_once(kept))
             forget_in_context(connection, self._vectors, item)
             records.rewrite(connection, item, place)
-            action: records.Action = "updated"
-            if item.status != old.status:
-                action = "restored" if item.status == "active" else "archived"
-            records.record(connection, action, caller.user_id, now, item)
+            records.record(connection, records.action_of(old, item), caller.user_id, now, item)
             if self._vectors.transactional:
                 self._vectors.remove(connection, [item.id])
                 if kept is not None:

@@ -153,6 +153,19 @@ def known(item: MemoryItem | None, memory_id: str) -> MemoryItem:
     return item
 
 
+def refuse_shown(item: MemoryItem) -> MemoryItem:
+    """The memory, if it is quarantined.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if item.trust != "quarantined" or item.status != "active":
+        raise UsageError(
+            f"{item.id} is not quarantined", remedy="`zeus memory quarantine list` shows those there are."
+        )
+    return item
+
+
 def unknown(memory_id: str) -> UnknownMemoryError:
     """The same words for a foreign memory and for one that is not there."""
     return UnknownMemoryError(

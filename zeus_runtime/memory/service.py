@@ -39,6 +39,7 @@ from zeus_runtime.memory.outcomes import (
     Saved,
     figures_of,
     known,
+    refuse_shown,
     refuse_unknown,
 )
 from zeus_runtime.memory.profile.profiles import MemoryProfiles
@@ -485,6 +486,28 @@ class MemoryService:
             UsageError: a change that cannot be made.
         """
         return await (await self._writing()).change(memory_id, content, changes)
+
+    async def quarantined_memories(self) -> list[MemoryItem]:
+        """The memories that the caller may read and no model is shown, last changed first."""
+        return [each for each in await self.list_memories() if each.trust == "quarantined"]
+
+    async def quarantined(self, memory_id: str) -> MemoryItem:
+        """One quarantined memory.
+
+        Raises:
+            UnknownMemoryError: there is none that the caller may read.
+            UsageError: it is not quarantined.
+        """
+        return refuse_shown(await self.get(memory_id))
+
+    async def release_memory(self, memory_id: str) -> MemoryItem:
+        """Show a quarantined memory to models from now on. It replaces no other memory.
+
+        Raises:
+            UnknownMemoryError: there is none that the caller may edit.
+            UsageError: it is not quarantined, or another check of the gate refuses it.
+        """
+        return await (await self._writing()).release(memory_id)
 
     async def delete_memory(self, memory_id: str) -> None:
         """Remove a memory and what it had superseded: rows, vectors, words, the texts of their histories.

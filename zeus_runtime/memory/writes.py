@@ -151,10 +151,9 @@ class MemoryEdit(MemoryWrite):
         if old is None or not may(self.caller, "edit", old):
             return Written(None)
         item = replace(old, **self.changes, updated_at=self.now(), version=old.version + 1)
-        action: Action = "updated"
-        if item.status != old.status:
-            action = "restored" if item.status == "active" else "archived"
-        return Written(None, item, changes=((action, item),))
+        from zeus_runtime.memory.records import action_of
+
+        return Written(None, item, changes=((action_of(old, item), item),))
 
 
 def named_memories(

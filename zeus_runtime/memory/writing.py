@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from zeus_runtime.errors import UsageError
-from zeus_runtime.memory.admission.decisions import Decision, Passed, Rejected
+from zeus_runtime.memory.admission.decisions import Decision, Duplicate, Passed, Rejected
 from zeus_runtime.memory.admission.gate import validate
 from zeus_runtime.memory.checked_memory import CheckedMemory, to_the_millisecond
 from zeus_runtime.memory.drafts import Draft, draft_of, ends_before_it_begins, is_active
-from zeus_runtime.memory.items import VISIBILITIES, Caller, MemoryItem, MemoryType, Scope
-from zeus_runtime.memory.outcomes import Imported, Outcome, Saved, known, rejected, saved
+from zeus_runtime.memory.items import VISIBILITIES, Caller, MemoryItem, MemoryType, Scope, trust_of
+from zeus_runtime.memory.outcomes import Imported, Outcome, Saved, known, refuse_shown, rejected, saved
 from zeus_runtime.memory.writes import MemoryEdit, NewMemory
 
 if TYPE_CHECKING:
@@ -108,6 +108,29 @@ class Writing:
             wanted["trust"] = passed.trust
         edited = replace(item, content=passed.content, trust=passed.trust)
         edit = MemoryEdit(self._caller, item, wanted, edited, self._shared.source.now)
+        changed = known((await self._backend.save(edit)).item, memory_id)
+        if changed.embedding is None:
+            self._shared.backfill_soon(self._caller)
+        return changed
+
+    async def release(self, memory_id: str) -> MemoryItem:
+        """Take a memory out of quarantine.
+
+        Raises:
+            UnknownMemoryError: there is none that the caller may edit.
+            UsageError: it is not quarantined, or another check refuses it.
+        """
+        item = refuse_shown(known(await self._backend.permitted(memory_id, "edit"), memory_id))
+        passed = replace(self._revalidated(item, None, {}), trust=trust_of(item.source))
+        now = to_the_millisecond(self._shared.source.now())
+        released = replace(item, trust=passed.trust)
+        decision = await self._backend.decided(self._new(passed, replace(released, updated_at=now)))
+        if isinstance(decision, Duplicate):
+            raise UsageError(
+                f"{item.id} stays quarantined: {decision.of.id} already says it",
+                remedy=f"Delete it: zeus memory quarantine delete {item.id}",
+            )
+        edit = MemoryEdit(self._caller, item, {"trust": passed.trust}, released, self._shared.source.now)
         changed = known((await self._backend.save(edit)).item, memory_id)
         if changed.embedding is None:
             self._shared.backfill_soon(self._caller)

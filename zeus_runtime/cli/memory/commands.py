@@ -21,6 +21,7 @@ from zeus_runtime.cli.memory.options import (
     type_option,
 )
 from zeus_runtime.cli.memory.profile import profile
+from zeus_runtime.cli.memory.quarantine import quarantine
 from zeus_runtime.cli.options import AT_MOST, ConfigArgs, format_option
 from zeus_runtime.cli.output import tell
 from zeus_runtime.cli.streams import answer, complain, is_terminal
@@ -385,5 +386,6 @@ command.add_command(reindex)
 command.add_command(embeddings)
 command.add_command(profile)
 command.add_command(members)
+command.add_command(quarantine)
 command.add_command(undo)
 command.add_command(consolidate)

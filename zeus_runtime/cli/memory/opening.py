@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,7 +22,7 @@ PRESET = "zeus"
 
 
 def read_remembering(process: Process, which: ConfigArgs) -> Checked:
-    """The config whose memory is meant.
+    """The config whose memory is meant; on a terminal, one without memory gets it if the user agrees.
 
     Raises:
         UsageError: it has none.
@@ -29,12 +30,52 @@ def read_remembering(process: Process, which: ConfigArgs) -> Checked:
     from zeus_runtime.errors import UsageError
 
     checked, _ = read_owner(process, which, preset=PRESET)
+    if checked.config.memory is None and _turned_on(process, which, checked.config.name):
+        checked, _ = read_owner(process, which, preset=PRESET)
     if checked.config.memory is None:
         raise UsageError(
             f"the agent {checked.config.name!r} has no long-term memory",
             remedy="Add the key `memory:` to its config, such as `memory: {user: ann}`, or name another with --config.",
         )
     return checked
+
+
+LINE = "memory: {user: local}"
+"""It turns memory on; the same line is proposed by `zeus init`."""
+
+
+def _turned_on(process: Process, which: ConfigArgs, name: str) -> bool:
+    """Whether the user agreed to add ``LINE`` to the config's file, and it was added."""
+    from io import BytesIO
+
+    from zeus_runtime.cli.asking import agreed
+    from zeus_runtime.cli.streams import complain, is_terminal
+    from zeus_runtime.config.messages.diagnostics import ConfigError
+    from zeus_runtime.errors import UsageError
+    from zeus_runtime.plan.validated import examine_config
+
+    shown = which.config or "zeus.yaml"
+    file = process.directory / shown
+    if shown == "-" or not file.is_file() or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        return False
+    if not agreed(f"The agent {name!r} has no long-term memory. Add `{LINE}` to {shown}?"):
+        return False
+    before = file.read_bytes()
+    after = before + (b"" if before.endswith(b"\n") else b"\n") + f"{LINE}\n".encode()
+    try:
+        examine_config("-", directory=process.directory, environ=process.environ, stdin=BytesIO(after))
+    except ConfigError as error:
+        raise UsageError(
+            f"{shown} cannot be extended by a line: {error.message}",
+            remedy=f"Add `{LINE}` to it by hand.",
+        ) from None
+    try:
+        file.write_bytes(after)
+    except OSError as error:
+        raise UsageError(f"{shown} cannot be written: {error.strerror}") from None
+    complain(f"added `{LINE}` to {shown}")
+    complain("The agent itself uses it through the tool and the middleware `memory`; `zeus plan` shows both.")
+    return True
 
 
 def with_memory(

@@ -64,6 +64,22 @@ def items_table(
     return TextTable([tuple(row[at] for at in shown) for row in rows], tuple(heads[at] for at in shown))
 
 
+def quarantine_table(items: Sequence[MemoryItem], now: datetime) -> TextTable:
+    """Quarantined memories as rows, with the source of each text."""
+    rows = [
+        (
+            each.id,
+            each.scope,
+            " ".join(filter(None, (each.source, each.source_id))),
+            each.created_by,
+            local_time(each.updated_at),
+            shortened(each.content, _CONTENT_COLUMNS),
+        )
+        for each in items
+    ]
+    return TextTable(rows, ("ID", "SCOPE", "SOURCE", "BY", "CHANGED", "CONTENT"))
+
+
 def item_table(item: MemoryItem, linked: Linked, now: datetime) -> TextTable:
     """One memory, a field a row, and the memories near it."""
     rows = [

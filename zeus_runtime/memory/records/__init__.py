@@ -33,6 +33,7 @@ from zeus_runtime.memory.records.columns import from_ms, to_ms
 from zeus_runtime.memory.records.histories import (
     Action,
     HistoryEntry,
+    action_of,
     extractions,
     forget_extraction,
     history,
@@ -88,6 +89,7 @@ __all__ = [
     "HistoryEntry",
     "MemoryPlace",
     "Replaced",
+    "action_of",
     "alike",
     "as_json",
     "batch_of",

@@ -15,7 +15,18 @@ from zeus_runtime.store.memory_tables import EXTRACTION, HISTORY
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-Action: TypeAlias = Literal["stored", "updated", "superseded", "archived", "restored", "imported", "deleted"]
+Action: TypeAlias = Literal[
+    "stored", "updated", "superseded", "archived", "restored", "released", "imported", "deleted"
+]
+
+
+def action_of(old: MemoryItem, new: MemoryItem) -> Action:
+    """What a person did who changed ``old`` to ``new``."""
+    if new.status != old.status:
+        return "restored" if new.status == "active" else "archived"
+    if (old.trust, new.content) == ("quarantined", old.content) and new.trust != old.trust:
+        return "released"
+    return "updated"
 
 
 class HistoryEntry(NamedTuple):
