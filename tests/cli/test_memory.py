@@ -247,6 +247,7 @@ def test_an_export_imported_elsewhere_gives_the_same_again(remembering: Project,
     assert done.json["outcomes"] == {"stored": 6, "duplicate": 0, "superseded": 0, "rejected": 0}
     again = zeus("memory", "export", *other).out
     assert without_ids(again) == without_ids(kept)
+    assert all(each["history"] for each in map(json.loads, kept.splitlines()))
     repeated = zeus("memory", "import", "-", "--format", "json", *other, stdin=kept)
     assert repeated.json["outcomes"]["duplicate"] == 6
 
@@ -271,7 +272,7 @@ def test_an_admin_sees_that_a_member_keeps_something_alone_not_what_it_says_and_
 
 
 def without_ids(text: str) -> list[dict[str, Any]]:
-    own = ("id", "updated_at", "last_used_at")
+    own = ("id", "updated_at", "last_used_at", "near", "history")
     lines = [json.loads(line) for line in text.splitlines()]
     return [{name: value for name, value in line.items() if name not in own} for line in lines]
 
@@ -335,7 +336,26 @@ def test_an_import_says_what_was_rejected_where_and_what_was_left_out(
     assert "rejected: too_short 1" in done.err
     assert "in.jsonl:3: too_short: The text has 2 characters" in done.err
     assert "in.jsonl:5: bad_confidence: " in done.err
-    assert "left out, since they were archived or superseded: 1" in done.err
+    assert "left out, since their successors were not imported: 1" in done.err
+
+
+def test_an_export_brings_the_past_the_links_and_the_profile(remembering: Project, zeus: Zeus) -> None:
+    old = add(zeus, "The user lives in Leipzig")
+    add(zeus, "The user lives in Berlin", "--replaces", old)
+    zeus("memory", "profile", "edit", "--set", "profession=diver", "--set", "content=Answer briefly.")
+    assert "wrote 2 memories and 1 profiles" in zeus("memory", "export", "--all", "kept.jsonl").err
+    other = ["--set", "storage.url=sqlite:///other.db"]
+    done = zeus("memory", "import", "kept.jsonl", *other)
+    assert "archived or superseded, as before: 1" in done.err
+    assert "left out: the user profile's content" in done.err
+    (past,) = listed(zeus, "--status", "superseded", *other)
+    changes = zeus("memory", "history", past["id"], "--format", "json", *other).json["changes"]
+    assert [each["action"] for each in changes] == ["stored", "superseded", "imported"]
+    fields = zeus("memory", "profile", "show", "--format", "json", *other).json["fields"]
+    assert (fields["profession"]["value"], fields["content"]["value"]) == ("diver", "")
+    zeus("memory", "import", "kept.jsonl", "--instructions", *other)
+    fields = zeus("memory", "profile", "show", "--format", "json", *other).json["fields"]
+    assert fields["content"]["value"] == "Answer briefly."
 
 
 def test_line_ends_that_json_knows_nothing_of_tear_no_entry_of_an_import(

@@ -585,7 +585,8 @@ async def test_an_import_keeps_since_when_each_memory_is_kept(tmp_path: Path) ->
     assert f"{then.now:%Y-%m-%d}" in new.format_memories_for_prompt([moved]).text
     changed = await new.update_memory(moved.id, content="We decided on SQLite")
     assert f"{later.now:%Y-%m-%d}" in new.format_memories_for_prompt([changed]).text
-    assert [each.at for each in await new.memory_history(moved.id)] == [later.now] * 2
+    changes = [(each.action, each.at) for each in await new.memory_history(moved.id)]
+    assert changes == [("stored", then.now), ("imported", later.now), ("updated", later.now)]
     await new.aclose()
 
 

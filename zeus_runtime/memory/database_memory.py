@@ -10,7 +10,7 @@ from zeus_runtime.memory.backend import FoundMemory, MemoryBackend, MemoryFilter
 from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem
 from zeus_runtime.memory.permissions import reach
-from zeus_runtime.memory.writes import MemoryEdit, NewMemory
+from zeus_runtime.memory.writes import MemoryEdit, NewMemory, PastMemory
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.admission.decisions import Decision
@@ -50,6 +50,8 @@ class DatabaseMemory(MemoryBackend):
         if isinstance(write, MemoryEdit):
             embedded = await embedded_for(self._opened, write.caller, write.edited)
             return Written(None, await operations.change(write.caller, write.old.id, write.changes, embedded))
+        if isinstance(write, PastMemory):
+            return Written(None, await operations.keep_past(write))
         assert isinstance(write, NewMemory)
         # Whoever decides what it replaces is shown the memories near it, which takes the vector.
         embedded = await embedded_for(
@@ -64,6 +66,7 @@ class DatabaseMemory(MemoryBackend):
             replaces=write.replaces,
             answer=write.answer,
             along=write.along,
+            beside=write.beside,
         )
         unembedded = written.item is not None and written.item.embedding is None
         changed = bool(written.removed) and write.item.valid_from is not None  # some may hold until then

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, cast, overload
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.memory.items import SOURCES, STATUSES, VISIBILITIES, Source, Visibility
+from zeus_runtime.memory.items import SOURCES, STATUSES, VISIBILITIES, Source, Status, Visibility
+
+if TYPE_CHECKING:
+    from zeus_runtime.memory.records.histories import HistoryEntry
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Draft:
         if self.visibility not in VISIBILITIES:
             raise ValueError(f"its visibility is none of {', '.join(VISIBILITIES)}")
         # The gate cleans only contents and subjects; nothing else rejects characters that no database can store.
-        if self.source_id is not None and re.search("[\0\ud800-\udfff]", self.source_id):
+        if self.source_id is not None and _UNSTORABLE.search(self.source_id):
             raise ValueError("its source_id has characters that cannot be stored")
         for name, time in (("valid_from", self.valid_from), ("valid_until", self.valid_until)):
             if time is not None and time.utcoffset() != timedelta(0):
@@ -65,7 +69,7 @@ def draft_of(entry: Mapping[str, Any], where: str) -> Draft:
     Raises:
         UsageError: the entry is not a memory; the error names the wrong part.
     """
-    try:
+    with named(where, "memory"):
         if not isinstance(entry.get("content"), str):
             raise ValueError("it has no content")
         return Draft(
@@ -81,22 +85,53 @@ def draft_of(entry: Mapping[str, Any], where: str) -> Draft:
             valid_until=_imported_time(entry, "valid_until"),
             created_at=_said_at(entry),
         )
+
+
+@contextmanager
+def named(where: str, kind: str) -> Iterator[None]:
+    """Raise a ValueError of the block as a UsageError that names the entry, which is no ``kind``."""
+    try:
+        yield
     except ValueError as error:
-        raise UsageError(f"{where}: this is not a memory: {error}", remedy=ENTRY_FORM) from None
+        raise UsageError(f"{where}: this is not a {kind}: {error}", remedy=ENTRY_FORM) from None
 
 
-def is_active(entry: Mapping[str, Any], where: str) -> bool:
-    """Whether an exported memory was in use; one that was archived or superseded is not imported.
+def status_of(entry: Mapping[str, Any], where: str) -> Status:
+    """The status of an exported memory.
 
     Raises:
-        UsageError: it has no status that a memory can have.
+        UsageError: it has none that a memory can have.
     """
     status = entry.get("status", "active")
-    if status not in STATUSES:
-        raise UsageError(
-            f"{where}: this is not a memory: its status is none of {', '.join(STATUSES)}", remedy=ENTRY_FORM
-        )
-    return bool(status == "active")
+    with named(where, "memory"):
+        if status not in STATUSES:
+            raise ValueError(f"its status is none of {', '.join(STATUSES)}")
+    return cast("Status", status)
+
+
+def change_of(entry: Any) -> HistoryEntry:
+    """An exported change of a memory; its memory's id is not in it.
+
+    Raises:
+        ValueError: it is none.
+    """
+    from zeus_runtime.memory.records.histories import ACTIONS, HistoryEntry
+
+    if not isinstance(entry, Mapping) or entry.get("action") not in ACTIONS:
+        raise ValueError("its history has an entry that is no change")
+    version, by, content = entry.get("version"), entry.get("by"), entry.get("content")
+    if type(version) is not int or not 0 < version < _MOST_VERSIONS:
+        raise ValueError("its history has a version that is none")
+    if not isinstance(by, str) or not isinstance(content, str) or _UNSTORABLE.search(by + content):
+        raise ValueError("its history has a text that cannot be stored")
+    at, since, until = (_imported_time(entry, name) for name in ("at", "valid_from", "valid_until"))
+    if at is None:
+        raise ValueError("its history has a change without a time")
+    return HistoryEntry("", version, entry["action"], by, at, content, since, until)
+
+
+_MOST_VERSIONS: Final = 2**31
+_UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 
 ENTRY_FORM: Final = (

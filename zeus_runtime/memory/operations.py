@@ -38,7 +38,7 @@ from zeus_runtime.memory.retrieval.search import Measure
 from zeus_runtime.memory.retrieval.search_index import SearchIndex
 from zeus_runtime.memory.superseding import supersede
 from zeus_runtime.memory.vectors import Entry, VectorStore
-from zeus_runtime.memory.writes import named_memories
+from zeus_runtime.memory.writes import named_memories, stays_beside
 from zeus_runtime.store.word_entries import prepare_words
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.memory.admission.verdict import OfAKind
     from zeus_runtime.memory.undoing import Undone
+    from zeus_runtime.memory.writes import PastMemory
     from zeus_runtime.store.database import Database
 
 
@@ -135,6 +136,7 @@ class Operations:
         replaces: Sequence[str] | None = None,
         answer: str | None = None,
         along: Callable[[Connection, AddedMemory], None] | None = None,
+        beside: frozenset[str] = frozenset(),
     ) -> AddedMemory:
         """Decide about ``item`` against the stored memories and write it, as one atomic step for all processes.
 
@@ -145,6 +147,7 @@ class Operations:
             replaces: the ids that a model or a person named; None: the rules decide.
             answer: the model's answer that saves it.
             along: what the same transaction writes besides, of the result.
+            beside: ids of memories that it does not affect.
         """
         calibration = embedded.calibration if embedded else None
         if passed.trust == "quarantined":
@@ -174,6 +177,7 @@ class Operations:
             if isinstance(named, Rejected):
                 return AddedMemory(named)
             known = self._neighbours(connection, caller, item.scope, passed.content, embedded, place)
+            known = [each for each in known if not stays_beside(beside, each.item, passed.content)]
             decision = gate.decide(
                 passed.content,
                 known,
@@ -200,9 +204,9 @@ class Operations:
             )
             if passed.trust == "quarantined":
                 return written
-            beside = near(known, decision, item.subject, self._settings, calibration)
-            records.link(connection, item.id, [each.id for each in beside])
-            return replace(written, near=beside)
+            kept = near(known, decision, item.subject, self._settings, calibration)
+            records.link(connection, item.id, [each.id for each in kept])
+            return replace(written, near=kept)
 
         try:
             written = await self.database.write(work, caller, at_hand=self._is_at_hand(caller, item.scope))
@@ -444,6 +448,22 @@ class Operations:
                 await self.late_vectors.put([(item, embedded)])
                 item = replace(item, embedding=embedded.embedding)
         return item
+
+    async def keep_past(self, write: PastMemory) -> MemoryItem:
+        """Write an archived or superseded item with its history and links."""
+        caller, item = write.caller, write.item
+
+        def work(connection: Connection) -> MemoryItem:
+            place = records.changed(connection, records.lock_place(connection, item.scope, item.scope_id))
+            records.write(connection, item, place, settled=True)
+            records.link(connection, item.id, write.near)
+            records.restore_history(connection, item, write.history, caller.user_id, item.updated_at)
+            return item
+
+        try:
+            return await self.database.write(work, caller)
+        finally:
+            self._index.lexicon.doubt()
 
     async def undo(self, caller: Caller, batch_id: str) -> Undone:
         """Undo a batch of changes (``undoing.undo_batch``)."""

@@ -90,12 +90,16 @@ class Imported:
     Args:
         outcomes: how many had which.
         refused: what was rejected, each with its number among the entries, from 1.
-        left_out: how many were archived or superseded where they came from.
+        left_out: how many were superseded by a memory that was not imported.
+        past: how many that were stored are archived or superseded, as where they came from.
+        notes: what of the profiles was not imported, one sentence each.
     """
 
     outcomes: Mapping[Outcome, int]
     refused: tuple[tuple[int, Saved], ...] = ()
     left_out: int = 0
+    past: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def rejections(self) -> Mapping[str, int]:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.batches import MemoryBatches
     from zeus_runtime.memory.checked_memory import CheckedMemory
     from zeus_runtime.memory.members import Members
-    from zeus_runtime.memory.operations import Operations
+    from zeus_runtime.memory.operations import AddedMemory, Operations
     from zeus_runtime.memory.records import HistoryEntry
     from zeus_runtime.prompt import SourcedText
 
@@ -535,30 +535,91 @@ class MemoryService:
         return removed + len(gone)
 
     async def export_memories(self, *, status: Status | None = None) -> AsyncIterator[dict[str, Any]]:
-        """Everything that the caller may read, as JSON objects, oldest change last."""
-        from zeus_runtime.memory.records import as_json
+        """Everything that the caller may read, as JSON objects: memories, last changed first, and profiles.
 
-        for item in await self.list_memories(status=status):
-            yield as_json(item)
+        A memory has its history (``history``) and the ids of the memories that it is linked with (``near``).
+        """
+        from zeus_runtime.memory.transfer import exported
+
+        async for entry in exported(self, status):
+            yield entry
 
     async def import_memories(
         self,
         entries: Iterable[Mapping[str, Any]],
         *,
         progress: Callable[[int, int], None] | None = None,
+        instructions: bool = False,
     ) -> Imported:
         """Save what ``export_memories`` gave, through the same gate as everything else, as the caller's own.
 
         Scopes keep their kind and become the caller's own user, project or session; ids are new, and since when each
-        is kept, or was last edited, stays. What was archived or superseded is left out and counted.
+        is kept, or was last edited, stays. Memories of one export affect each other no more; rules decide whether they
+        replace one that was here before. Histories and links come along where the memories are in Zeus's database.
+        Fields of a profile that a hand wrote here stay.
 
         Args:
-            progress: called with (done, in all) after each entry.
+            progress: called with (done, in all) after each memory.
+            instructions: also the instructions of the user's profile, which the model follows.
 
         Raises:
-            UsageError: an entry is not a memory; the error names it, and nothing was saved.
+            UsageError: an entry is neither a memory nor a profile; the error names it, and nothing was saved.
         """
-        return await (await self._writing()).import_entries(entries, progress)
+        from zeus_runtime.memory.transfer import Import
+
+        return await Import(self, progress).run(entries, instructions=instructions)
+
+    async def import_memory(
+        self, draft: Draft, history: Sequence[HistoryEntry], *, near: Sequence[str], beside: frozenset[str]
+    ) -> Saved:
+        """Save one memory of an export.
+
+        Args:
+            near: the memories that it was linked with.
+            beside: those that it does not affect.
+        """
+        from zeus_runtime.memory import records
+
+        writing = await self._writing()
+        kept = writing.harmless(history)
+
+        def along(connection: Connection, written: AddedMemory) -> None:
+            if written.item is None:
+                return
+            records.link(connection, written.item.id, near)
+            if kept:
+                at = written.item.updated_at
+                records.restore_history(connection, written.item, kept, self._caller.user_id, at)
+
+        return await writing.save(draft, explicit=True, along=along, beside=beside)
+
+    async def import_past_memory(
+        self,
+        draft: Draft,
+        status: Status,
+        superseded_by: str | None,
+        history: Sequence[HistoryEntry],
+        *,
+        near: Sequence[str],
+    ) -> Saved:
+        """Save one archived or superseded memory of an export.
+
+        Args:
+            near: the memories that it was linked with.
+        """
+        return await (await self._writing()).save_past(draft, status, superseded_by, history, near)
+
+    async def histories(self, ids: Sequence[str]) -> Mapping[str, Sequence[HistoryEntry]]:
+        """What happened to each of these memories, which the caller may read."""
+        from zeus_runtime.memory import records
+
+        if self.is_in_database:
+            operations, caller = await self._acting()
+            return await operations.database.read(
+                lambda connection: records.histories(connection, ids), caller
+            )
+        checked = await self._checked()
+        return {each: await checked.history(each) for each in ids}
 
     async def check(self) -> None:
         """That rows, words and vectors agree.
@@ -578,6 +639,7 @@ def _normalised(query: str) -> str:
 _ONLY_IN_DATABASE: Final[Mapping[str, str]] = {
     "profiles drawn from memories": "a profile has the lines that are written by hand",
     "links": "memories that are near each other are stored beside each other, and shown by their own rank",
+    "histories of an import": "an imported memory begins a history of its own",
     "extraction, consolidation and undo": "memories are saved by tools and by hand",
     "the commands embeddings and reindex": "the backend embeds in its own way",
 }

@@ -18,6 +18,7 @@ from zeus_runtime.memory.admission.decisions import (
 )
 from zeus_runtime.memory.backend import FoundMemory, MemoryWrite, Written
 from zeus_runtime.memory.items import Caller, MemoryItem, MemorySettings, Scope
+from zeus_runtime.memory.normalise import duplicate_key
 from zeus_runtime.memory.permissions import may
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.memory.admission.verdict import OfAKind
     from zeus_runtime.memory.operations import AddedMemory
-    from zeus_runtime.memory.records import Action
+    from zeus_runtime.memory.records import Action, HistoryEntry
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,7 @@ class NewMemory(MemoryWrite):
         answer: the model's answer that saves it.
         along: writes in the same transaction, in Zeus's database.
         extractions: how often the agent saved on its own initiative; a backend in Zeus's database counts itself.
+        beside: memories that it does not affect, since it was decided elsewhere that both are true.
     """
 
     caller: Caller
@@ -51,6 +53,7 @@ class NewMemory(MemoryWrite):
     extractions: int = 0
     along: Callable[[Connection, AddedMemory], None] | None = None
     of_a_kind: OfAKind | None = None
+    beside: frozenset[str] = frozenset()
 
     @property
     def scope(self) -> Scope:  # type: ignore[override]
@@ -87,6 +90,7 @@ class NewMemory(MemoryWrite):
             for each in readable
             if each.item.status == "active"
             and (each.item.scope, each.item.scope_id) == (item.scope, item.scope_id)
+            and not stays_beside(self.beside, each.item, self.content)
         ]
         decision = gate.decide(
             self.content,
@@ -154,6 +158,39 @@ class MemoryEdit(MemoryWrite):
         from zeus_runtime.memory.records import action_of
 
         return Written(None, item, changes=((action_of(old, item), item),))
+
+
+@dataclass(frozen=True, eq=False)
+class PastMemory(MemoryWrite):
+    """An archived or superseded memory that was exported elsewhere; it affects no other.
+
+    Args:
+        item: as it is stored.
+        history, near: that it had, and the memories that it was linked with; a backend in Zeus's database stores them.
+    """
+
+    caller: Caller
+    item: MemoryItem
+    history: Sequence[HistoryEntry] = ()
+    near: Sequence[str] = ()
+    content: str | None = None
+    ids: tuple[str, ...] = ()
+
+    @property
+    def scope(self) -> Scope:  # type: ignore[override]
+        return self.item.scope
+
+    @property
+    def scope_id(self) -> str:  # type: ignore[override]
+        return self.item.scope_id
+
+    def decide(self, found: Sequence[FoundMemory]) -> Written:
+        return Written(None, self.item, changes=(("imported", self.item),))
+
+
+def stays_beside(beside: frozenset[str], item: MemoryItem, content: str) -> bool:
+    """Whether a memory is one of ``beside``, and does not say the same as ``content``."""
+    return item.id in beside and duplicate_key(item.content) != duplicate_key(content)
 
 
 def named_memories(

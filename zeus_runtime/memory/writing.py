@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -12,10 +12,18 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.decisions import Decision, Duplicate, Passed, Rejected
 from zeus_runtime.memory.admission.gate import validate
 from zeus_runtime.memory.checked_memory import CheckedMemory, to_the_millisecond
-from zeus_runtime.memory.drafts import Draft, draft_of, ends_before_it_begins, is_active
-from zeus_runtime.memory.items import VISIBILITIES, Caller, MemoryItem, MemoryType, Scope, trust_of
-from zeus_runtime.memory.outcomes import Imported, Outcome, Saved, known, refuse_shown, rejected, saved
-from zeus_runtime.memory.writes import MemoryEdit, NewMemory
+from zeus_runtime.memory.drafts import Draft, ends_before_it_begins
+from zeus_runtime.memory.items import (
+    VISIBILITIES,
+    Caller,
+    MemoryItem,
+    MemoryType,
+    Scope,
+    Status,
+    trust_of,
+)
+from zeus_runtime.memory.outcomes import Saved, known, refuse_shown, rejected, saved
+from zeus_runtime.memory.writes import MemoryEdit, NewMemory, PastMemory
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.admission.verdict import OfAKind
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.operations import AddedMemory
+    from zeus_runtime.memory.records import HistoryEntry
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +60,7 @@ class Writing:
         replaces: Sequence[str] | None = None,
         answer: str | None = None,
         along: Callable[[Connection, AddedMemory], None] | None = None,
+        beside: frozenset[str] = frozenset(),
     ) -> Saved:
         """Keep a text, unless it is refused.
 
@@ -59,13 +69,14 @@ class Writing:
             replaces: the ids that a model or a person named; None: the rules decide.
             answer: the model's answer that saves it; one answer's saves are one extraction.
             along: what the same transaction writes besides; not called for a text that may not be kept at all.
+            beside: ids of memories that it does not affect.
         """
         passed = self.validated(draft)
         if isinstance(passed, Rejected):
             return rejected(passed)
         item = self._item(draft, passed, to_the_millisecond(self._shared.source.now()))
         new = self._new(passed, item)
-        new = replace(new, explicit=explicit, replaces=replaces, answer=answer, along=along)
+        new = replace(new, explicit=explicit, replaces=replaces, answer=answer, along=along, beside=beside)
         written = await self._backend.save(new)
         assert written.decision is not None
         return saved(written.decision, written.item, written.near)
@@ -157,30 +168,34 @@ class Writing:
             raise UsageError(passed.message)
         return passed
 
-    async def import_entries(
-        self, entries: Iterable[Mapping[str, Any]], progress: Callable[[int, int], None] | None
-    ) -> Imported:
-        """Save what was exported, as the caller's own.
+    async def save_past(
+        self,
+        draft: Draft,
+        status: Status,
+        superseded_by: str | None,
+        history: Sequence[HistoryEntry],
+        near: Sequence[str],
+    ) -> Saved:
+        """Keep a memory that was archived or superseded elsewhere, unless it may not be kept at all."""
+        passed = self.validated(draft)
+        if isinstance(passed, Rejected):
+            return rejected(passed)
+        now = to_the_millisecond(self._shared.source.now())
+        item = replace(self._item(draft, passed, now), status=status, superseded_by=superseded_by)
+        written = await self._backend.save(PastMemory(self._caller, item, self.harmless(history), near))
+        return Saved("stored", written.item, "Saved.")
 
-        Raises:
-            UsageError: an entry is not a memory; nothing was saved.
-        """
-        outcomes: dict[Outcome, int] = dict.fromkeys(("stored", "duplicate", "superseded", "rejected"), 0)
-        refused: list[tuple[int, Saved]] = []
-        numbered = list(enumerate(entries, 1))
-        drafts = [
-            (number, draft_of(entry, f"entry {number}"))
-            for number, entry in numbered
-            if is_active(entry, f"entry {number}")
-        ]
-        for done, (number, draft) in enumerate(drafts, 1):
-            saved_as = await self.save(draft, explicit=True)
-            outcomes[saved_as.outcome] += 1
-            if saved_as.code is not None:
-                refused.append((number, saved_as))
-            if progress is not None:
-                progress(done, len(drafts))
-        return Imported(outcomes, tuple(refused), len(numbered) - len(drafts))
+    def harmless(self, history: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
+        """These changes, without texts that hold a secret."""
+        from zeus_runtime.memory.admission.sensitive import secret_rule
+
+        secrets = self._shared.source.secrets
+        return tuple(
+            each._replace(content="")
+            if secrets.masked(each.content) != each.content or secret_rule(each.content) is not None
+            else each
+            for each in history
+        )
 
     def validated(self, draft: Draft) -> Passed | Rejected:
         """Whether a text may be kept at all; the rule that speaks against it is logged, the text never."""

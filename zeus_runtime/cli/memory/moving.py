@@ -37,7 +37,10 @@ def export_memories(
     session: str | None,
     which: ConfigArgs,
 ) -> None:
-    """Write memories as JSON lines to FILE, or to standard output."""
+    """Write memories and profiles as JSON lines to FILE, or to standard output.
+
+    Each memory has its history and its links.
+    """
     from zeus_runtime.cli.private_file import write_private
 
     checked = read_remembering(process, which)
@@ -55,11 +58,15 @@ def export_memories(
         answer(text, end="")
         return
     write_private(process.directory / file, text, file)
-    complain(f"wrote {len(lines)} memories to {file}")
+    profiles = sum(line.startswith('{"profile"') for line in lines)
+    complain(f"wrote {len(lines) - profiles} memories and {profiles} profiles to {file}")
 
 
 @click.command("import")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@click.option(
+    "--instructions", is_flag=True, help="Also the instructions of the profile, which the model follows."
+)
 @session_option
 @config_option
 @format_option
@@ -67,14 +74,16 @@ def export_memories(
 def import_memories(
     process: Process,
     file: str,
+    instructions: bool,
     session: str | None,
     which: ConfigArgs,
     as_object: bool,
 ) -> None:
-    """Save the memories of FILE (`-`: standard input), JSON lines as `export` writes them.
+    """Save the memories and profiles of FILE (`-`: standard input), JSON lines as `export` writes them.
 
-    They pass the gate like everything else and become the config's user's own. Every line is checked before the first
-    is saved. Memories that are already stored count as duplicates, so you can repeat an import that was stopped.
+    Memories pass the gate like everything else and become the config's user's own, with their histories and links.
+    Fields of a profile that are written by hand here stay. Every line is checked before the first is saved. Memories
+    that are already stored count as duplicates, so you can repeat an import that was stopped.
     """
     checked = read_remembering(process, which)
     name = "standard input" if file == "-" else file
@@ -82,20 +91,32 @@ def import_memories(
 
     async def work(memory: MemoryService) -> Imported:
         with _bar(len(entries), "importing") as advance:
-            return await memory.import_memories([entry for _, entry in entries], progress=advance)
+            return await memory.import_memories(
+                [entry for _, entry in entries], progress=advance, instructions=instructions
+            )
 
     done = with_memory(process, checked, work, session=session, saves=True)
     assert done is not None
     tell(
         process,
-        {"outcomes": done.outcomes, "rejections": done.rejections, "left_out": done.left_out},
+        {
+            "outcomes": done.outcomes,
+            "rejections": done.rejections,
+            "left_out": done.left_out,
+            "past": done.past,
+            "notes": list(done.notes),
+        },
         lambda: ", ".join(f"{outcome} {count}" for outcome, count in done.outcomes.items()),
         as_object=as_object,
     )
     if as_object:
         return
     if done.left_out:
-        complain(f"left out, since they were archived or superseded: {done.left_out}")
+        complain(f"left out, since their successors were not imported: {done.left_out}")
+    if done.past:
+        complain(f"archived or superseded, as before: {done.past}")
+    for note in done.notes:
+        complain(f"left out: {note}")
     for code, count in done.rejections.items():
         complain(f"rejected: {code} {count}", "yellow")
     for number, refused in done.refused[:_SHOWN]:
@@ -139,7 +160,8 @@ def _text(process: Process, file: str) -> str:
 def _entries(text: str, name: str) -> list[tuple[int, Mapping[str, Any]]]:
     """Each memory of a file with its line's number; all are memories, or it is said which is not."""
     from zeus_runtime.errors import UsageError
-    from zeus_runtime.memory.drafts import ENTRY_FORM, draft_of, is_active
+    from zeus_runtime.memory.drafts import ENTRY_FORM
+    from zeus_runtime.memory.transfer import checked_entry
 
     entries: list[tuple[int, Mapping[str, Any]]] = []
     # Only a line feed ends a line of JSON; `splitlines` would tear texts that hold U+2028.
@@ -158,8 +180,7 @@ def _entries(text: str, name: str) -> list[tuple[int, Mapping[str, Any]]]:
             raise UsageError(
                 f"{name}:{number}:1: this is not a memory: it is not an object", remedy=ENTRY_FORM
             )
-        if is_active(entry, f"{name}:{number}:1"):
-            draft_of(entry, f"{name}:{number}:1")
+        checked_entry(entry, f"{name}:{number}:1")
         entries.append((number, entry))
     return entries
 

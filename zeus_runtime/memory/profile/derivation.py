@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.memory.items import Caller
@@ -57,6 +57,79 @@ async def edit(operations: Operations, caller: Caller, kind: ProfileKind, change
         rows.keep(connection, kind, owner, kept, now)
 
     await operations.database.write(work, caller)
+
+
+class ExportedProfile(NamedTuple):
+    """A profile outside the database.
+
+    Args:
+        fields: that a hand wrote, to their texts as ``edit`` takes them.
+        lines: that were drawn, as ``ProfileValue.as_json`` gives them.
+    """
+
+    kind: ProfileKind
+    fields: Mapping[str, str]
+    lines: tuple[Mapping[str, Any], ...]
+
+
+async def exported(operations: Operations, caller: Caller, kind: ProfileKind) -> ExportedProfile:
+    """A profile as it is now: lines whose memories went or changed are left out.
+
+    Raises:
+        UsageError: the caller belongs to no project.
+    """
+    from zeus_runtime.memory.profile import rows
+
+    owner, parts = _profiled(caller, kind, "read")
+    now = operations.database.time()
+    found = await operations.database.read(
+        lambda connection: rows.standing(connection, kind, owner, parts, caller.user_id, now), caller
+    )
+    written = {name: text for name, text in found.written.items() if text}
+    return ExportedProfile(kind, written, tuple(line.as_json() for line in found.lines))
+
+
+async def restore(
+    operations: Operations, caller: Caller, profile: ExportedProfile, versions: Mapping[str, tuple[str, int]]
+) -> Sequence[str]:
+    """Write the fields that no hand wrote here, and the lines whose memories were imported.
+
+    Args:
+        versions: of a memory's id where it was exported, its id and version here.
+
+    Returns:
+        the fields that a hand wrote here otherwise.
+
+    Raises:
+        UsageError: the caller may not write the profile.
+    """
+    from zeus_runtime.memory import records
+    from zeus_runtime.memory.normalise import duplicate_key
+    from zeus_runtime.memory.profile import rows
+    from zeus_runtime.memory.profile.fields import line_of, written_value
+
+    kind = profile.kind
+    owner, _ = _profiled(caller, kind, "edit")
+    values = {name: written_value(kind, name, text) for name, text in profile.fields.items()}
+    moved = [kept for line in profile.lines if (kept := line_of(line).moved(versions)) is not None]
+    now = operations.database.time()
+
+    def work(connection: Connection) -> list[str]:
+        former = rows.stored(connection, kind, owner, held=True)
+        own = {name: text for name, text in former.written.items() if text}
+        there = {(line.field, duplicate_key(line.value)) for line in former.lines}
+        lines = [line for line in moved if (line.field, duplicate_key(line.value)) not in there]
+        drawn_ms = former.drawn_ms or (records.to_ms(now) if lines else 0)
+        kept = replace(
+            former,
+            written={**former.written, **values, **own},
+            lines=[*lines, *former.lines],
+            drawn_ms=drawn_ms,
+        )
+        rows.keep(connection, kind, owner, kept, now)
+        return [name for name in values if own.get(name, values[name]) != values[name]]
+
+    return await operations.database.write(work, caller)
 
 
 async def news(operations: Operations, caller: Caller, kind: ProfileKind) -> int:

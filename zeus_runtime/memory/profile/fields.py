@@ -141,6 +141,18 @@ class ProfileValue:
             return None
         return ProfileValue(self.field, self.value, left, self.made_by, self.extra)
 
+    def moved(self, versions: Mapping[str, tuple[str, int]]) -> ProfileValue | None:
+        """The line over the memories that took the place of its own; None if it does not stand on them.
+
+        Args:
+            versions: of a memory's id, the id and version of the one in its place.
+        """
+        sources = dict(versions[each] for each in self.sources if each in versions)
+        whole = len(sources) == len(self.sources)
+        if not sources or (self.made_by == "model" and not whole) or self.field in HAND_ONLY:
+            return None
+        return ProfileValue(self.field, self.value, sources, self.made_by, self.extra)
+
     def as_json(self) -> dict[str, Any]:
         return {**vars(self), "sources": dict(self.sources), "extra": dict(self.extra)}
 

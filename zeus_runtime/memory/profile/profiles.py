@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.database_memory import backend_of
 from zeus_runtime.memory.items import Caller
+from zeus_runtime.memory.profile.fields import HAND_ONLY
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.operations import Operations
-    from zeus_runtime.memory.profile.derivation import AskModel
+    from zeus_runtime.memory.profile.derivation import AskModel, ExportedProfile
     from zeus_runtime.memory.profile.fields import ProfileField, ProfileKind
 
 
@@ -48,13 +49,63 @@ class MemoryProfiles:
         """
         from zeus_runtime.memory.profile import derivation as drawing
 
-        secrets = self._opened.source.secrets
-        if told := sorted(name for name, text in changes.items() if secrets.masked(text) != text):
+        if told := sorted(name for name, text in changes.items() if self._holds_secret(text)):
             raise UsageError(
                 f"a known secret is in {', '.join(told)}; the database would keep it for anyone to read",
                 remedy="Leave the secret out.",
             )
         await drawing.edit(*await self._acting(), kind, changes)
+
+    def _holds_secret(self, *texts: str) -> bool:
+        secrets = self._opened.source.secrets
+        return any(secrets.masked(text) != text for text in texts)
+
+    async def exported(self) -> list[ExportedProfile]:
+        """The caller's profiles that are not empty, for a file."""
+        from zeus_runtime.memory.profile import derivation as drawing
+
+        operations, caller = await self._acting()
+        kinds: list[ProfileKind] = ["user", "project"] if caller.project_id and caller.role else ["user"]
+        found = [await drawing.exported(operations, caller, kind) for kind in kinds]
+        return [each for each in found if each.fields or each.lines]
+
+    async def restore(
+        self, profile: ExportedProfile, versions: Mapping[str, tuple[str, int]], *, instructions: bool
+    ) -> list[str]:
+        """Write what was exported, except fields that a hand wrote here.
+
+        Args:
+            versions: of a memory's id where it was exported, its id and version here.
+            instructions: also the fields that the model follows.
+
+        Returns:
+            what was left out, one sentence each.
+        """
+        from zeus_runtime.memory.admission.sensitive import injection_rule, secret_rule
+        from zeus_runtime.memory.profile import derivation as drawing
+
+        notes = []
+        fields = dict(profile.fields)
+        if not instructions and (hand := sorted(HAND_ONLY & fields.keys())):
+            notes.append(f"the {profile.kind} profile's {', '.join(hand)}: the model would follow it")
+        for name, text in profile.fields.items():
+            if self._holds_secret(text):
+                notes.append(f"the {profile.kind} profile's {name}: a known secret is in it")
+        left = {name for name, text in fields.items() if self._holds_secret(text)}
+        left |= set() if instructions else HAND_ONLY
+        shown = [[line["value"], *(line.get("extra") or {}).values()] for line in profile.lines]
+        lines = tuple(
+            line
+            for line, texts in zip(profile.lines, shown, strict=True)
+            if not self._holds_secret(*texts)
+            and all(secret_rule(each) is None and injection_rule(each) is None for each in texts)
+        )
+        kept = profile._replace(fields={k: v for k, v in fields.items() if k not in left}, lines=lines)
+        try:
+            own = await drawing.restore(*await self._acting(), kept, versions)
+        except UsageError as error:
+            return [f"the {profile.kind} profile: {error.message}"]
+        return notes + [f"the {profile.kind} profile's {name}: it is written by hand here" for name in own]
 
     async def news(self, kind: ProfileKind) -> int:
         """Return how many memories changed since the profile was derived; 0 for a caller who may not derive it."""

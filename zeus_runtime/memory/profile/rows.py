@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import and_, func, insert, or_, select, update
@@ -100,6 +100,15 @@ def shown(
     connection: Connection, kind: ProfileKind, owner: str, reach: Sequence[Reach], user_id: str, now: datetime
 ) -> tuple[ProfileField, ...]:
     """Every field as it is now: lines whose memories went or changed are left out."""
+    profile = standing(connection, kind, owner, reach, user_id, now)
+    versions = {each: version for line in profile.lines for each, version in line.sources.items()}
+    return profile_fields(kind, profile.written, profile.lines, versions)
+
+
+def standing(
+    connection: Connection, kind: ProfileKind, owner: str, reach: Sequence[Reach], user_id: str, now: datetime
+) -> StoredProfile:
+    """The profile with the lines that stand now."""
     profile = stored(connection, kind, owner)
     ids = {each for line in profile.lines for each in line.sources}
     where = _holding(kind, owner, reach, user_id, now)
@@ -107,7 +116,7 @@ def shown(
     if ids:
         query = select(ITEM.c.id, ITEM.c.version).where(ITEM.c.id.in_(sorted(ids)), where)
         versions = {row[0]: row[1] for row in connection.execute(query)}
-    return profile_fields(kind, profile.written, profile.lines, versions)
+    return replace(profile, lines=tuple(line for line in profile.lines if line.stands(versions)))
 
 
 def fresh(

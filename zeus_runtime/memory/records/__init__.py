@@ -36,9 +36,11 @@ from zeus_runtime.memory.records.histories import (
     action_of,
     extractions,
     forget_extraction,
+    histories,
     history,
     record,
     record_extraction,
+    restore_history,
 )
 from zeus_runtime.memory.records.links import link, linked, settled, unlink
 from zeus_runtime.memory.records.marks import (
@@ -111,6 +113,7 @@ __all__ = [
     "from_ms",
     "held",
     "hidden",
+    "histories",
     "history",
     "items",
     "link",
@@ -135,6 +138,7 @@ __all__ = [
     "record_extraction",
     "reindexed",
     "remove",
+    "restore_history",
     "rewrite",
     "searchable",
     "searched",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from sqlalchemy import and_, bindparam, delete, func, insert, select
 
@@ -13,11 +14,12 @@ from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.memory_tables import EXTRACTION, HISTORY
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Row
 
 Action: TypeAlias = Literal[
     "stored", "updated", "superseded", "archived", "restored", "released", "imported", "deleted"
 ]
+ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 
 
 def action_of(old: MemoryItem, new: MemoryItem) -> Action:
@@ -79,19 +81,58 @@ _INSERT_HISTORY: Final = Prepared(
 def history(connection: Connection, item_id: str) -> list[HistoryEntry]:
     """What happened to an item, in order."""
     query = select(HISTORY).where(HISTORY.c.item == item_id).order_by(HISTORY.c.key)
-    return [
-        HistoryEntry(
-            row.item,
-            row.version,
-            row.action,
-            row.by,
-            from_ms(row.at_ms),
-            row.content,
-            time_or_none(row.valid_from_ms),
-            time_or_none(row.valid_until_ms),
-        )
-        for row in connection.execute(query)
+    return [_entry(row) for row in connection.execute(query)]
+
+
+def _entry(row: Row[Any]) -> HistoryEntry:
+    return HistoryEntry(
+        row.item,
+        row.version,
+        row.action,
+        row.by,
+        from_ms(row.at_ms),
+        row.content,
+        time_or_none(row.valid_from_ms),
+        time_or_none(row.valid_until_ms),
+    )
+
+
+def histories(connection: Connection, ids: Collection[str]) -> dict[str, list[HistoryEntry]]:
+    """What happened to each of these items, in order."""
+    found: dict[str, list[HistoryEntry]] = {}
+    wanted = sorted(ids)
+    for start in range(0, len(wanted), _MOST):
+        of = HISTORY.c.item.in_(wanted[start : start + _MOST])
+        for row in connection.execute(select(HISTORY).where(of).order_by(HISTORY.c.key)):
+            found.setdefault(row.item, []).append(_entry(row))
+    return found
+
+
+_MOST: Final = 500
+"""Ids in one query."""
+
+
+def restore_history(
+    connection: Connection, item: MemoryItem, changes: Sequence[HistoryEntry], by: str, at: datetime
+) -> None:
+    """Give an item that was imported the history that it had elsewhere; the import is its last change."""
+    connection.execute(delete(HISTORY).where(HISTORY.c.item == item.id))
+    rows = [
+        {
+            **each._asdict(),
+            "item": item.id,
+            "at_ms": to_ms(each.at),
+            "valid_from_ms": ms_or_none(each.valid_from),
+            "valid_until_ms": ms_or_none(each.valid_until),
+        }
+        for each in changes
     ]
+    columns = {column.name for column in HISTORY.columns}
+    if rows:
+        connection.execute(
+            insert(HISTORY), [{name: value for name, value in row.items() if name in columns} for row in rows]
+        )
+    record(connection, "imported", by, at, item)
 
 
 def extractions(connection: Connection, session: str, since: datetime, answer: str | None = None) -> int:
