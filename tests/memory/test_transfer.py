@@ -1,4 +1,4 @@
-"""What is exported and imported elsewhere is the same: memories, histories, links and profiles; files decide nothing."""
+"""An export imported elsewhere is the same: memories, histories, links, profiles. A file decides nothing."""
 
 from __future__ import annotations
 
