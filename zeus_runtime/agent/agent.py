@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from zeus_runtime.agent.result import RunResult, result_of
 from zeus_runtime.agent.runner import Runner
 from zeus_runtime.config.secrets.masking import secrets_of_environment
-from zeus_runtime.errors import masking_errors
+from zeus_runtime.errors import UsageError, masking_errors
 from zeus_runtime.events import Event
 from zeus_runtime.plan.plan import Plan, make_plan
 from zeus_runtime.plan.validated import check
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from zeus_runtime.config.model import Mode, Retention
+    from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.store.event_log import StoredEvent
@@ -352,6 +353,18 @@ class Agent:
         """
         return await self._runner.compact(session)
 
+    @property
+    def memory(self) -> MemoryService:
+        """The long-term memory of the config's user; it opens at first use and closes with the agent.
+
+        Raises:
+            UsageError: the config has no ``memory:``.
+        """
+        memory = self._plan.context.memory
+        if memory is None:
+            raise UsageError("the config has no memory", remedy="Add `memory: {user: NAME}`.")
+        return memory
+
     @_masking
     async def consolidate_memories(self) -> str | None:
         """Let a model merge, date and retire the memories of the config's user, and draw the profiles anew.
@@ -439,6 +452,8 @@ class Agent:
     async def aclose(self) -> None:
         """Cancel all runs and close all connections."""
         await self._runner.aclose()
+        if self._plan.context.memory is not None:  # a program may have used it without a run
+            await self._plan.context.memory.aclose()
 
     async def __aenter__(self) -> Self:
         return self

@@ -77,9 +77,7 @@ def consolidate(process: Process, which: ConfigArgs) -> None:
     async def work() -> tuple[str | None, ListedBatch | None]:
         async with Agent(checked, make_plan(checked)) as agent:
             batch = await agent.consolidate_memories()
-            memory = agent.plan.context.memory
-            assert memory is not None, "read_remembering saw to it"
-            listed = await memory.batches.listed()
+            listed = await agent.memory.batches.listed()
             return batch, next((each for each in listed if each.batch.id == batch), None)
 
     with prepared(process):
