@@ -419,6 +419,7 @@ class Run:
             _state=self.transcript.state,
             _send=lambda *work: self._delegate(call, clock, *work),
             _progress=progress,
+            _results=lambda: self.transcript.results_of_turn,
             _giver=self._resources.toolbox.giver_of(call.name),
             _waiting=lambda: all_standing_still((*self._resources.approvals.clocks, clock)),
             tool=call.name,

@@ -43,6 +43,7 @@ class ToolRunView:
     _progress: Callable[[str, float | None, float | None], None] = field(repr=False)
     _waiting: Callable[[], AbstractContextManager[None]] = field(default=nullcontext, repr=False)
     _giver: Middleware | None = field(default=None, repr=False)
+    _results: Callable[[], Sequence[tuple[str, str]]] = field(default=tuple, repr=False)
     person: object = field(default=None, repr=False)
     is_attended: bool = False
     secrets: Redactor = field(default_factory=Redactor)
@@ -50,6 +51,10 @@ class ToolRunView:
     _questions: int = 0
     waits: ApprovalPending | None = None
     unanswered: list[str] = field(default_factory=list)
+
+    @property
+    def results(self) -> Sequence[tuple[str, str]]:
+        return self._results()
 
     def state(self, name: str) -> Any:
         return self._state.get(name)

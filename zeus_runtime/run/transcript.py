@@ -176,6 +176,17 @@ class Transcript:
         return "" if last is None else text_of(last)
 
     @property
+    def results_of_turn(self) -> list[tuple[str, str]]:
+        """The results since the user's last message: the tool's name and the text, oldest first."""
+        found: list[tuple[str, str]] = []
+        for message in reversed(self._line):
+            if is_users(message):
+                break
+            if message.type == "tool":
+                found.append((str(message.name), text_of(message)))
+        return found[::-1]
+
+    @property
     def references(self) -> list[Reference]:
         """The files of the user's messages, oldest first."""
         return [

@@ -21,6 +21,7 @@ from zeus_runtime.memory.extraction import (
     proposals,
     question,
 )
+from zeus_runtime.memory.provenance import source_of_tool
 from zeus_runtime.models.content import is_users, text_of
 from zeus_runtime.models.messages import from_payload
 from zeus_runtime.store.branch import line_of
@@ -56,9 +57,9 @@ def _messages(entries: Sequence[tuple[int, Any]]) -> Iterator[SourceMessage]:
             by: Author = "user"
         elif message.type == "ai":
             by = "agent"
-        elif message.type == "tool" and not str(message.name).startswith("memory_"):
+        elif message.type == "tool" and (source := source_of_tool(str(message.name))) is not None:
             follows = True
-            by = "knowledge_base" if message.name == "search_knowledge_base" else "tool"
+            by = "knowledge_base" if source == "knowledge_base" else "tool"
             text = text[:MOST_OF_A_RESULT]
         else:
             continue

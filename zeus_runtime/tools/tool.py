@@ -61,6 +61,11 @@ class ToolRun(Protocol):
         ...
 
     @property
+    def results(self) -> Sequence[tuple[str, str]]:
+        """The results since the user's last message: the tool's name and the text, oldest first."""
+        ...
+
+    @property
     def place(self) -> int:
         """The index of the call's result in the log; the same after every resume."""
         ...

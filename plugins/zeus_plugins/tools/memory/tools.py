@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from zeus_plugins.tools.memory.options import Options
 from zeus_runtime.plugin import Maximum, Minimum
-from zeus_runtime.plugin.memory import MemoryType, Scope, UnknownMemoryError
+from zeus_runtime.plugin.memory import (
+    MemoryType,
+    Scope,
+    Source,
+    UnknownMemoryError,
+    source_of_tool,
+    source_of_words,
+)
 from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
@@ -59,17 +66,19 @@ class SharedMemory:
         memory = self.of(run)
         # Taken before the first await, because calls of one answer run concurrently.
         slot = self._take(run) if asks_to_remember(run.user_text) else None
+        source = _source(content, run, "ai" if slot is None else "user")
         if slot is None:
             saved = await memory.add_extracted_memory(
                 content,
                 confidence=self.options.confidence,
+                source=source,
                 source_id=run.session,
                 answer=f"{run.run_id} {run.answer}",
                 **details,
             )
             return _saved_text(memory, saved)
-        saved = await memory.add_explicit_memory(content, source_id=run.session, **details)
-        if not _kept_for(saved, run.session):
+        saved = await memory.add_explicit_memory(content, source=source, source_id=run.session, **details)
+        if not _kept_for(saved, source, run.session):
             self._taken[_message(run)].discard(slot)
             return _saved_text(memory, saved)
         return replace(_saved_text(memory, saved), state={_slot(run, slot): run.call_id})
@@ -96,11 +105,17 @@ def _slot(run: ToolRun, number: int) -> str:
     return f"memory_asked.{run.run_id}.{number}"
 
 
-def _kept_for(saved: Saved, session: str) -> bool:
+def _source(content: str, run: ToolRun, otherwise: Source) -> Source:
+    """Whose words the statement has: a document that was read since the user's message, or not."""
+    documents = [(source, text) for name, text in run.results if (source := source_of_tool(name)) is not None]
+    return source_of_words(content, [run.user_text], documents, otherwise)
+
+
+def _kept_for(saved: Saved, source: Source, session: str) -> bool:
     """Whether the user's request became a memory: by this call, or by one killed before its result was stored."""
     if saved.item is None or saved.outcome == "rejected":
         return False
-    return saved.outcome != "duplicate" or (saved.item.source, saved.item.source_id) == ("user", session)
+    return saved.outcome != "duplicate" or (saved.item.source, saved.item.source_id) == (source, session)
 
 
 def _save(memory: SharedMemory) -> Tool:
