@@ -28,6 +28,7 @@ class MemoryFilter:
         caller: on whose behalf; their user, project, role and session.
         operation: what the caller wants to do with them.
         status, scope, memory_type: only these; None for all.
+        said_from, said_until: only those that were said from a time on, and before one; a backend may ignore both.
     """
 
     caller: Caller
@@ -35,6 +36,8 @@ class MemoryFilter:
     scope: Scope | None = None
     memory_type: MemoryType | None = None
     status: Status | None = "active"
+    said_from: datetime | None = None
+    said_until: datetime | None = None
 
     @property
     def places(self) -> Sequence[tuple[Scope, str]]:
@@ -50,6 +53,8 @@ class MemoryFilter:
             and self.scope in (None, item.scope)
             and self.memory_type in (None, item.memory_type)
             and self.status in (None, item.status)
+            and (self.said_from is None or self.said_from <= item.said_at)
+            and (self.said_until is None or item.said_at < self.said_until)
         )
 
 

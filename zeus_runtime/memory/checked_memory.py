@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.decisions import Decision
@@ -15,6 +15,7 @@ from zeus_runtime.memory.items import Caller, HiddenMemory, MemoryItem, MemoryTy
 from zeus_runtime.memory.outcomes import unknown
 from zeus_runtime.memory.permissions import Operation, may
 from zeus_runtime.memory.retrieval.ranking import Ranked, rank
+from zeus_runtime.memory.retrieval.time_words import Period, periods, times_of, without_times
 from zeus_runtime.memory.writes import NewMemory
 
 if TYPE_CHECKING:
@@ -70,23 +71,66 @@ class CheckedMemory:
         self, query: str, *, limit: int, mode: str, memory_type: MemoryType | None, scope: Scope | None
     ) -> list[Ranked]:
         wanted = MemoryFilter(self._caller, scope=scope, memory_type=memory_type)
-        found: Sequence[FoundMemory]
-        if isinstance(self._backend, DatabaseMemory):
-            found = await self._backend.compared(query, wanted, limit=limit, mode=mode)
-        elif mode == "vector":
-            raise UsageError(
-                "this memory backend compares in its own way, not by bare vectors",
-                remedy="Search without the mode `vector`.",
-            )
-        else:
-            found = await self._backend.search(query, wanted, limit=limit)
         now = self._opened.source.now()
+        times = periods(query, now) if mode == "fused" else []
+        found = await self._found(query, wanted, limit=_FURTHER * limit if times else limit, mode=mode)
+        if times:
+            found = await self._timely(query, found, wanted, times, limit)
         shown = (
             each
             for each in found
             if wanted.covers(each.item) and each.item.is_searchable and each.item.holds_at(now)
         )
         return rank(((each.item, min(1.0, each.similarity)) for each in shown), limit)
+
+    async def _timely(
+        self,
+        query: str,
+        found: Sequence[FoundMemory],
+        wanted: MemoryFilter,
+        times: Sequence[Period],
+        limit: int,
+    ) -> list[FoundMemory]:
+        """What fits a query that names times, for which memories of these times are surer.
+
+        The words that name the times count for these memories only. If none of them has the query's words, all of
+        these times are found.
+        """
+        timely = {each.item.id: each for each in found if _is_in(each.item, times)}
+        rest = without_times(query, self._opened.source.now())
+        others: dict[str, FoundMemory] = {}
+        if rest.strip():
+            further = await self._found(rest, wanted, limit=_FURTHER * limit, mode="fused")
+            for each in further:
+                of_it = timely if _is_in(each.item, times) else others
+                if each.item.id not in of_it or of_it[each.item.id].similarity < each.similarity:
+                    of_it[each.item.id] = each
+        surer = [_surer(each) for each in timely.values()] or await self._said_in(wanted, times, limit)
+        return [*surer, *others.values()]
+
+    async def _said_in(
+        self, wanted: MemoryFilter, times: Sequence[Period], limit: int
+    ) -> Sequence[FoundMemory]:
+        """The memories of a time: what was said in it, or soon after it of it, last changed first."""
+        found: dict[str, FoundMemory] = {}
+        for time in times:
+            said = replace(wanted, said_from=time.start, said_until=time.end + _SOON)
+            for item in await self._backend.list(said, limit=_FURTHER * limit):
+                if _is_in(item, [time]):
+                    found[item.id] = FoundMemory(item, _TIME_ALONE)
+        return list(found.values())[:limit]
+
+    async def _found(
+        self, query: str, wanted: MemoryFilter, *, limit: int, mode: str
+    ) -> Sequence[FoundMemory]:
+        if isinstance(self._backend, DatabaseMemory):
+            return await self._backend.compared(query, wanted, limit=limit, mode=mode)
+        if mode == "vector":
+            raise UsageError(
+                "this memory backend compares in its own way, not by bare vectors",
+                remedy="Search without the mode `vector`.",
+            )
+        return await self._backend.search(query, wanted, limit=limit)
 
     async def readable(self, ids: Collection[str]) -> dict[str, MemoryItem]:
         """Those of ``ids`` that the caller may read."""
@@ -145,6 +189,24 @@ class CheckedMemory:
 
     async def history(self, memory_id: str) -> list[HistoryEntry]:
         return list(await self._backend.history(memory_id))
+
+
+_FURTHER: Final = 4
+"""Of a query that names a time so many more are compared: of those with its words the ones of that time come first."""
+_IN_TIME: Final = 0.5
+"""How much it tells that a memory is of the time that the query names, beside its words."""
+_TIME_ALONE: Final = 0.3
+"""The similarity of a memory of that time, if none of that time has the query's words."""
+_SOON: Final = timedelta(days=35)
+"""After a time, in which it is spoken of as "last week" or "last month"."""
+
+
+def _is_in(item: MemoryItem, times: Sequence[Period]) -> bool:
+    return any(own.meets(asked) for own in times_of(item) for asked in times)
+
+
+def _surer(found: FoundMemory) -> FoundMemory:
+    return found._replace(similarity=1 - (1 - min(1.0, found.similarity)) * (1 - _IN_TIME))
 
 
 def to_the_millisecond(time: datetime) -> datetime:

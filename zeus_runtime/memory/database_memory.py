@@ -154,6 +154,7 @@ class DatabaseMemory(MemoryBackend):
                 wanted.caller.user_id,
                 status=wanted.status,
                 memory_type=wanted.memory_type,
+                said=(wanted.said_from, wanted.said_until),
                 limit=limit,
                 offset=offset,
             ),

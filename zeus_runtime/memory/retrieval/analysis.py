@@ -76,7 +76,26 @@ def search_tokens(text: str) -> list[str]:
 
 def language_of(words: Sequence[str]) -> str:
     """The language in which a text of these words is indexed."""
-    return _language(words) or _by_script(words)
+    return known_language(words) or "english"
+
+
+def known_language(words: Sequence[str]) -> str | None:
+    """The language that stop words or the script tell; None if nothing does."""
+    return _language(words) or next(
+        (language for script, language in _BY_SCRIPT if any(map(script.match, words))), None
+    )
+
+
+def likely_languages(words: Sequence[str]) -> list[str]:
+    """The languages of which most stop words are among these, or that the script tells; all if nothing tells one."""
+    counts = {"english": sum(map(_OF_ENGLISH.__contains__, words))}
+    known = [*filter(None, map(_stop_words().get, words))]
+    counts |= {name: sum(mask >> at & 1 for mask in known) for at, name in enumerate(_LANGUAGES)}
+    most = max(counts.values())
+    if most:
+        return [name for name, count in counts.items() if count == most]
+    told = known_language(words)
+    return list(counts) if told is None else [told]
 
 
 def word_tokens(word: str, language: str) -> Sequence[str]:
@@ -161,13 +180,6 @@ def _language(words: Sequence[str]) -> str | None:
             if own > most:
                 best, most = name, own
     return best if most else None
-
-
-def _by_script(words: Sequence[str]) -> str:
-    for script, language in _BY_SCRIPT:
-        if any(map(script.match, words)):
-            return language
-    return "english"
 
 
 @cache
