@@ -4,7 +4,8 @@ The questions of ``data/memory_questions.jsonl`` and ``data/memory_topics.jsonl`
 made) are asked of all their memories at once, in one scope, all of one type and confidence. By words alone, by the bare
 cosine of the bundled table, by both as Zeus has it, and by mem0 on the same vectors. Questions that no memory answers,
 and all others once more with their answer away, say how often nothing is found where nothing should be. ``--fit`` shows
-what other constants of the fusion give (``memory_fit``). What was said in TRAJECTORIES distracts further.
+what other constants of the fusion give (``memory_fit``). ``--embeddings multilingual`` measures that model. What was
+said in TRAJECTORIES distracts further.
 """
 
 from __future__ import annotations
@@ -282,9 +283,15 @@ def main() -> None:
     )
     parser.add_argument("trajectories", type=Path, nargs="?")
     parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--embeddings", metavar="NAME", choices=["static", "multilingual"], default="static")
     chosen = parser.parse_args()
     further = said(chosen.trajectories) if chosen.trajectories else []
-    asyncio.run(measure(fitting=chosen.fit, further=further))
+    model: Embedder | None = None
+    if chosen.embeddings == "multilingual":
+        from zeus_plugins.embeddings.multilingual.embedder import MultilingualEmbedder
+
+        model = MultilingualEmbedder(threads=2)
+    asyncio.run(measure(fitting=chosen.fit, further=further, model=model))
 
 
 if __name__ == "__main__":

@@ -285,6 +285,11 @@ embeddings = _plugins(
         summary="Any embedding model that litellm supports, by its name.",
     ),
     Component(
+        "multilingual",
+        create="zeus_plugins.embeddings.multilingual.embedder:create",
+        summary="A sentence encoder for 16 languages on this machine, with its weights in a package.",
+    ),
+    Component(
         "onnx",
         create="zeus_plugins.embeddings.onnx.embedder:create",
         options="zeus_plugins.embeddings.onnx.options:Options",

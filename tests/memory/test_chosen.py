@@ -83,7 +83,7 @@ async def test_what_is_saved_and_asked_after_a_choice_is_embedded_by_it_in_the_n
     await later.aclose()
 
 
-async def test_rows_of_another_model_are_not_compared_until_reindexing_brings_them_over(
+async def test_rows_of_another_model_are_not_compared_until_they_are_embedded_again(
     tmp_path: Path,
 ) -> None:
     memory = memory_of(tmp_path)
@@ -93,8 +93,8 @@ async def test_rows_of_another_model_are_not_compared_until_reindexing_brings_th
     assert [each.item.content for each in await memory.search_memories("piano")] == [
         "The user plays the piano"
     ], "words still find it"
-    assert (await memory.stats()).waiting == 1
-    assert await memory.embeddings.reindex() == 1
+    await memory.aclose()  # finishes what it does in the background
+    assert (await memory.stats()).waiting == 0
     (found,) = await memory.search_memories("piano", mode="vector")
     assert found.item.embedding == Embedding("own", 32)
     assert (await memory.stats()).waiting == 0
@@ -125,6 +125,25 @@ async def test_memories_of_another_model_are_counted_once_with_a_remedy_and_noth
     assert "zeus memory reindex" in told
     assert await memory.embeddings.reindex() == 1
     await memory.aclose()
+
+
+async def test_an_agent_embeds_again_what_the_user_s_choice_did_not_and_goes_on_where_another_stopped(
+    tmp_path: Path,
+) -> None:
+    memory = memory_of(tmp_path)
+    for text in ("The user plays the piano", "The user drinks tea"):
+        await memory.add_explicit_memory(text)
+    await memory.embeddings.choose(OWN)
+    assert (await memory.stats()).waiting == 2
+    await memory.aclose()
+    agent = memory_of(tmp_path)
+    await agent.search_memories("piano")
+    await agent.aclose()
+    later = memory_of(tmp_path)
+    assert (await later.stats()).waiting == 0
+    assert await later.embeddings.embed_again() == 0
+    await later.check()
+    await later.aclose()
 
 
 async def test_memories_without_a_vector_are_not_counted_as_another_models(

@@ -34,8 +34,8 @@ from zeus_runtime.memory.service import MemoryService
 ANN = Caller("ann", "apollo", "editor", "s1")
 BOB = Caller("bob", "apollo", "editor", "s2")
 WORDS = (
-    "tea coffee morning evening work home dark light editor python rust postgres sqlite release meeting monday "
-    "friday train bicycle garden music piano guitar river mountain winter summer 茶 咖 啡 工 作 早 晚 编 辑 器"
+    "tea coffee morning evening work home dark light editor python rust postgres sqlite release meeting weekday "
+    "holiday train bicycle garden music piano guitar river mountain winter summer 茶 咖 啡 工 作 早 晚 编 辑 器"
 ).split()
 
 

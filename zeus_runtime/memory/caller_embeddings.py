@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import Caller, Embedding
+from zeus_runtime.memory.opened import embedded_texts
 
 if TYPE_CHECKING:
     from zeus_runtime.config.ref import Ref
@@ -53,8 +54,8 @@ class CallerEmbeddings:
         """Embed this user's later texts and queries by a model that the user chooses; None: by the config's again.
 
         Memories keep their vectors, which are then compared with nothing. They are found by their words until
-        ``reindex``
-        embeds them again. An agent that already has its memory open uses the choice after it opens the memory again.
+        ``embed_again``, ``reindex`` or, after its first search, an agent in the background embeds them again. An agent
+        that already has its memory open uses the choice after it opens the memory again.
 
         Args:
             ref: secrets do not belong in its options, they are read from the environment.
@@ -62,6 +63,7 @@ class CallerEmbeddings:
         Raises:
             MissingError: there is no such component, or its key or a package of it is missing; nothing is stored.
             OptionsError: the options do not fit it; nothing is stored.
+            EmbeddingUnavailableError: it does not answer; nothing is stored.
             UsageError: memory without a config has no choice, or the options cannot be stored.
         """
         from zeus_runtime.memory.embedding_choice import as_stored, store_choice
@@ -70,7 +72,9 @@ class CallerEmbeddings:
         user, stored = self._caller.user_id, None if ref is None else as_stored(ref)
         operations = await self._opened.operations()
         if stored is not None:
-            self._opened.made(user, stored)
+            made = self._opened.made(user, stored)
+            assert made is not None, "a choice names one"
+            await embedded_texts(made, ["a text"], "memory")
         now = operations.database.time()
         await operations.database.write(
             lambda connection: store_choice(connection, user, stored, now), self._caller
@@ -87,6 +91,18 @@ class CallerEmbeddings:
         return await self._opened.embed_missing(
             await self._opened.acting(self._caller), any_model=False, progress=progress
         )
+
+    async def embed_again(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """Embed the memories that the caller's user wrote and another model embedded. Returns their number.
+
+        It may be stopped at any time and continues from there, also in the background of an agent.
+
+        Raises:
+            EmbeddingUnavailableError: the model does not answer; finished work is kept.
+        """
+        self._refuse_other_backends()
+        caller = await self._opened.acting(self._caller)
+        return await self._opened.embed_missing(caller, any_model=True, progress=progress, own=True)
 
     async def reindex(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """Rebuild the lexical index, and the vectors of the caller's memories that another model made.

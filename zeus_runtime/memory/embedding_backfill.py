@@ -42,18 +42,21 @@ class LateVectors:
         any_model: bool,
         limit: int,
         but_of: Collection[str] = (),
+        own: bool = False,
     ) -> tuple[list[MemoryItem], int]:
         """Some of the caller's items that have no vector, or none of this model, and how many there are in all.
 
         Args:
             caller: None for everybody's.
             but_of: authors whose items are left out.
+            own: only those that the caller wrote; those of others in a project may be embedded by their own model.
         """
 
         def work(connection: Connection) -> tuple[list[MemoryItem], int]:
             where = records.not_embedded_with(embedding, any_model=any_model, but_of=but_of)
             if caller is not None:
-                where = and_(_concerns(caller), where)
+                mine = ITEM.c.created_by == caller.user_id if own else _concerns(caller)
+                where = and_(mine, where)
             return records.items(connection, where, limit=limit), records.count(connection, where)
 
         return await (self._database.keep_up(work) if caller is None else self._database.read(work, caller))

@@ -208,7 +208,12 @@ class OpenedMemory:
         return made
 
     async def embed_missing(
-        self, caller: Caller, *, any_model: bool, progress: Callable[[int, int], None] | None
+        self,
+        caller: Caller,
+        *,
+        any_model: bool,
+        progress: Callable[[int, int], None] | None,
+        own: bool = False,
     ) -> int:
         operations = await self.operations()
         embedder = await self._needed(caller.user_id)
@@ -216,7 +221,7 @@ class OpenedMemory:
         done = 0
         while True:
             items, left = await operations.late_vectors.without(
-                caller, embedding, any_model=any_model, limit=BATCH
+                caller, embedding, any_model=any_model, limit=BATCH, own=own
             )
             if not items:
                 return done
@@ -282,10 +287,17 @@ class OpenedMemory:
         self._begin(work(), "memories wait for their vectors")
 
     def tell_of_other_models(self, caller: Caller, embedding: Embedding) -> None:
-        """Say once, in the log, how many of the caller's memories another model embedded: words alone find those."""
+        """Once, embed what another model embedded again, if the user chose the model; else say in the log how many.
+
+        Words alone find those. It can be stopped at any time: the next process goes on.
+        """
         if caller.user_id in self._told_of_others:
             return
         self._told_of_others.add(caller.user_id)
+        if self.choices.get(caller.user_id) is not None:
+            again = self._embed_again(caller)
+            self._begin(again, "memories of another model are embedded again by the next process")
+            return
 
         async def work() -> None:
             late = (await self.operations()).late_vectors
@@ -301,6 +313,11 @@ class OpenedMemory:
                 )
 
         self._begin(work(), "it is not known which memories another model embedded")
+
+    async def _embed_again(self, caller: Caller) -> None:
+        done = await self.embed_missing(caller, any_model=True, progress=None, own=True)
+        if done:
+            _log().info("%d memories were embedded again by the model that %s chose", done, caller.user_id)
 
     def note_used(self, ids: Sequence[str]) -> None:
         """Remember that memories were used; written for many at once, so that no search waits for it."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from zeus_runtime.cli.memory.moving import progress_bar
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.memory.options import config_option
 from zeus_runtime.cli.options import ConfigArgs, format_option
@@ -65,18 +66,21 @@ def show(process: Process, which: ConfigArgs, as_object: bool) -> None:
 
 @embeddings.command("use")
 @click.argument("model", metavar="MODEL")
+@click.option("--later", is_flag=True, help="Embed the memories again in the background of the next agent.")
 @config_option
 @click.pass_obj
-def use(process: Process, model: str, which: ConfigArgs) -> None:
+def use(process: Process, model: str, later: bool, which: ConfigArgs) -> None:
     """Embed by MODEL from now on: a component's name, or as in the YAML '{litellm: {model: NAME}}'.
 
-    It is made once to see that it can be: an unknown name, wrong options, a missing key or package change nothing.
-    Keys do not belong here, they are read from the environment.
+    `multilingual` runs offline and knows 16 languages. The model embeds a text to see that it can: an unknown name,
+    wrong options, a missing key or package change nothing. Keys do not belong here, they are read from the environment.
+    Then the user's memories are embedded again. Ctrl-C stops that, and the agents of this database go on in the
+    background.
     """
     from zeus_runtime.memory.embedding_choice import written_choice
 
     checked = read_remembering(process, which)
-    _choose(process, checked, written_choice(model))
+    _choose(process, checked, written_choice(model), later=later)
 
 
 @embeddings.command("reset")
@@ -84,18 +88,25 @@ def use(process: Process, model: str, which: ConfigArgs) -> None:
 @click.pass_obj
 def reset(process: Process, which: ConfigArgs) -> None:
     """Give up the user's own choice: the config's model embeds again."""
-    _choose(process, read_remembering(process, which), None)
+    _choose(process, read_remembering(process, which), None, later=True)
 
 
-def _choose(process: Process, checked: Checked, ref: Ref | None) -> None:
-    async def work(memory: MemoryService) -> tuple[str, int, int]:
+def _choose(process: Process, checked: Checked, ref: Ref | None, *, later: bool) -> None:
+    async def work(memory: MemoryService) -> int:
         await memory.embeddings.choose(ref)
-        return await _in_use(memory)
+        model, dimension, waiting = await _in_use(memory)
+        complain(
+            f"the memories of {_user(checked)} are embedded by {model} ({dimension} dimensions) from now on"
+        )
+        if later or not waiting:
+            return waiting
+        with progress_bar(waiting, "embedding") as advance:
+            done = await memory.embeddings.embed_again(progress=advance)
+        complain(f"embedded again: {done}")
+        return (await _in_use(memory))[2]
 
-    chosen = with_memory(process, checked, work)
-    assert chosen is not None, "a choice is written, so the database was opened"
-    model, dimension, waiting = chosen
-    complain(f"the memories of {_user(checked)} are embedded by {model} ({dimension} dimensions) from now on")
+    waiting = with_memory(process, checked, work)
+    assert waiting is not None, "a choice is written, so the database was opened"
     _tell_waiting(waiting)
 
 

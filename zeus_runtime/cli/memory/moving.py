@@ -90,7 +90,7 @@ def import_memories(
     entries = _entries(_text(process, file), name)
 
     async def work(memory: MemoryService) -> Imported:
-        with _bar(len(entries), "importing") as advance:
+        with progress_bar(len(entries), "importing") as advance:
             return await memory.import_memories(
                 [entry for _, entry in entries], progress=advance, instructions=instructions
             )
@@ -137,7 +137,7 @@ def reindex(process: Process, session: str | None, which: ConfigArgs) -> None:
     checked = read_remembering(process, which)
 
     async def work(memory: MemoryService) -> int:
-        with _bar(None, "embedding") as advance:
+        with progress_bar(None, "embedding") as advance:
             return await memory.embeddings.reindex(progress=advance)
 
     done = with_memory(process, checked, work, session=session, looks=True) or 0
@@ -190,7 +190,7 @@ _SHOWN: Final = 20
 
 
 @contextmanager
-def _bar(length: int | None, label: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(length: int | None, label: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on standard error where a person looks at it: called with (done, in all)."""
     if not is_terminal(sys.stderr):
         yield lambda done, total: None
@@ -204,4 +204,4 @@ def _bar(length: int | None, label: str) -> Iterator[Callable[[int, int], None]]
         yield advance
 
 
-__all__ = ["export_memories", "import_memories", "reindex"]
+__all__ = ["export_memories", "import_memories", "progress_bar", "reindex"]
