@@ -624,11 +624,7 @@ def test_a_user_chooses_a_model_of_their_own_and_the_plan_knows(remembering: Pro
     before = zeus("memory", "embeddings", "show", "--format", "json").json
     assert (before["name"], before["by"]) == ("static", "config")
     add(zeus, "The user plays the cello")
-    at_once = zeus("memory", "embeddings", "use", "own")
-    assert "embedded again: 1" in at_once.err
-    assert "found by words alone" not in at_once.err
-    assert zeus("memory", "embeddings", "reset").exit_code == 0
-    chosen = zeus("memory", "embeddings", "use", "{own: {}}", "--later")
+    chosen = zeus("memory", "embeddings", "use", "own", "--later")
     assert chosen.exit_code == 0
     assert "embedded by own (8 dimensions)" in chosen.err
     assert "found by words alone until `zeus memory reindex`: 1" in chosen.err
@@ -645,7 +641,9 @@ def test_a_user_chooses_a_model_of_their_own_and_the_plan_knows(remembering: Pro
     assert "embeddings own" in zeus("plan").out
     assert "ann's own choice" in zeus("plan").out
     assert zeus("plan", "--format", "json").json["memory"]["embeddings"]["name"] == "own"
-    assert zeus("memory", "reindex").exit_code == 0
+    at_once = zeus("memory", "embeddings", "use", "own")
+    assert "embedded again: 1" in at_once.err
+    assert "found by words alone" not in at_once.err
     assert "0" in zeus("memory", "embeddings", "show").out.splitlines()[-1]
     assert zeus("memory", "embeddings", "reset").exit_code == 0
     plan = zeus("plan", "--format", "json").json["memory"]

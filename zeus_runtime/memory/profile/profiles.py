@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.database_memory import backend_of
 from zeus_runtime.memory.items import Caller
-from zeus_runtime.memory.profile.fields import HAND_ONLY
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.opened import OpenedMemory
@@ -83,6 +82,7 @@ class MemoryProfiles:
         """
         from zeus_runtime.memory.admission.sensitive import injection_rule, secret_rule
         from zeus_runtime.memory.profile import derivation as drawing
+        from zeus_runtime.memory.profile.fields import HAND_ONLY
 
         notes = []
         fields = dict(profile.fields)
