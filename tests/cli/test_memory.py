@@ -78,6 +78,9 @@ def test_an_update_takes_the_place_of_the_older_one_and_a_repeat_is_named(
     changes = zeus("memory", "history", old, "--format", "json").json["changes"]
     assert [each["action"] for each in changes] == ["stored", "superseded"]
     assert "superseded" in zeus("memory", "history", old).out
+    (before,) = zeus("memory", "search", "theme", "--past", "--format", "json").json["memories"]
+    assert before["id"] == old
+    assert zeus("memory", "search", "theme", "--past", "--mode", "vector").exit_code == 2
 
 
 def test_what_a_memory_replaces_can_be_named_and_links_and_days_are_shown(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -14,6 +14,8 @@ from zeus_runtime.memory.database_memory import DatabaseMemory, backend_of
 from zeus_runtime.memory.items import Caller, HiddenMemory, MemoryItem, MemoryType, Scope, Status
 from zeus_runtime.memory.outcomes import unknown
 from zeus_runtime.memory.permissions import Operation, may
+from zeus_runtime.memory.retrieval.analysis import query_tokens, search_tokens
+from zeus_runtime.memory.retrieval.fusion import corpus, lexical_similarity
 from zeus_runtime.memory.retrieval.ranking import Ranked, rank
 from zeus_runtime.memory.retrieval.time_words import Period, periods, times_of, without_times
 from zeus_runtime.memory.writes import NewMemory
@@ -82,6 +84,39 @@ class CheckedMemory:
             if wanted.covers(each.item) and each.item.is_searchable and each.item.holds_at(now)
         )
         return rank(((each.item, min(1.0, each.similarity)) for each in shown), limit)
+
+    async def past(
+        self, query: str, *, limit: int, memory_type: MemoryType | None, scope: Scope | None
+    ) -> list[Ranked]:
+        """What was true before and fits ``query``: by words, by time, or since a memory that fits replaced it."""
+        now = self._opened.source.now()
+        wanted = MemoryFilter(self._caller, scope=scope, memory_type=memory_type, status=None)
+        items = [
+            item
+            for status in ("superseded", "archived", "active")
+            for item in await self._backend.list(replace(wanted, status=status), limit=_MOST_PAST)
+            if wanted.covers(item) and item.trust != "quarantined" and _is_over(item, now)
+        ]
+        times, rest = periods(query, now), without_times(query, now)
+        fits = await self._fitting(query, rest, wanted, _FURTHER * limit)
+        words = [search_tokens(item.content) for item in items]
+        asked, known = query_tokens(rest), corpus(words)
+        by_id = {item.id: item for item in items}
+        found = []
+        for item, own in zip(items, words, strict=True):
+            by_words = min(1.0, lexical_similarity(asked, own, known)) if asked else 0.0
+            similarity = max(by_words, _of_successor(item, by_id, fits))
+            if times and _is_in(item, times):
+                similarity = max(1 - (1 - similarity) * (1 - _IN_TIME), _TIME_ALONE)
+            if similarity >= _LEAST:
+                found.append((item, similarity))
+        return rank(found, limit)
+
+    async def _fitting(self, query: str, rest: str, wanted: MemoryFilter, limit: int) -> dict[str, float]:
+        """The similarity of the memories that fit now, by id."""
+        text = rest if rest.strip() else query
+        found = await self._found(text, replace(wanted, status="active"), limit=limit, mode="fused")
+        return {each.item.id: each.similarity for each in found if wanted.covers(each.item)}
 
     async def _timely(
         self,
@@ -199,6 +234,31 @@ _TIME_ALONE: Final = 0.3
 """The similarity of a memory of that time, if none of that time has the query's words."""
 _SOON: Final = timedelta(days=35)
 """After a time, in which it is spoken of as "last week" or "last month"."""
+
+
+_MOST_PAST: Final = 2_000
+"""Of each status the last changed ones, which are looked through."""
+_LEAST: Final = 0.21
+"""What is less similar has nothing to do with the query."""
+
+
+def _is_over(item: MemoryItem, now: datetime) -> bool:
+    ended = item.valid_until is not None and item.valid_until <= now
+    return item.status != "active" or ended
+
+
+def _of_successor(item: MemoryItem, past: Mapping[str, MemoryItem], fits: Mapping[str, float]) -> float:
+    """The similarity of the memory that took its place in the end."""
+    seen = set()
+    while item.superseded_by is not None and item.id not in seen:
+        seen.add(item.id)
+        if item.superseded_by in fits:
+            return min(1.0, fits[item.superseded_by])
+        following = past.get(item.superseded_by)
+        if following is None:
+            break
+        item = following
+    return 0.0
 
 
 def _is_in(item: MemoryItem, times: Sequence[Period]) -> bool:

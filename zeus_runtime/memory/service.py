@@ -307,18 +307,46 @@ class MemoryService:
             span.note({"zeus.retrieval.found": len(found)})
         return found
 
+    async def search_past(
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        memory_type: MemoryType | None = None,
+        scope: Scope | None = None,
+    ) -> list[Ranked]:
+        """What was true before and fits ``query`` best: superseded, archived and expired memories.
+
+        A memory that was replaced fits as well as the one in its place: "where did I live before" finds it so.
+
+        Args:
+            k: how many at most; ``settings.top_k`` by default.
+
+        Raises:
+            UsageError: there is no such type or scope.
+        """
+        refuse_unknown(memory_type=(memory_type, MEMORY_TYPES), scope=(scope, SCOPES))
+        asked = _normalised(query)
+        top_k = self.settings.top_k if k is None else k
+        if not asked or top_k <= 0:
+            return []
+        memories = await self._checked()
+        return await memories.past(asked, limit=top_k, memory_type=memory_type, scope=scope)
+
     def format_memories_for_prompt(
         self,
         memories: Sequence[MemoryItem | Ranked],
         *,
         top_k: int | None = None,
         max_characters: int | None = None,
+        past: bool = False,
     ) -> PromptMemories:
         """The memories as one block of data for a prompt.
 
         Args:
             top_k: how many at most; ``settings.top_k`` by default.
             max_characters: of the whole block; ``settings.max_prompt_characters`` by default.
+            past: they are no longer true, and the block says so.
         """
         items = [each.item if isinstance(each, Ranked) else each for each in memories]
         settings = self.settings
@@ -326,6 +354,7 @@ class MemoryService:
             items,
             settings.top_k if top_k is None else top_k,
             settings.max_prompt_characters if max_characters is None else max_characters,
+            past=past,
         )
 
     async def all_if_they_fit(

@@ -82,7 +82,7 @@ def test_the_tools_are_the_golden_ones() -> None:
 def test_no_tool_takes_a_user_a_project_or_a_session() -> None:
     names = {name for tool in tools(None).values() for name in tool.parameters["properties"]}
     saved = {"content", "memory_type", "scope", "replaces", "subject", "valid_from", "valid_until"}
-    assert names == saved | {"query", "k", "memory_id"}
+    assert names == saved | {"query", "k", "memory_id", "include_past"}
 
 
 def test_the_modes_show_what_the_specification_says() -> None:
@@ -489,3 +489,21 @@ async def test_a_run_knows_the_results_since_the_user_s_message(tmp_path: Path) 
         await agent.run("Look into the note")
         (saved,) = await agent.memory.list_memories()
     assert (saved.source, saved.trust) == ("project_resource", "untrusted")
+
+
+async def test_what_was_true_before_is_found_when_it_is_asked_for(memory: MemoryService) -> None:
+    given = tools(memory)
+    old = await saved_id(given, "The user has moved to Leipzig")
+    new = await saved_id(given, "The user lives in Berlin by the river", replaces=[old])
+    await saved_id(given, "The cat is called Momo")
+    now = await use(given, "memory_search", query="Where does the user live?")
+    assert old not in now.content
+    before = await use(given, "memory_search", query="Where did the user live before?", include_past=True)
+    current, past = before.content.split("</memories>")[:2]
+    assert new in current
+    assert "true before and no longer is" in past
+    assert f"[{old}, fact, " in past
+    assert ", until 20" in past
+    assert "Momo" not in past
+    nothing = await use(given, "memory_search", query="zzyzx", include_past=True)
+    assert nothing.content.startswith("No memory matches")

@@ -30,6 +30,7 @@ from zeus_runtime.memory.items import MEMORY_TYPES, SCOPES, STATUSES, VISIBILITI
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.memory.items import HiddenMemory, MemoryItem, MemoryType, Scope, Status, Visibility
+    from zeus_runtime.memory.retrieval.ranking import Ranked
     from zeus_runtime.memory.service import MemoryService, SearchMode
 
 
@@ -142,6 +143,7 @@ def show(
     show_default=True,
     help="Words and vectors together, or the bare cosine.",
 )
+@click.option("--past", is_flag=True, help="Instead what was true before: superseded, archived, expired.")
 @session_option
 @config_option
 @format_option
@@ -153,6 +155,7 @@ def search(
     memory_type: MemoryType | None,
     scope: Scope | None,
     mode: SearchMode,
+    past: bool,
     session: str | None,
     which: ConfigArgs,
     as_object: bool,
@@ -166,19 +169,16 @@ def search(
 
     if not query.strip():
         raise UsageError("there are no words to look for")
+    if past and mode == "vector":
+        raise UsageError("--past and --mode vector exclude each other: what is over has no vectors")
     checked = read_remembering(process, which)
-    found = (
-        with_memory(
-            process,
-            checked,
-            lambda memory: memory.search_memories(
-                query, k=top_k, memory_type=memory_type, scope=scope, mode=mode
-            ),
-            session=session,
-            looks=True,
-        )
-        or []
-    )
+
+    async def work(memory: MemoryService) -> list[Ranked]:
+        if past:
+            return await memory.search_past(query, k=top_k, memory_type=memory_type, scope=scope)
+        return await memory.search_memories(query, k=top_k, memory_type=memory_type, scope=scope, mode=mode)
+
+    found = with_memory(process, checked, work, session=session, looks=True) or []
     tell(
         process,
         {"memories": [found_json(each) for each in found]},

@@ -173,6 +173,7 @@ def _search(memory: SharedMemory) -> Tool:
         k: Annotated[int, Minimum(1), Maximum(100)] = 5,
         memory_type: MemoryType | None = None,
         scope: Scope | None = None,
+        include_past: bool = False,
     ) -> ToolResult:
         """Search the saved memories; the best match comes first, each with the id that memory_delete needs.
 
@@ -181,21 +182,29 @@ def _search(memory: SharedMemory) -> Tool:
             k: Most memories to return.
             memory_type: Only this kind.
             scope: Only the user's, this project's, or this session's.
+            include_past: Also memories that are no longer true, such as for "where did I live before?".
         """
         if not query.strip():
             return ToolResult("The query is empty: give words to search for.", is_error=True)
         service, limits = memory.of(run), memory.options
         most = min(k, limits.max_results)
         found = await service.search_memories(query, k=most, memory_type=memory_type, scope=scope)
-        if not found:
-            return ToolResult("No memory matches. Try other words, or ask the user.")
         found = (await service.newest_first(found))[: limits.max_results]
-        shown = service.format_memories_for_prompt(
-            found, top_k=len(found), max_characters=limits.max_characters
+        past = (
+            await service.search_past(query, k=most, memory_type=memory_type, scope=scope)
+            if include_past
+            else []
         )
-        missing = len(found) - len(shown.ids)
-        more = f"\n{missing} more did not fit: use a smaller k or a narrower query." if missing else ""
-        return ToolResult(f"{shown.text}{more}")
+        if not found and not past:
+            return ToolResult("No memory matches. Try other words, or ask the user.")
+        room = limits.max_characters // 2 if found and past else limits.max_characters
+        blocks = [
+            service.format_memories_for_prompt(each, top_k=len(each), max_characters=room, past=each is past)
+            for each in (found, past)
+        ]
+        missing = len(found) + len(past) - sum(len(each.ids) for each in blocks)
+        more = f"{missing} more did not fit: use a smaller k or a narrower query." if missing else ""
+        return ToolResult("\n".join(filter(None, (*(each.text for each in blocks), more))))
 
     return memory_search
 
