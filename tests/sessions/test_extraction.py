@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +12,13 @@ import pytest
 
 from tests.support.agents import Answer, PositionModel, call, calling, write_agent
 from tests.support.databases import execute, storage
-from zeus_runtime import Agent
+from zeus_runtime import Agent, FailedRunError
+from zeus_runtime.context.ledger import StepRecord
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.models.errors import ModelError
 from zeus_runtime.plugin.model import ModelRequest
+from zeus_runtime.run.cost_limit import spent_before
 
 
 @pytest.fixture(autouse=True)
@@ -233,6 +236,68 @@ async def test_a_cost_limit_holds_for_extractions_too(tmp_path: Path) -> None:
         async with Agent.from_config(config, directory=config.parent, model=model) as agent:
             await agent.run("Hello.")
         assert list(dict.fromkeys(each.purpose for each in model.requests)) == purposes
+
+
+async def test_an_extraction_counts_against_its_turn_when_that_is_resumed(tmp_path: Path) -> None:
+    """The second step of the turn fails; the agent closes, and its extraction is paid before the turn goes on."""
+
+    def answer(request: ModelRequest) -> Answer:
+        if request.purpose == "memory":
+            return json.dumps({"facts": []}) + " " * 20_000
+        if request.messages[-1].type == "tool":
+            raise ModelError("it broke")
+        return calling(call("read_contract", "c1"))
+
+    text = (
+        "memory: {user: ann, embeddings: static, extract: end_of_session}\n"
+        "limits: {max_cost_usd: 9, repeated_calls: null}\n"
+    )
+    config = write_agent(tmp_path, text, plugin=READING)
+    async with Agent.from_config(config, directory=tmp_path, model=PositionModel(answer)) as agent:
+        with pytest.raises(FailedRunError) as failed:
+            await agent.run("I want to know about Acme.")
+    session = failed.value.session
+    async with Agent.from_config(config, directory=tmp_path, model=PositionModel(answer)) as agent:
+        (listed,) = await agent.memory.batches.listed()
+        assert listed.batch.cost_usd
+        log = (await agent._runner.connections()).log
+        thread = await log.find(session)
+        step = StepRecord.from_json((await log.steps(thread))[0].payload)
+        without = await spent_before(log, thread, step.run_id, memory=None)
+        assert await spent_before(log, thread, step.run_id, memory=agent.memory) == pytest.approx(
+            without + listed.batch.cost_usd
+        )
+        assert await agent.memory.batches.spent(session, listed.batch.last_seq + 1) == 0
+
+
+async def test_of_two_agents_that_extract_a_session_one_pays(tmp_path: Path, database_url: str) -> None:
+    waiting, going = asyncio.Event(), asyncio.Event()
+
+    class Slow(Extractor):
+        async def stream(self, request: ModelRequest) -> Any:
+            if request.purpose == "memory":
+                waiting.set()
+                await going.wait()
+            async for piece in super().stream(request):
+                yield piece
+
+    models = [
+        Slow(lambda asked: [fact("The user lives in Lyon", asked["messages"][0]["number"])]) for _ in "12"
+    ]
+    async with agent_of(tmp_path, database_url, models[0], "off") as off:
+        session = (await off.run("I live in Lyon.")).session
+    agents = [agent_of(tmp_path, database_url, model) for model in models]
+    for agent in agents:
+        await agent.memory.batches.set_due(session, "test")
+    first = asyncio.create_task(agents[0]._runner._memory._extract(session))
+    await waiting.wait()
+    await agents[1]._runner._memory._extract(session)
+    going.set()
+    await first
+    assert [len(model.questions) for model in models] == [1, 0]
+    for agent in agents:
+        await agent.aclose()
+    assert await kept(tmp_path, database_url) == [("The user lives in Lyon", "user", "trusted")]
 
 
 READING = '''

@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config.model import ExtractEvery
-from zeus_runtime.errors import ZeusError
+from zeus_runtime.errors import BusyError, ZeusError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -141,7 +141,14 @@ class BackgroundMemory:
 
         connections = await self._pool.open()
         memory = self._memory(session)
-        calls = await extract(memory, connections.log, session, await self._asking(connections, session))
+        # Held before the call, so that of two processes that are due one pays.
+        release = await connections.database.hold(f"{session}.memories")
+        if release is None:
+            return
+        try:
+            calls = await extract(memory, connections.log, session, await self._asking(connections, session))
+        finally:
+            release()
         if calls and await self._is_full(memory):
             await self.consolidate()
 
@@ -155,12 +162,22 @@ class BackgroundMemory:
         """Merge, date and retire the user's memories; the batch, None without memories.
 
         Raises:
+            BusyError: another process does it.
             ZeusError: the model or the database failed.
         """
+        from hashlib import blake2b
+
         from zeus_runtime.memory.consolidation import consolidate
 
-        connections = await self._pool.open()
-        return await consolidate(self._memory(""), await self._asking(connections, ""))
+        connections, memory = await self._pool.open(), self._memory("")
+        user = blake2b(memory.caller.user_id.encode(), digest_size=8).hexdigest()
+        release = await connections.database.hold(f"user_{user}.consolidation")
+        if release is None:
+            raise BusyError("another process consolidates the memories of this user", remedy="Wait for it.")
+        try:
+            return await consolidate(memory, await self._asking(connections, ""))
+        finally:
+            release()
 
     async def _asking(self, connections: Connections, session: str) -> AskForm:
         model, meter = await self._model(connections, session)
@@ -189,7 +206,8 @@ class BackgroundMemory:
             steps = await connections.log.steps(thread, last=True)
             if steps:
                 run = StepRecord.from_json(steps[-1].payload).run_id
-                meter.before_usd = await spent_before(connections.log, thread, run)
+                memory = self._memory(session)
+                meter.before_usd = await spent_before(connections.log, thread, run, memory=memory)
         links = [
             ChainedModel(each, lambda opened: behind_mask(connections.recorded(opened), secrets))
             for each in connections.summary_of(plan)

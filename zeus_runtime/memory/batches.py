@@ -257,6 +257,15 @@ class MemoryBatches:
             lambda connection: records.put_step(connection, batch.id, step), caller
         )
 
+    async def spent(self, session: str, since: int) -> float:
+        """The cost of the calls for the messages of a session from number ``since`` on, in US dollars."""
+        from zeus_runtime.memory import records
+
+        operations, caller = await self._acting()
+        return await operations.database.read(
+            lambda connection: records.spent(connection, session, since), caller
+        )
+
     async def new_memories(self) -> int:
         """How many memories the caller made since the last consolidation."""
         from zeus_runtime.memory import records

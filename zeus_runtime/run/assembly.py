@@ -135,6 +135,7 @@ def run_resources(
         reasoning=plan.models[0].reasoning,
         chain=links,
         chain_rules=plan.config.chain if links else None,
+        memory=memory,
         follow=follow,
         notes=notes,
     )

@@ -11,6 +11,7 @@ from zeus_runtime.models.profiles import cost_usd
 
 if TYPE_CHECKING:
     from zeus_runtime.context.ledger import StepRecord
+    from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models.profiles import ModelProfile
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
@@ -75,11 +76,12 @@ def refuse_call(spent_usd: float, limit_usd: float, call: Projection, *, whose: 
     )
 
 
-async def spent_before(log: ThreadLog, thread: Thread, run_id: str) -> float:
-    """The cost of a turn before it is resumed, in US dollars, including its sub-agents and summaries.
+async def spent_before(log: ThreadLog, thread: Thread, run_id: str, *, memory: MemoryService | None) -> float:
+    """The cost of a turn so far, in US dollars, including its sub-agents, summaries and extractions of memories.
 
     Args:
         run_id: the turn's; a resumed turn keeps it.
+        memory: whose extractions count; None for an agent without one.
     """
     from zeus_runtime.context.ledger import StepRecord
     from zeus_runtime.store.session_tree import helpers_of
@@ -88,4 +90,8 @@ async def spent_before(log: ThreadLog, thread: Thread, run_id: str) -> float:
     own = [step for step in steps if step.run_id == run_id]
     for helper in await helpers_of(log, thread, run_id):
         own += [StepRecord.from_json(entry.payload) for entry in await log.steps(helper)]
-    return sum((step.cost_usd or 0.0) + (step.policy_cost_usd or 0.0) for step in own)
+    extracted = 0.0
+    if own and memory is not None and memory.is_in_database:
+        first = min(step.cursor for step in own if step.run_id == run_id)
+        extracted = await memory.batches.spent(thread.session, first)
+    return extracted + sum((step.cost_usd or 0.0) + (step.policy_cost_usd or 0.0) for step in own)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.model import ModelChain
     from zeus_runtime.context.prompt_cost import ToolCounts
     from zeus_runtime.context.tokens import Counter
+    from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.plan.output import PlannedOutput
     from zeus_runtime.run.delegated_task import Delegate
     from zeus_runtime.run.links import ChainedModel
@@ -58,6 +59,7 @@ class RunResources:
         agent: the agent's name.
         chain: the models of a chain, of which ``model`` is the first; empty for a single model.
         chain_rules: the settings of the chain; None for a single model.
+        memory: the session's long-term memory; None without one.
         follow: makes the middlewares' context and the meter follow another model of the chain.
     """
 
@@ -85,6 +87,7 @@ class RunResources:
     reasoning: Mapping[str, Any] = field(default_factory=dict)
     chain: Sequence[ChainedModel] = ()
     chain_rules: ModelChain | None = None
+    memory: MemoryService | None = None
     follow: Callable[[RunResources], None] = field(default=lambda _resources: None, repr=False)
 
     def of(self, link: ChainedModel) -> RunResources:

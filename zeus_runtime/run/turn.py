@@ -159,7 +159,9 @@ class Session:
                 else self._begin(transcript, run_id, prompt, emit, references, noted)
             )
             if prompt is None and resources.meter.limit_usd is not None:
-                resources.meter.before_usd = await spent_before(self._log, self._thread, emit.run)
+                resources.meter.before_usd = await spent_before(
+                    self._log, self._thread, emit.run, memory=resources.memory
+                )
             resources.approvals.begin(self._thread, emit.run)
             resources.notes.begin(self._log, self._thread, emit.run)
             turn = await self._turn(transcript, emit.run, mode, prompt or "")

@@ -157,6 +157,20 @@ class Database:
 
         return give_back
 
+    async def hold(self, name: str) -> Callable[[], None] | None:
+        """Keep other processes, and other agents of this one, from the work ``name`` until the lock is released.
+
+        Args:
+            name: fit for a file's name.
+
+        Returns:
+            a function that releases it, or None if it is held elsewhere.
+
+        Raises:
+            MissingError, RunError: the lock cannot be obtained.
+        """
+        return await self._lock(name)
+
     def is_new_claim(self, session: str) -> bool:
         """Whether ``session`` is claimed here and its epoch is not raised yet."""
         return session in self._held and self._held[session] is None

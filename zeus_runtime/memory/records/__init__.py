@@ -27,6 +27,7 @@ from zeus_runtime.memory.records.batches import (
     set_due,
     set_searched,
     set_state,
+    spent,
     steps_of,
 )
 from zeus_runtime.memory.records.columns import from_ms, to_ms
@@ -146,6 +147,7 @@ __all__ = [
     "set_searched",
     "set_state",
     "settled",
+    "spent",
     "steps_of",
     "superseded_by",
     "to_ms",

@@ -199,6 +199,12 @@ def outcome_counts(connection: Connection, user_id: str) -> dict[str, dict[str, 
     return counted
 
 
+def spent(connection: Connection, session: str, since: int) -> float:
+    """The cost of the calls for a session's messages from number ``since`` on, in US dollars."""
+    query = select(func.sum(BATCH.c.cost_usd)).where(BATCH.c.session == session, BATCH.c.last_seq >= since)
+    return float(connection.execute(query).scalar() or 0.0)
+
+
 def new_since_consolidation(connection: Connection, user_id: str) -> int:
     """How many active memories the user made since the last consolidation."""
     last = select(func.max(BATCH.c.created_ms)).where(
