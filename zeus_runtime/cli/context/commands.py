@@ -46,6 +46,7 @@ def show(
     from zeus_runtime.cli.context.curves import session_curve
     from zeus_runtime.cli.context.plots import check_plot, write_plot
     from zeus_runtime.cli.context.tables import composition_text
+    from zeus_runtime.cli.memory.session_calls import calls_json, calls_text, extraction_calls
     from zeus_runtime.context.inspection import composition
 
     target = None if plot is None else check_plot(plot)
@@ -53,10 +54,16 @@ def show(
     found = composition(trace, step)
     if target is not None:
         write_plot(target, [session_curve(trace)], title=f"{trace.session}: context", mask=process.redact)
+    calls = extraction_calls(process, read_owner(process, which)[0], trace.session)
     tell(
         process,
-        {"session": trace.session, **vars(found), "problems": trace.problems},
-        lambda: composition_text(trace.session, found),
+        {
+            "session": trace.session,
+            **vars(found),
+            "problems": trace.problems,
+            "memory_calls": calls_json(calls),
+        },
+        lambda: composition_text(trace.session, found, calls_text(calls)),
         as_object=as_object,
     )
 

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from zeus_runtime.context.replay.provider_simulator import SimulatedCost
 
 
-def composition_text(session: str, found: Composition) -> Shown:
-    """What a step sent, what was decided, and what the session used until then."""
+def composition_text(session: str, found: Composition, more: str = "") -> Shown:
+    """What a step sent, what was decided, and what the session used until then.
+
+    Args:
+        more: a last line.
+    """
     step = found.step
     blocks: list[str | TextTable] = [_heading(session, step)]
     rows = [
@@ -41,7 +45,7 @@ def composition_text(session: str, found: Composition) -> Shown:
             for each in found.policies
         ]
         blocks.append(TextTable(totals, ("POLICY SO FAR", "EDITS", "REFUSED", "TOKENS SHED")))
-    blocks.append(_used(found.totals))
+    blocks.append("\n".join(filter(None, (_used(found.totals), more))))
     return [part for block in blocks for part in (block, "")][:-1]
 
 

@@ -77,13 +77,18 @@ def show_session(
     as_object: bool,
 ) -> None:
     """Print a session's conversation, whole, as it was before any context policy; the last used one by default."""
+    from zeus_runtime.cli.memory.session_calls import calls_json, calls_text, extraction_calls
     from zeus_runtime.cli.sessions.stored import conversation
 
     stored = stored_session(process, session, which)
     shown = [each for each in stored.messages if whole or not each.set_aside]
-    tell(process, _object(stored, shown), lambda: conversation(shown, stored.approvals), as_object=as_object)
+    calls = extraction_calls(process, read_owner(process, which)[0], stored.info.session)
+    value = {**_object(stored, shown), "memory_calls": calls_json(calls)}
+    tell(process, value, lambda: conversation(shown, stored.approvals), as_object=as_object)
     if not as_object:
         _tell_about(stored, len(stored.messages) - len(shown), process.secrets)
+        if calls:
+            complain(f"({calls_text(calls)})")
 
 
 def _object(stored: StoredSession, shown: Sequence[Message]) -> dict[str, Any]:
