@@ -158,6 +158,36 @@ def test_the_plan_says_what_a_backend_does_not_do(project: Project, zeus: Zeus, 
         assert (refused.exit_code != 0) == bool(words)
 
 
+DEAD = """
+from tests.memory.test_backend import Careless
+from zeus_runtime.plugin import Component, hookimpl
+
+
+class Dead(Careless):
+    async def list(self, wanted, *, limit=None, offset=0):
+        raise ConnectionError("connection refused")
+
+
+@hookimpl
+def register_memories():
+    return [Component("dead", create=lambda options, context: Dead())]
+"""
+
+
+def test_doctor_asks_the_backend_s_engine(project: Project, zeus: Zeus, words: list[str]) -> None:
+    with Provider() as provider:
+        configure(project, provider)
+        looked = zeus("doctor", "zeus.yaml", *words)
+        assert ("the backend langgraph answers" in looked.out) == bool(words)
+        project.write("dead.py", DEAD)
+        overlay = {"version": 1, "plugins": {"files": ["dead.py"]}, "memory": {"backend": "dead"}}
+        project.write("zeus.dead.yaml", json.dumps(overlay))
+        broken = zeus("doctor", "zeus.yaml", "--env", "dead")
+        assert broken.exit_code != 0
+        assert "the backend dead does not answer: ConnectionError: connection refused" in broken.out
+        assert "memory.backend.dead" in broken.out
+
+
 def test_an_unknown_backend_is_named_with_its_place_and_those_there_are(project: Project, zeus: Zeus) -> None:
     project.write("zeus.yaml", "version: 1\nname: a\nmodel: openai/gpt-5.2\nmemory:\n  backend: databse\n")
     found = zeus("validate", "zeus.yaml")

@@ -1,4 +1,4 @@
-"""The example plugin, installed from its wheel into a clean environment beside Zeus's own wheel."""
+"""The example plugins, installed from their wheels into a clean environment beside Zeus's own wheel."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "zeus-wiki"
+MEMORY = ROOT / "examples" / "zeus-langgraph-memory"
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheels")]
 
 
-def run(*command: str | Path, cwd: Path, exit_code: int = 0) -> str:
+def run(*command: str | Path, cwd: Path, exit_code: int | None = 0) -> str:
     """A command's output; PYTHONPATH and ZEUS_* of the caller do not reach it. What it executes is trusted."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ZEUS_"))}
     environ |= {"HOME": str(cwd), "XDG_CONFIG_HOME": str(cwd / "config"), "ZEUS_TRUST": "all"}
     done = subprocess.run(
         [str(part) for part in command], cwd=cwd, env=environ, capture_output=True, text=True
     )
-    assert done.returncode == exit_code, f"{command}\n{done.stdout}\n{done.stderr}"
+    assert exit_code in (None, done.returncode), f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Both wheels, built from copies of what version control would hold."""
+    """The wheels, built from copies of what version control would hold."""
     folder = tmp_path_factory.mktemp("wheels")
     built: dict[str, Path] = {}
-    for name, source in (("zeus_runtime", ROOT), ("zeus_wiki", EXAMPLE)):
+    for name, source in (("zeus_runtime", ROOT), ("zeus_wiki", EXAMPLE), ("zeus_langgraph_memory", MEMORY)):
         copy = folder / name
         skipped = shutil.ignore_patterns(
             ".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "tests", "examples"
@@ -50,7 +51,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def clean(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new environment's python with both wheels. Third-party libraries are seen through a path file.
+    """A new environment's python with the wheels. Third-party libraries are seen through a path file.
 
     The path file adds a folder without processing the path files inside it, so an editable Zeus is not seen.
     """
@@ -170,7 +171,7 @@ def register_models():
 """
 
 
-def zeus(clean: Path, *arguments: str, cwd: Path, exit_code: int = 0) -> str:
+def zeus(clean: Path, *arguments: str, cwd: Path, exit_code: int | None = 0) -> str:
     return run(clean.parent / "zeus", *arguments, cwd=cwd, exit_code=exit_code)
 
 
@@ -230,3 +231,15 @@ def test_its_own_tests_pass_there(clean: Path, tmp_path: Path) -> None:
     shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True, ignore=without_package)
     output = run(clean, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", cwd=tmp_path)
     assert " passed" in output
+
+
+def test_the_memory_backend_is_used_from_its_wheel(clean: Path, tmp_path: Path) -> None:
+    pytest.importorskip("langgraph.store.sqlite")
+    shutil.copy(MEMORY / "graph.yaml", tmp_path / "zeus.yaml")
+    assert "memory:" in (tmp_path / "zeus.yaml").read_text()
+    added = zeus(clean, "memory", "add", "The user plays the cello", cwd=tmp_path).strip()
+    found = json.loads(zeus(clean, "memory", "search", "cello", "--format", "json", cwd=tmp_path))
+    assert [each["id"] for each in found["memories"]] == [added]
+    assert list(tmp_path.glob("*.db")), "the engine has a file of its own"
+    said = zeus(clean, "doctor", cwd=tmp_path, exit_code=None)
+    assert "the backend langgraph answers" in said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cli.findings import DoctorFinding, missing
 from zeus_runtime.cli.streams import is_terminal, shows_colours
@@ -14,6 +14,7 @@ from zeus_runtime.errors import ZeusError
 if TYPE_CHECKING:
     from zeus_runtime.cli.options import ConfigArgs
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.plan.validated import Checked
 
 DISTRIBUTION = "zeus-runtime"
@@ -202,11 +203,41 @@ def _memory(checked: Checked) -> Iterator[DoctorFinding]:
         yield missing("memory", error.message, error.remedy or "")
         return
     if not memory.is_in_database:
-        yield DoctorFinding("ok", "memory", f"stored by the backend {plan.memory.backend.name}")
+        yield _backend_answers(memory, plan.memory.backend.name)
     for what, instead in lacks.items():
         yield DoctorFinding(
             "warn", "memory", f"without {what}: {instead}", "Use the backend database for this."
         )
+
+
+def _backend_answers(memory: MemoryService, name: str) -> DoctorFinding:
+    """Whether a memory backend elsewhere answers: it is asked for one memory of the config's user."""
+    import asyncio
+
+    async def ask() -> None:
+        try:
+            await memory.answers()
+        finally:
+            await memory.aclose()
+
+    try:
+        asyncio.run(asyncio.wait_for(ask(), _BACKEND_SECONDS))
+    except TimeoutError:
+        why, remedy = f"no answer within {_BACKEND_SECONDS:g} seconds", ""
+    except ZeusError as error:
+        why, remedy = error.message, error.remedy or ""
+    except Exception as error:  # noqa: BLE001 - whatever the plugin's engine raises is the finding
+        why, remedy = f"{type(error).__name__}: {error}", ""
+    else:
+        return DoctorFinding("ok", "memory", f"the backend {name} answers")
+    return missing(
+        "memory",
+        f"the backend {name} does not answer: {why}",
+        remedy or f"Start its engine, or correct memory.backend.{name}.",
+    )
+
+
+_BACKEND_SECONDS: Final = 10.0
 
 
 def database(url: str, directory: Path) -> Iterator[DoctorFinding]:

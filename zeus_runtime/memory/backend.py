@@ -28,6 +28,7 @@ class MemoryFilter:
         caller: on whose behalf; their user, project, role and session.
         operation: what the caller wants to do with them.
         status, scope, memory_type: only these; None for all.
+        everyone: whatever user they belong to: the session that the scope names is deleted.
         said_from, said_until: only those that were said from a time on, and before one; a backend may ignore both.
     """
 
@@ -38,6 +39,7 @@ class MemoryFilter:
     status: Status | None = "active"
     said_from: datetime | None = None
     said_until: datetime | None = None
+    everyone: bool = False
 
     @property
     def places(self) -> Sequence[tuple[Scope, str]]:
@@ -49,13 +51,16 @@ class MemoryFilter:
     def covers(self, item: MemoryItem) -> bool:
         """Whether the memory is one of them; the service asks this again of all that a backend returns."""
         return (
-            may(self.caller, self.operation, item)
+            (self._is_of_the_session(item) if self.everyone else may(self.caller, self.operation, item))
             and self.scope in (None, item.scope)
             and self.memory_type in (None, item.memory_type)
             and self.status in (None, item.status)
             and (self.said_from is None or self.said_from <= item.said_at)
             and (self.said_until is None or item.said_at < self.said_until)
         )
+
+    def _is_of_the_session(self, item: MemoryItem) -> bool:
+        return (item.scope, item.scope_id) == ("session", self.caller.session_id)
 
 
 class FoundMemory(NamedTuple):
@@ -123,6 +128,9 @@ class MemoryBackend(ABC):
 
     in_database: ClassVar[bool] = False
     """Whether the memories are rows of the agent's database, so that a write is one transaction with all it affects."""
+
+    search_modes: ClassVar[Collection[str]] = ("fused",)
+    """The modes of a search (``MemoryService.search_memories``); ``search`` gets ``mode`` if it is not ``fused``."""
 
     lacks: ClassVar[Mapping[str, str]] = {}
     """What this backend does not do, to what happens instead; ``zeus plan`` and ``zeus doctor`` say it."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.decisions import Decision
 from zeus_runtime.memory.backend import FoundMemory, MemoryFilter, MemoryWrite, Written
-from zeus_runtime.memory.database_memory import DatabaseMemory, backend_of
+from zeus_runtime.memory.database_memory import backend_of
 from zeus_runtime.memory.items import Caller, HiddenMemory, MemoryItem, MemoryType, Scope, Status
 from zeus_runtime.memory.outcomes import unknown
 from zeus_runtime.memory.permissions import Operation, may
@@ -18,14 +18,11 @@ from zeus_runtime.memory.retrieval.analysis import query_tokens, search_tokens
 from zeus_runtime.memory.retrieval.fusion import corpus, lexical_similarity
 from zeus_runtime.memory.retrieval.ranking import Ranked, rank
 from zeus_runtime.memory.retrieval.time_words import Period, periods, times_of, without_times
-from zeus_runtime.memory.writes import NewMemory
+from zeus_runtime.memory.writes import AskedMemory, NewMemory
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.records import HistoryEntry
-
-NEIGHBOURS = 12
-"""How many near memories decide about a new one."""
 
 
 class CheckedMemory:
@@ -61,11 +58,7 @@ class CheckedMemory:
 
     async def decided(self, write: NewMemory) -> Decision:
         """What ``save`` would say of a text that the user asks to keep, without keeping it."""
-        if isinstance(self._backend, DatabaseMemory):
-            return await self._backend.decided(write)
-        wanted = MemoryFilter(self._caller, scope=write.scope)
-        found = await self._backend.search(write.content, wanted, limit=NEIGHBOURS)
-        decision = write.decide(found).decision
+        decision = (await self._backend.save(AskedMemory(write))).decision
         assert decision is not None
         return decision
 
@@ -158,14 +151,13 @@ class CheckedMemory:
     async def _found(
         self, query: str, wanted: MemoryFilter, *, limit: int, mode: str
     ) -> Sequence[FoundMemory]:
-        if isinstance(self._backend, DatabaseMemory):
-            return await self._backend.compared(query, wanted, limit=limit, mode=mode)
-        if mode == "vector":
+        if mode not in self._backend.search_modes:
             raise UsageError(
                 "this memory backend compares in its own way, not by bare vectors",
                 remedy="Search without the mode `vector`.",
             )
-        return await self._backend.search(query, wanted, limit=limit)
+        further: dict[str, Any] = {} if mode == "fused" else {"mode": mode}
+        return await self._backend.search(query, wanted, limit=limit, **further)
 
     async def readable(self, ids: Collection[str]) -> dict[str, MemoryItem]:
         """Those of ``ids`` that the caller may read."""
@@ -217,8 +209,9 @@ class CheckedMemory:
 
     async def forget_session(self, session: str) -> int:
         """Remove all that is stored of a session, whoever saved it; how many memories went."""
-        wanted = MemoryFilter(self._caller, "delete", "session", None, None)
-        gone = [each.id for each in await self._backend.list(wanted) if each.scope_id == session]
+        caller = replace(self._caller, session_id=session)
+        wanted = MemoryFilter(caller, "delete", "session", None, None, everyone=True)
+        gone = [each.id for each in await self._backend.list(wanted) if wanted.covers(each)]
         await self._backend.delete(gone)
         return len(gone)
 

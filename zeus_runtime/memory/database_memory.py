@@ -10,7 +10,7 @@ from zeus_runtime.memory.backend import FoundMemory, MemoryBackend, MemoryFilter
 from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem
 from zeus_runtime.memory.permissions import reach
-from zeus_runtime.memory.writes import MemoryEdit, NewMemory, PastMemory
+from zeus_runtime.memory.writes import AskedMemory, MemoryEdit, NewMemory, PastMemory
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.admission.decisions import Decision
@@ -38,6 +38,7 @@ class DatabaseMemory(MemoryBackend):
     """
 
     in_database = True
+    search_modes = ("fused", "vector")
 
     def __init__(self, opened: OpenedMemory, caller: Caller) -> None:
         self._opened = opened
@@ -47,6 +48,8 @@ class DatabaseMemory(MemoryBackend):
         from zeus_runtime.memory.embedded_write import embedded_for
 
         operations = await self._opened.operations()
+        if isinstance(write, AskedMemory):
+            return Written(await self._decided(write.new))
         if isinstance(write, MemoryEdit):
             embedded = await embedded_for(self._opened, write.caller, write.edited)
             return Written(None, await operations.change(write.caller, write.old.id, write.changes, embedded))
@@ -74,8 +77,7 @@ class DatabaseMemory(MemoryBackend):
             self._opened.backfill_soon(write.caller)
         return Written(written.decision, written.item, written.near)
 
-    async def decided(self, write: NewMemory) -> Decision:
-        """What ``save`` would say, without keeping the text."""
+    async def _decided(self, write: NewMemory) -> Decision:
         from zeus_runtime.memory.embedded_write import embedded_if_it_answers
 
         operations = await self._opened.operations()
@@ -84,13 +86,9 @@ class DatabaseMemory(MemoryBackend):
         embedded = await embedded_if_it_answers(asks, write.content)
         return await operations.decide(write.caller, write.passed, write.scope, embedded)
 
-    async def search(self, query: str, wanted: MemoryFilter, *, limit: int) -> Sequence[FoundMemory]:
-        return await self.compared(query, wanted, limit=limit, mode="fused")
-
-    async def compared(
-        self, query: str, wanted: MemoryFilter, *, limit: int, mode: str
+    async def search(
+        self, query: str, wanted: MemoryFilter, *, limit: int, mode: str = "fused"
     ) -> Sequence[FoundMemory]:
-        """``search``, in a mode of ``MemoryService.search_memories``."""
         embedded, measure = await self._compared_by(query, mode)
         operations = await self._opened.operations()
         found = await operations.search(

@@ -650,6 +650,18 @@ class MemoryService:
         checked = await self._checked()
         return {each: await checked.history(each) for each in ids}
 
+    async def answers(self) -> None:
+        """Ask the backend for one memory of the caller's user; nothing is written.
+
+        Raises:
+            ZeusError, or what the backend's engine raises: it does not answer.
+        """
+        from zeus_runtime.memory.backend import MemoryFilter
+        from zeus_runtime.memory.database_memory import backend_of
+
+        wanted = MemoryFilter(Caller(self._caller.user_id), scope="user")
+        await backend_of(self._shared, self._caller).list(wanted, limit=1)
+
     async def check(self) -> None:
         """That rows, words and vectors agree.
 

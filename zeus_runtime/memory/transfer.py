@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
 
 
-class Entry(NamedTuple):
+class ExportedMemory(NamedTuple):
     """A memory of a file.
 
     Args:
@@ -81,7 +81,7 @@ def checked_entry(entry: Mapping[str, Any], where: str) -> None:
         memory_of(entry, where, 0)
 
 
-def memory_of(entry: Mapping[str, Any], where: str, number: int) -> Entry:
+def memory_of(entry: Mapping[str, Any], where: str, number: int) -> ExportedMemory:
     """The memory of an entry.
 
     Raises:
@@ -99,7 +99,9 @@ def memory_of(entry: Mapping[str, Any], where: str, number: int) -> Entry:
         if not isinstance(changes, list):
             raise ValueError("its history is not a list")
         history = tuple(drafts.change_of(each) for each in changes)
-    return Entry(number, draft, status, entry.get("id"), history, tuple(near), entry.get("superseded_by"))
+    return ExportedMemory(
+        number, draft, status, entry.get("id"), history, tuple(near), entry.get("superseded_by")
+    )
 
 
 def profile_of(entry: Mapping[str, Any], where: str) -> ExportedProfile:
@@ -197,7 +199,7 @@ class Import:
             left += await self._memory.profiles.restore(profile, versions, instructions=instructions)
         return Imported(self._outcomes, tuple(self._refused), self._left_out, self._past, tuple(left))
 
-    async def _keep(self, entry: Entry, *, new: bool) -> None:
+    async def _keep(self, entry: ExportedMemory, *, new: bool) -> None:
         """Save a memory that was active.
 
         Args:
@@ -211,7 +213,7 @@ class Import:
         )
         self._note(entry, saved)
 
-    async def _keep_past(self, entries: Sequence[Entry]) -> None:
+    async def _keep_past(self, entries: Sequence[ExportedMemory]) -> None:
         """Save memories that were archived or superseded: those that were replaced after those that replaced them."""
         if not entries:
             return
@@ -243,10 +245,10 @@ class Import:
                 self._note(each, saved)
         self._left_out = len(waiting)
 
-    def _near(self, entry: Entry) -> list[str]:
+    def _near(self, entry: ExportedMemory) -> list[str]:
         return [self._there[each].id for each in entry.near if each in self._there]
 
-    def _note(self, entry: Entry, saved: Saved) -> None:
+    def _note(self, entry: ExportedMemory, saved: Saved) -> None:
         self._outcomes[saved.outcome] += 1
         if saved.item is not None:
             if entry.id is not None:

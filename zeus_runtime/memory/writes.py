@@ -121,6 +121,40 @@ class NewMemory(MemoryWrite):
 
 
 @dataclass(frozen=True, eq=False)
+class AskedMemory(MemoryWrite):
+    """What the gate would say of a new memory; nothing is stored.
+
+    Args:
+        new: the memory.
+    """
+
+    new: NewMemory
+
+    @property
+    def caller(self) -> Caller:  # type: ignore[override]
+        return self.new.caller
+
+    @property
+    def scope(self) -> Scope:  # type: ignore[override]
+        return self.new.scope
+
+    @property
+    def scope_id(self) -> str:  # type: ignore[override]
+        return self.new.scope_id
+
+    @property
+    def content(self) -> str:  # type: ignore[override]
+        return self.new.content
+
+    @property
+    def ids(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.new.ids
+
+    def decide(self, found: Sequence[FoundMemory]) -> Written:
+        return Written(self.new.decide(found).decision)
+
+
+@dataclass(frozen=True, eq=False)
 class MemoryEdit(MemoryWrite):
     """A change of a memory that the caller may edit.
 

@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zeus_runtime.memory.admission.decisions import Duplicate, StoredAlone
 from zeus_runtime.memory.backend import MemoryBackend
 from zeus_runtime.memory.database_memory import backend_of
 from zeus_runtime.memory.items import ROLES, VISIBILITIES, Caller
@@ -180,9 +181,25 @@ class MemoryConformance:
             kept = await memory.for_session("s2").add_explicit_memory(
                 "The draft is called Egret", scope="session"
             )
-            assert await memory.forget_sessions(["s1"]) == 1
+            bob = memory.for_caller(Caller("bob", session_id="s1"))
+            await bob.add_explicit_memory("Bob calls the draft Stork", scope="session")
+            own = await bob.add_explicit_memory("Bob plays the harp")
+            assert await memory.forget_sessions(["s1"]) == 2
             assert await memory.list_memories() == []
             assert await memory.for_session("s2").list_memories() == [kept.item]
+            assert await bob.list_memories() == [own.item]
+
+        self._run(work)
+
+    def test_what_a_save_would_come_to_is_told_and_not_stored(self) -> None:
+        async def work(memory: MemoryService, _: _Clock) -> None:
+            await memory.add_explicit_memory("The user keeps three bees")
+            said = await memory.check_duplicate("the user keeps three bees.")
+            assert isinstance(said, Duplicate)
+            assert isinstance(await memory.check_duplicate("The user plays the harp"), StoredAlone)
+            assert [each.content for each in await memory.list_memories(status=None)] == [
+                "The user keeps three bees"
+            ]
 
         self._run(work)
 

@@ -74,7 +74,7 @@ _YEAR_BEFORE: Final = regex.compile(r"((?:19|20)\d\d)\s*年?\s*$")
 _KEY: Final = regex.compile(r"(?:in (?P<later>\S+)|(?P<ago>\S+)) (?P<unit>day|week|month|year)(?: ago)?")
 
 
-class _Words(NamedTuple):
+class _TimeWords(NamedTuple):
     """The words of one language.
 
     Args:
@@ -225,7 +225,7 @@ def _codes(text: str) -> list[str]:
 
 
 @lru_cache(64)
-def _words(code: str) -> _Words:
+def _words(code: str) -> _TimeWords:
     package = find_spec("dateparser")
     assert package is not None and package.origin is not None, "it is a dependency"  # noqa: PT018
     file = Path(package.origin).parent / "data" / "date_translation_data" / f"{code}.py"
@@ -252,7 +252,7 @@ def _words(code: str) -> _Words:
             sign = 1 if key.startswith("in ") else -1
             counted += [(_bounded(each.replace(_NUMBER, counts), code), unit, sign) for each in patterns]
     spelled = sorted(map(regex.escape, names), key=len, reverse=True)
-    return _Words(names, _bounded("|".join(spelled), code), numbers, counted)
+    return _TimeWords(names, _bounded("|".join(spelled), code), numbers, counted)
 
 
 _NUMBER: Final = r"\d++[.,]?\d*+"
