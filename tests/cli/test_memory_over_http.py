@@ -15,9 +15,10 @@ version: 1
 name: tester
 model: {{litellm: {{model: openai/gpt-4o, api_base: '{base}'}}}}
 memory: {{user: ann, embeddings: static, extract: end_of_session}}
-tools: []
+tools: [knowledge]
 middlewares: [memory]
 """
+SHOP = ("--set", "memory.project=shop", "--set", "knowledge=[handbook]")
 
 
 def fact(content: str, source: int) -> dict[str, Any]:
@@ -33,6 +34,10 @@ def text_of(message: dict[str, Any]) -> str:
 
 def answer(request: Received) -> Reply:
     system, *rest = map(text_of, request.body["messages"])
+    if "a part of a document" in system:
+        asked = json.loads(rest[0])
+        words = asked["messages"][0]["text"].split(".")[0]
+        return Reply(json.dumps({"facts": [{**fact(words, 1), "scope": "project"}]}))
     if "extract statements" in system:
         asked = json.loads(rest[0])
         (first, *_) = asked["messages"]
@@ -97,3 +102,47 @@ def test_a_provider_that_fails_keeps_the_messages_for_the_next_time(
     failing[0] = False
     assert zeus("run", "zeus.yaml", "Hello again.").exit_code == 0
     assert zeus("memory", "list", "--format", "json").json["memories"] != []
+
+
+def test_facts_of_files_and_knowledge_bases_are_the_documents_and_are_paid_once(
+    zeus: Zeus, project: Project, provider: Provider
+) -> None:
+    project.write("docs/plan.md", "The release is on Friday. " + "It will be good.\n" * 900)
+    project.write("docs/logo.md", "The logo of the shop is a heron.")
+    project.write("handbook/pay.md", "Invoices of the shop are paid within thirty days. Always.")
+    assert zeus("kb", "add", "handbook", "handbook", "--project", *SHOP).exit_code == 0
+    refused = zeus("memory", "extract", "docs", *SHOP)
+    assert (refused.exit_code, provider.requests) == (2, [])
+    assert "up to 3 calls" in refused.err
+    words = ("memory", "extract", "docs", "--knowledge", "handbook", "--yes", *SHOP)
+    done = zeus(*words)
+    assert done.exit_code == 0, done.err
+    batches = done.out.split()
+    assert len(batches) == len(provider.requests) == 4
+    kept = zeus("memory", "list", "--scope", "project", "--format", "json", *SHOP).json["memories"]
+    assert {(each["source"], each["source_id"], each["trust"]) for each in kept} == {
+        ("project_resource", "docs/logo.md", "untrusted"),
+        ("project_resource", "docs/plan.md, part 1", "untrusted"),
+        ("project_resource", "docs/plan.md, part 2", "untrusted"),
+        ("knowledge_base", "handbook/handbook/pay.md", "untrusted"),
+    }
+    again = zeus(*words)
+    assert (again.exit_code, again.out, len(provider.requests)) == (0, "", 4)
+    assert "nothing new" in again.err
+    project.write("docs/logo.md", "The logo of the shop is a crane.")
+    assert len(zeus(*words).out.split()) == 1, "a changed document is read again"
+    assert zeus("memory", "undo", batches[0], "--yes", *SHOP).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ([], "nothing to read"),
+        (["nowhere.md"], "there is no file 'nowhere.md'"),
+        (["--knowledge", "handbook"], "links no knowledge base"),
+    ],
+)
+def test_what_cannot_be_read_says_why(zeus: Zeus, provider: Provider, words: list[str], problem: str) -> None:
+    done = zeus("memory", "extract", *words, "--yes")
+    assert (done.exit_code, provider.requests) == (2, [])
+    assert problem in done.err

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from zeus_runtime.config.model import Mode, Retention
+    from zeus_runtime.memory.document_facts import DocumentPart
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.validated import Checked
@@ -380,6 +381,51 @@ class Agent:
         return await self._runner.consolidate_memories()
 
     @_masking
+    async def document_parts(
+        self,
+        paths: Sequence[Path] = (),
+        bases: Sequence[str] = (),
+        *,
+        unread: Callable[[str, str], None] = lambda _path, _why: None,
+    ) -> list[DocumentPart]:
+        """The text of files, folders and knowledge bases in parts, for ``extract_from_documents``.
+
+        Args:
+            bases: names of knowledge bases.
+            unread: called with each file that cannot be read, and the reason.
+
+        Raises:
+            UsageError: there is no such path or base.
+        """
+        from zeus_runtime.agent.documents import document_parts
+
+        context = self._plan.context
+        return await document_parts(paths, bases, context.knowledge, context.directory, unread=unread)
+
+    @_masking
+    async def extract_from_documents(
+        self,
+        parts: Sequence[DocumentPart],
+        *,
+        progress: Callable[[int, int], None] = lambda _done, _all: None,
+    ) -> list[str]:
+        """Let a model extract facts from documents, which are stored as untrusted memories.
+
+        Args:
+            progress: called with (done, in all) after each part.
+
+        Returns:
+            the batches, for `zeus memory undo`; none for parts that were read before.
+
+        Raises:
+            UsageError: the config has no ``memory:``.
+            UntrustedError: the config would execute something that the user has not allowed.
+            ModelError: the model failed; the parts before are done.
+            LimitError: the calls cost more than ``limits.max_cost_usd``; the parts before are done.
+        """
+        return await self._runner.extract_from_documents(parts, progress)
+
+    @_masking
     async def rollback(self, session: str, *, to: int, before: bool = False) -> int:
         """Go back to an earlier message of the user; later messages are set aside, and stay in the database.
 
@@ -452,8 +498,9 @@ class Agent:
     async def aclose(self) -> None:
         """Cancel all runs and close all connections."""
         await self._runner.aclose()
-        if self._plan.context.memory is not None:  # a program may have used it without a run
-            await self._plan.context.memory.aclose()
+        for each in (self._plan.context.memory, self._plan.context.knowledge):
+            if each is not None:  # a program may have used it without a run
+                await each.aclose()
 
     async def __aenter__(self) -> Self:
         return self

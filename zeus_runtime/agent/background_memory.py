@@ -10,10 +10,11 @@ from zeus_runtime.config.model import ExtractEvery
 from zeus_runtime.errors import BusyError, ZeusError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
     from zeus_runtime.events import Event
     from zeus_runtime.memory.batches import AskForm, FormedAnswer
+    from zeus_runtime.memory.document_facts import DocumentPart
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.plan import Plan
@@ -178,6 +179,19 @@ class BackgroundMemory:
             return await consolidate(memory, await self._asking(connections, ""))
         finally:
             release()
+
+    async def documents(
+        self, parts: Sequence[DocumentPart], progress: Callable[[int, int], None]
+    ) -> list[str]:
+        """Extract facts from documents; the batches.
+
+        Raises:
+            ZeusError: the model or the database failed.
+        """
+        from zeus_runtime.memory.document_facts import extract_from
+
+        connections = await self._pool.open()
+        return await extract_from(self._memory(""), parts, await self._asking(connections, ""), progress)
 
     async def _asking(self, connections: Connections, session: str) -> AskForm:
         model, meter = await self._model(connections, session)

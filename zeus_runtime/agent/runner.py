@@ -29,6 +29,7 @@ from zeus_runtime.tools.run_to_completion import finished
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Redactor
+    from zeus_runtime.memory.document_facts import DocumentPart
     from zeus_runtime.models.interface import Model
     from zeus_runtime.models.recorder import Tape
     from zeus_runtime.plan.plan import Plan
@@ -198,11 +199,27 @@ class Runner:
             UsageError: the config has no memory.
             UntrustedError: the config would execute something that the user has not allowed.
         """
+        self._require_memory()
+        with _untraced():
+            return await self._memory.consolidate()
+
+    async def extract_from_documents(
+        self, parts: Sequence[DocumentPart], progress: Callable[[int, int], None]
+    ) -> list[str]:
+        """Extract facts from documents; ``Agent.extract_from_documents`` has the details.
+
+        Raises:
+            UsageError: the config has no memory.
+            UntrustedError: the config would execute something that the user has not allowed.
+        """
+        self._require_memory()
+        with _untraced():
+            return await self._memory.documents(parts, progress)
+
+    def _require_memory(self) -> None:
         if self._plan.context.memory is None:
             raise UsageError("the config has no memory", remedy="Add `memory: {user: NAME}`.")
         self._require_trust()
-        with _untraced():
-            return await self._memory.consolidate()
 
     async def _keeper(
         self, connections: Connections, thread: Thread, deliver: Callable[[Event], None], *, is_new: bool

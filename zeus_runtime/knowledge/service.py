@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from zeus_runtime.knowledge.caller_database import CallerDatabase
+    from zeus_runtime.knowledge.files import FoundFile
     from zeus_runtime.knowledge.index import Hit, KnowledgeIndex
     from zeus_runtime.knowledge.ingest import Ingested, Progress
     from zeus_runtime.knowledge.records import BaseInfo
@@ -180,6 +181,24 @@ class KnowledgeService:
             return ReadableBase(tuple(filter(is_readable, sources)), len(chunks), sum(chunks))
 
         return await asyncio.to_thread(part)
+
+    async def files(self, name: str) -> list[FoundFile]:
+        """The files of a base's sources, as they are now, that the agent may read.
+
+        Raises:
+            UsageError: there is no such base.
+        """
+        import asyncio
+
+        from zeus_runtime.knowledge.files import files_of
+
+        sources, forms = await self.sources(name), "\n".join(self._secrets.forms)
+
+        def found() -> list[FoundFile]:
+            restored = [self._secrets.restored(each, forms) for each in sources]
+            return [each for each in files_of(restored) if self._refusal_of_stored(Path(each.path)) is None]
+
+        return await asyncio.to_thread(found)
 
     async def add(
         self,

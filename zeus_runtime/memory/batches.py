@@ -192,7 +192,7 @@ class MemoryBatches:
             await self._change(batch, number, proposal)
             return
         saved = await self._tried(batch, number, proposal, proposal.replaces)
-        if saved.code in _MAY_NOT_REPLACE and batch.kind == "extraction":
+        if saved.code in _MAY_NOT_REPLACE and batch.kind != "consolidation":
             # The fact is kept beside the memories that it may not replace.
             saved = await self._tried(batch, number, proposal, ())
         if saved.code is not None:
@@ -245,8 +245,8 @@ class MemoryBatches:
         )
         _, caller = await self._acting()
         writing = Writing(self._shared, caller)
-        # What is kept already and only tidied is no extraction.
-        explicit = batch.kind == "consolidation"
+        # What is kept already and only tidied is no extraction, and documents are read because a person says so.
+        explicit = batch.kind != "extraction"
         return await writing.save(draft, explicit=explicit, replaces=replaces, answer=batch.id, along=along)
 
     async def _note(self, batch: Batch, step: BatchStep) -> None:

@@ -10,6 +10,7 @@ import click
 
 from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.memory.batches import consolidate, undo
+from zeus_runtime.cli.memory.documents import extract
 from zeus_runtime.cli.memory.embeddings import embeddings
 from zeus_runtime.cli.memory.members import members
 from zeus_runtime.cli.memory.moving import export_memories, import_memories, reindex
@@ -389,3 +390,4 @@ command.add_command(members)
 command.add_command(quarantine)
 command.add_command(undo)
 command.add_command(consolidate)
+command.add_command(extract)

@@ -15,7 +15,7 @@ from zeus_runtime.store.memory_tables import BATCH, BATCH_STEP, CURSOR, ITEM
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection
 
-BatchKind: TypeAlias = Literal["extraction", "consolidation"]
+BatchKind: TypeAlias = Literal["extraction", "consolidation", "documents"]
 BatchState: TypeAlias = Literal["open", "done", "unreadable", "undone"]
 
 
@@ -23,7 +23,7 @@ class Batch(NamedTuple):
     """The memory changes that one answer of a model proposed.
 
     Args:
-        session: whose messages it was about; None for a consolidation.
+        session: whose messages it was about; of documents, the part's key; None for a consolidation.
         first_seq, last_seq: the part of the session's log; 0 without a session.
         state: ``open`` while they are being saved; ``unreadable`` for an answer without proposals that could be read.
         proposals: empty when all are saved.

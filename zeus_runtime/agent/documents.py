@@ -1,0 +1,91 @@
+"""The documents that a person names for an extraction of facts, read as text in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zeus_runtime.memory.document_facts import DocumentPart, parts_of
+
+if TYPE_CHECKING:
+    from zeus_runtime.knowledge.files import FoundFile
+    from zeus_runtime.knowledge.service import KnowledgeService
+    from zeus_runtime.memory.extraction import Author
+
+
+async def document_parts(
+    paths: Sequence[Path],
+    bases: Sequence[str],
+    knowledge: KnowledgeService | None,
+    directory: Path,
+    *,
+    unread: Callable[[str, str], None] = lambda _path, _why: None,
+) -> list[DocumentPart]:
+    """The parts of files, of the files below folders, and of the documents of knowledge bases.
+
+    Args:
+        bases: names of knowledge bases.
+        directory: what the names of files are relative to.
+        unread: called with each file that cannot be read, and the reason.
+
+    Raises:
+        UsageError: there is no such path or base.
+    """
+    import asyncio
+
+    from zeus_runtime.errors import UsageError
+    from zeus_runtime.knowledge.files import files_of
+
+    if missing := next((each for each in paths if not (directory / each).exists()), None):
+        raise UsageError(f"there is no file {str(missing)!r}")
+    if bases and knowledge is None:
+        raise UsageError(
+            "the config links no knowledge base", remedy="Add `knowledge: [NAME]`, or name files instead."
+        )
+    sources = [str((directory / each).absolute()) for each in paths]
+    found = list(files_of(sources, unread))
+    parts = await asyncio.to_thread(_read, found, lambda each: _name(each, directory), "tool", unread)
+    for base in bases:
+        assert knowledge is not None, "refused above"
+        files = await knowledge.files(base)
+        parts += await asyncio.to_thread(_read, files, _labelled(base), "knowledge_base", unread)
+    return parts
+
+
+def _labelled(base: str) -> Callable[[FoundFile], str]:
+    return lambda each: f"{base}/{each.label}"
+
+
+def _name(found: FoundFile, directory: Path) -> str:
+    path = Path(found.path)
+    return (
+        str(path.relative_to(directory.absolute()))
+        if path.is_relative_to(directory.absolute())
+        else path.name
+    )
+
+
+def _read(
+    files: Iterable[FoundFile],
+    name_of: Callable[[FoundFile], str],
+    by: Author,
+    unread: Callable[[str, str], None],
+) -> list[DocumentPart]:
+    from zeus_runtime.errors import ZeusError
+    from zeus_runtime.knowledge.convert import convert_file
+    from zeus_runtime.tools.worker_process import Apart
+
+    parts: list[DocumentPart] = []
+    with Apart() as apart:
+        for each in files:
+            try:
+                text = convert_file(each.name, Path(each.path).read_bytes(), apart=apart).text
+            except ZeusError as error:
+                unread(each.path, error.message)
+                continue
+            except OSError as error:
+                unread(each.path, error.strerror or str(error))
+                continue
+            parts += parts_of(name_of(each), text, by)
+    return parts
