@@ -76,7 +76,9 @@ def refuse_call(spent_usd: float, limit_usd: float, call: Projection, *, whose: 
     )
 
 
-async def spent_before(log: ThreadLog, thread: Thread, run_id: str, *, memory: MemoryService | None) -> float:
+async def spent_before(
+    log: ThreadLog, thread: Thread, run_id: str, *, memory: MemoryService | None = None
+) -> float:
     """The cost of a turn so far, in US dollars, including its sub-agents, summaries and extractions of memories.
 
     Args:
