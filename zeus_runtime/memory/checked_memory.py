@@ -68,7 +68,7 @@ class CheckedMemory:
         wanted = MemoryFilter(self._caller, scope=scope, memory_type=memory_type)
         now = self._opened.source.now()
         times = periods(query, now) if mode == "fused" else []
-        found = await self._found(query, wanted, limit=_FURTHER * limit if times else limit, mode=mode)
+        found = await self._found(query, wanted, limit=max(_FURTHER, limit) if times else limit, mode=mode)
         if times:
             found = await self._timely(query, found, wanted, times, limit)
         shown = (
@@ -76,7 +76,10 @@ class CheckedMemory:
             for each in found
             if wanted.covers(each.item) and each.item.is_searchable and each.item.holds_at(now)
         )
-        return rank(((each.item, min(1.0, each.similarity)) for each in shown), limit)
+        ranked = rank(((each.item, min(1.0, each.similarity)) for each in shown), limit)
+        if self._backend.in_database:
+            self._opened.note_used([each.item.id for each in ranked])
+        return ranked
 
     async def past(
         self, query: str, *, limit: int, memory_type: MemoryType | None, scope: Scope | None
@@ -91,7 +94,7 @@ class CheckedMemory:
             if wanted.covers(item) and item.trust != "quarantined" and _is_over(item, now)
         ]
         times, rest = periods(query, now), without_times(query, now)
-        fits = await self._fitting(query, rest, wanted, _FURTHER * limit)
+        fits = await self._fitting(query, rest, wanted, max(_FURTHER, limit))
         words = [search_tokens(item.content) for item in items]
         asked, known = query_tokens(rest), corpus(words)
         by_id = {item.id: item for item in items}
@@ -128,7 +131,7 @@ class CheckedMemory:
         rest = without_times(query, self._opened.source.now())
         others: dict[str, FoundMemory] = {}
         if rest.strip():
-            further = await self._found(rest, wanted, limit=_FURTHER * limit, mode="fused")
+            further = await self._found(rest, wanted, limit=max(_FURTHER, limit), mode="fused")
             for each in further:
                 of_it = timely if _is_in(each.item, times) else others
                 if each.item.id not in of_it or of_it[each.item.id].similarity < each.similarity:
@@ -143,7 +146,7 @@ class CheckedMemory:
         found: dict[str, FoundMemory] = {}
         for time in times:
             said = replace(wanted, said_from=time.start, said_until=time.end + _SOON)
-            for item in await self._backend.list(said, limit=_FURTHER * limit):
+            for item in await self._backend.list(said, limit=max(_FURTHER, limit)):
                 if _is_in(item, [time]):
                     found[item.id] = FoundMemory(item, _TIME_ALONE)
         return list(found.values())[:limit]
@@ -219,8 +222,8 @@ class CheckedMemory:
         return list(await self._backend.history(memory_id))
 
 
-_FURTHER: Final = 4
-"""Of a query that names a time so many more are compared: of those with its words the ones of that time come first."""
+_FURTHER: Final = 200
+"""Of a query that names a time so many are compared: what happens each month differs in the time alone."""
 _IN_TIME: Final = 0.5
 """How much it tells that a memory is of the time that the query names, beside its words."""
 _TIME_ALONE: Final = 0.3

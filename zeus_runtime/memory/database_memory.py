@@ -100,7 +100,6 @@ class DatabaseMemory(MemoryBackend):
             memory_type=wanted.memory_type,
             scope=wanted.scope,
         )
-        self._opened.note_used([each.item.id for each in found])
         return [FoundMemory(each.item, each.similarity) for each in found]
 
     async def _compared_by(self, query: str, mode: str) -> tuple[Embedded | None, Measure]:
