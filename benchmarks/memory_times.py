@@ -18,7 +18,7 @@ from unittest.mock import patch
 from zeus_plugins.embeddings.static.embedder import StaticEmbedder
 from zeus_plugins.vector_stores.sqlite.store import SqliteVectorStore
 
-from zeus_runtime.memory import checked_memory
+from zeus_runtime.memory import searching
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.memory.opened import MemorySource
 from zeus_runtime.memory.service import MemoryService
@@ -91,7 +91,7 @@ async def measure() -> dict[str, tuple[int, int]]:
 
 
 def main() -> None:
-    with patch.object(checked_memory, "periods", lambda _text, _at: []):
+    with patch.object(searching, "periods", lambda _text, _at: []):
         without = asyncio.run(measure())
     found = asyncio.run(measure())
     print(f"{'the right memory comes first':<32}{'of':>6}{'words and vectors':>20}{'with times':>14}")

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.decisions import Decision
-from zeus_runtime.memory.backend import FoundMemory, MemoryFilter, MemoryWrite, Written
+from zeus_runtime.memory.backend import MemoryFilter, MemoryWrite, Written
 from zeus_runtime.memory.database_memory import backend_of
 from zeus_runtime.memory.items import Caller, HiddenMemory, MemoryItem, MemoryType, Scope, Status
 from zeus_runtime.memory.outcomes import unknown
 from zeus_runtime.memory.permissions import Operation, may
-from zeus_runtime.memory.retrieval.analysis import query_tokens, search_tokens
-from zeus_runtime.memory.retrieval.fusion import corpus, lexical_similarity
-from zeus_runtime.memory.retrieval.ranking import Ranked, rank
-from zeus_runtime.memory.retrieval.time_words import Period, periods, times_of, without_times
 from zeus_runtime.memory.writes import AskedMemory, NewMemory
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.records import HistoryEntry
+    from zeus_runtime.memory.searching import MemorySearch
 
 
 class CheckedMemory:
@@ -62,105 +58,12 @@ class CheckedMemory:
         assert decision is not None
         return decision
 
-    async def search(
-        self, query: str, *, limit: int, mode: str, memory_type: MemoryType | None, scope: Scope | None
-    ) -> list[Ranked]:
-        wanted = MemoryFilter(self._caller, scope=scope, memory_type=memory_type)
-        now = self._opened.source.now()
-        times = periods(query, now) if mode == "fused" else []
-        found = await self._found(query, wanted, limit=max(_FURTHER, limit) if times else limit, mode=mode)
-        if times:
-            found = await self._timely(query, found, wanted, times, limit)
-        shown = (
-            each
-            for each in found
-            if wanted.covers(each.item) and each.item.is_searchable and each.item.holds_at(now)
-        )
-        ranked = rank(((each.item, min(1.0, each.similarity)) for each in shown), limit)
-        if self._backend.in_database:
-            self._opened.note_used([each.item.id for each in ranked])
-        return ranked
+    @property
+    def searching(self) -> MemorySearch:
+        """The search on behalf of the caller."""
+        from zeus_runtime.memory.searching import MemorySearch
 
-    async def past(
-        self, query: str, *, limit: int, memory_type: MemoryType | None, scope: Scope | None
-    ) -> list[Ranked]:
-        """What was true before and fits ``query``: by words, by time, or since a memory that fits replaced it."""
-        now = self._opened.source.now()
-        wanted = MemoryFilter(self._caller, scope=scope, memory_type=memory_type, status=None)
-        items = [
-            item
-            for status in ("superseded", "archived", "active")
-            for item in await self._backend.list(replace(wanted, status=status), limit=_MOST_PAST)
-            if wanted.covers(item) and item.trust != "quarantined" and _is_over(item, now)
-        ]
-        times, rest = periods(query, now), without_times(query, now)
-        fits = await self._fitting(query, rest, wanted, max(_FURTHER, limit))
-        words = [search_tokens(item.content) for item in items]
-        asked, known = query_tokens(rest), corpus(words)
-        by_id = {item.id: item for item in items}
-        found = []
-        for item, own in zip(items, words, strict=True):
-            by_words = min(1.0, lexical_similarity(asked, own, known)) if asked else 0.0
-            similarity = max(by_words, _of_successor(item, by_id, fits))
-            if times and _is_in(item, times):
-                similarity = max(1 - (1 - similarity) * (1 - _IN_TIME), _TIME_ALONE)
-            if similarity >= _LEAST:
-                found.append((item, similarity))
-        return rank(found, limit)
-
-    async def _fitting(self, query: str, rest: str, wanted: MemoryFilter, limit: int) -> dict[str, float]:
-        """The similarity of the memories that fit now, by id."""
-        text = rest if rest.strip() else query
-        found = await self._found(text, replace(wanted, status="active"), limit=limit, mode="fused")
-        return {each.item.id: each.similarity for each in found if wanted.covers(each.item)}
-
-    async def _timely(
-        self,
-        query: str,
-        found: Sequence[FoundMemory],
-        wanted: MemoryFilter,
-        times: Sequence[Period],
-        limit: int,
-    ) -> list[FoundMemory]:
-        """What fits a query that names times, for which memories of these times are surer.
-
-        The words that name the times count for these memories only. If none of them has the query's words, all of
-        these times are found.
-        """
-        timely = {each.item.id: each for each in found if _is_in(each.item, times)}
-        rest = without_times(query, self._opened.source.now())
-        others: dict[str, FoundMemory] = {}
-        if rest.strip():
-            further = await self._found(rest, wanted, limit=max(_FURTHER, limit), mode="fused")
-            for each in further:
-                of_it = timely if _is_in(each.item, times) else others
-                if each.item.id not in of_it or of_it[each.item.id].similarity < each.similarity:
-                    of_it[each.item.id] = each
-        surer = [_surer(each) for each in timely.values()] or await self._said_in(wanted, times, limit)
-        return [*surer, *others.values()]
-
-    async def _said_in(
-        self, wanted: MemoryFilter, times: Sequence[Period], limit: int
-    ) -> Sequence[FoundMemory]:
-        """The memories of a time: what was said in it, or soon after it of it, last changed first."""
-        found: dict[str, FoundMemory] = {}
-        for time in times:
-            said = replace(wanted, said_from=time.start, said_until=time.end + _SOON)
-            for item in await self._backend.list(said, limit=max(_FURTHER, limit)):
-                if _is_in(item, [time]):
-                    found[item.id] = FoundMemory(item, _TIME_ALONE)
-        return list(found.values())[:limit]
-
-    async def _found(
-        self, query: str, wanted: MemoryFilter, *, limit: int, mode: str
-    ) -> Sequence[FoundMemory]:
-        if mode not in self._backend.search_modes:
-            raise UsageError(
-                "this memory backend compares in its own way, not by bare vectors",
-                remedy="Search without the mode `vector`.",
-            )
-        further: dict[str, Any] = {} if mode == "fused" else {"mode": mode}
-        return await self._backend.search(query, wanted, limit=limit, **further)
+        return MemorySearch(self._opened, self._caller, self._backend)
 
     async def readable(self, ids: Collection[str]) -> dict[str, MemoryItem]:
         """Those of ``ids`` that the caller may read."""
@@ -220,49 +123,6 @@ class CheckedMemory:
 
     async def history(self, memory_id: str) -> list[HistoryEntry]:
         return list(await self._backend.history(memory_id))
-
-
-_FURTHER: Final = 200
-"""Of a query that names a time so many are compared: what happens each month differs in the time alone."""
-_IN_TIME: Final = 0.5
-"""How much it tells that a memory is of the time that the query names, beside its words."""
-_TIME_ALONE: Final = 0.3
-"""The similarity of a memory of that time, if none of that time has the query's words."""
-_SOON: Final = timedelta(days=35)
-"""After a time, in which it is spoken of as "last week" or "last month"."""
-
-
-_MOST_PAST: Final = 2_000
-"""Of each status the last changed ones, which are looked through."""
-_LEAST: Final = 0.21
-"""What is less similar has nothing to do with the query."""
-
-
-def _is_over(item: MemoryItem, now: datetime) -> bool:
-    ended = item.valid_until is not None and item.valid_until <= now
-    return item.status != "active" or ended
-
-
-def _of_successor(item: MemoryItem, past: Mapping[str, MemoryItem], fits: Mapping[str, float]) -> float:
-    """The similarity of the memory that took its place in the end."""
-    seen = set()
-    while item.superseded_by is not None and item.id not in seen:
-        seen.add(item.id)
-        if item.superseded_by in fits:
-            return min(1.0, fits[item.superseded_by])
-        following = past.get(item.superseded_by)
-        if following is None:
-            break
-        item = following
-    return 0.0
-
-
-def _is_in(item: MemoryItem, times: Sequence[Period]) -> bool:
-    return any(own.meets(asked) for own in times_of(item) for asked in times)
-
-
-def _surer(found: FoundMemory) -> FoundMemory:
-    return found._replace(similarity=1 - (1 - min(1.0, found.similarity)) * (1 - _IN_TIME))
 
 
 def to_the_millisecond(time: datetime) -> datetime:

@@ -303,7 +303,9 @@ class MemoryService:
             return []
         with retrieval_span("memory") as span:
             memories = await self._checked()
-            found = await memories.search(asked, limit=top_k, mode=mode, memory_type=memory_type, scope=scope)
+            found = await memories.searching.best(
+                asked, limit=top_k, mode=mode, memory_type=memory_type, scope=scope
+            )
             span.note({"zeus.retrieval.found": len(found)})
         return found
 
@@ -331,7 +333,7 @@ class MemoryService:
         if not asked or top_k <= 0:
             return []
         memories = await self._checked()
-        return await memories.past(asked, limit=top_k, memory_type=memory_type, scope=scope)
+        return await memories.searching.past(asked, limit=top_k, memory_type=memory_type, scope=scope)
 
     def format_memories_for_prompt(
         self,
