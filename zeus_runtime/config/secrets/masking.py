@@ -200,7 +200,7 @@ class Redactor:
 
     def json(self, value: Any) -> Any:
         """A JSON value with every string in it, keys too, masked by the same rule."""
-        return _each(value, self)
+        return _each(value, self._now)
 
     def _known(self, text: str) -> str:
         known = self._now
