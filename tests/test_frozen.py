@@ -192,3 +192,29 @@ def test_one_that_holds_itself_prints() -> None:
     loop = Loop(inside)
     inside.append(loop)
     assert repr(loop).endswith("Loop(inside=[...])")
+
+
+@given(ARGUMENTS, st.dictionaries(st.sampled_from(["x", "y", "tags", "secret", "note", "unknown"]), VALUES))
+def test_a_copy_is_that_of_the_standard_library(arguments: Any, changes: dict[str, Any]) -> None:
+    one = outcome(lambda: OURS(1, *arguments[0][:4]))
+    assert not isinstance(one, type)
+    one.__dict__["remembered"] = 1
+    theirs, ours = (
+        outcome(lambda copy=copy: copy(one, **changes)) for copy in (dataclasses.replace, frozen.copied)
+    )
+    assert type(theirs) is type(ours)
+    assert theirs is TypeError or list(vars(theirs).items()) == list(vars(ours).items())
+
+
+def test_a_copy_is_checked_as_a_new_instance_is() -> None:
+    @frozen.dataclass(frozen=True)
+    class Positive:
+        number: int
+
+        def __post_init__(self) -> None:
+            if self.number < 1:
+                raise ValueError("not positive")
+
+    assert frozen.copied(Positive(1), number=2) == Positive(2)
+    with pytest.raises(ValueError, match="not positive"):
+        frozen.copied(Positive(1), number=0)

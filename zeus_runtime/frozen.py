@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -120,6 +120,26 @@ def _init(self: Any, /, *args: Any, **named: Any) -> None:
     self.__dict__.update(values)
     if shape.checks:
         self.__post_init__()
+
+
+def copied(value: T, /, **changes: Any) -> T:
+    """A copy of an instance of such a class with ``changes``, as ``dataclasses.replace`` makes it, in less time.
+
+    Raises:
+        TypeError: a change names no field.
+    """
+    former: Any = value
+    shape: _Shape = former.__frozen_shape__
+    if not changes.keys() <= shape.template.keys():
+        _refuse(type(former), (), {**{name: getattr(former, name) for name in shape.names}, **changes})
+    made: Any = object.__new__(type(former))
+    fields = former.__dict__
+    # Only fields: what a method remembers about the instance may not hold for the copy.
+    made.__dict__.update({name: fields[name] for name in shape.names})
+    made.__dict__.update(changes)
+    if shape.checks:
+        made.__post_init__()
+    return cast("T", made)
 
 
 def _refuse(cls: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:

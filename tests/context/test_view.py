@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 import pytest
 from hypothesis import given, settings
@@ -182,6 +183,16 @@ def test_a_view_extended_step_by_step_is_the_fold_of_the_whole(
     whole = fold(history, [])
     assert list(view) == list(whole)
     assert (view.tokens, view.by_source) == (whole.tokens, whole.by_source)
+
+
+@given(histories, st.lists(proposals(), max_size=8), st.lists(st.integers(0, 14), min_size=1, max_size=4))
+def test_what_arrived_is_the_end_of_the_view_whoever_asked_before(
+    history: list[BaseMessage], proposed: list[Edit], asked: list[int]
+) -> None:
+    _, view = admitted(history, proposed)
+    for after in asked:
+        new = list(takewhile(lambda item: item.seq > after, reversed(list(view.items()))))  # noqa: B023
+        assert list(view.arrived(after)) == new[::-1]
 
 
 def test_two_futures_of_one_view_do_not_mix() -> None:

@@ -29,6 +29,7 @@ from zeus_runtime.tools.access import (
     strictest,
 )
 from zeus_runtime.tools.gate import Gate, calling
+from zeus_runtime.tools.links import RESOLVED
 from zeus_runtime.tools.mounts import Mounts
 from zeus_runtime.tools.paths import WorkspaceError, folded
 from zeus_runtime.tools.proc_files import is_proc
@@ -445,3 +446,18 @@ def test_a_file_is_judged_by_the_path_that_was_asked_and_by_the_one_that_it_has(
     gate = gate_of(tmp_path, {closed: "deny"})
     ruling = gate.ruling(("asked",), f"{tmp_path.resolve()}/found", "read")
     assert (ruling is None) == (closed == "/other")
+
+
+def test_a_call_inside_another_has_its_own_links_and_leaves_those_of_the_other() -> None:
+    assert RESOLVED.get() is None
+    with calling("read_file"):
+        of_tool = RESOLVED.get()
+        assert of_tool == {}
+        with calling(None):
+            assert RESOLVED.get() is None
+            with calling("grep"):
+                assert RESOLVED.get() == {}
+                assert RESOLVED.get() is not of_tool
+            assert RESOLVED.get() is None
+        assert RESOLVED.get() is of_tool
+    assert RESOLVED.get() is None

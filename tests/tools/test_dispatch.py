@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -12,8 +13,8 @@ import pytest
 
 from zeus_runtime import ZeusError
 from zeus_runtime.plugin import Redactor
-from zeus_runtime.plugin.tool import Tool, ToolResult, tool
-from zeus_runtime.tools import check_tools, invoke, validate_arguments
+from zeus_runtime.plugin.tool import Tool, ToolCall, ToolResult, tool
+from zeus_runtime.tools import check_tools, fitted_arguments, invoke, validate_arguments
 
 
 class FakeRun:
@@ -69,6 +70,17 @@ SCHEMA = {
 
 
 # Arguments
+
+
+def test_the_arguments_of_a_call_are_fitted_once_and_those_of_a_copy_anew() -> None:
+    which, call = with_schema(SCHEMA), ToolCall("call_1", "t", {"path": "/a", "limit": "2"})
+    fitted = fitted_arguments(which, call)
+    assert fitted == {"path": "/a", "limit": 2}
+    assert fitted_arguments(which, call) is fitted
+    assert fitted_arguments(which, replace(call, arguments={"path": "/b"})) == {"path": "/b"}
+    assert "unknown: path" in str(
+        fitted_arguments(with_schema({"type": "object", "additionalProperties": False}), call)
+    )
 
 
 def test_valid_arguments_pass_unchanged() -> None:

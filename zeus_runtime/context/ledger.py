@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields
 from typing import Any, Final, Literal, TypeAlias
+
+from zeus_runtime.frozen import copied, dataclass
 
 Cause: TypeAlias = Literal["turn", "overflow", "window", "compact"]
 
@@ -142,7 +144,7 @@ class StepRecord:
 
     def override(self, **changes: Any) -> StepRecord:
         """A copy with ``changes``."""
-        return replace(self, **changes)
+        return copied(self, **changes)
 
     def to_json(self) -> str:
         """The stored form, without empty values and values that are the sum of others."""

@@ -17,13 +17,7 @@ def arrivals(view: View, after: int) -> Sequence[Item]:
         view: the messages that are sent.
         after: the last ``seq`` that was processed; 0 at first.
     """
-    new: list[Item] = []
-    for place in range(len(view) - 1, -1, -1):
-        item = view.item(place)
-        if item.seq <= after:
-            break
-        new.append(item)
-    return new[::-1]
+    return view.arrived(after)
 
 
 def tool_groups(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

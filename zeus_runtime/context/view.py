@@ -64,6 +64,7 @@ class View(Sequence["BaseMessage"]):
         self._lead = len(extent.head) + (extent.summary is not None)
         self._length = self._lead + max(0, extent.upto - extent.first + 1)
         self._items: dict[int, Item] = {}
+        self._arrived: tuple[int, Sequence[Item]] | None = None
 
     @property
     def tokens(self) -> int:
@@ -171,6 +172,18 @@ class View(Sequence["BaseMessage"]):
     def items(self) -> Iterator[Item]:
         """Every message of the view, with its tokens, class and source."""
         return (self.item(index) for index in range(self._length))
+
+    def arrived(self, after: int) -> Sequence[Item]:
+        """The messages with a ``seq`` above ``after``, oldest first; the policies of a step share one answer."""
+        if self._arrived is None or self._arrived[0] != after:
+            new: list[Item] = []
+            for place in range(self._length - 1, -1, -1):
+                item = self.item(place)
+                if item.seq <= after:
+                    break
+                new.append(item)
+            self._arrived = after, tuple(new[::-1])
+        return self._arrived[1]
 
     def original(self, seq: int) -> BaseMessage:
         """The message as it is in the history.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from zeus_runtime.frozen import dataclass
+from zeus_runtime.frozen import copied, dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode
@@ -50,7 +50,7 @@ class Turn:
 
     def override(self, **changes: Any) -> Turn:
         """A copy with ``changes``."""
-        return replace(self, **changes)
+        return copied(self, **changes)
 
 
 METHODS: Final = ("tools", "sections", "edits", "wrap_run", "wrap_model_call", "wrap_tool_call")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from zeus_runtime.frozen import dataclass
+from zeus_runtime.frozen import copied, dataclass
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -63,7 +63,7 @@ class ModelRequest:
 
     def override(self, **changes: Any) -> ModelRequest:
         """A copy with ``changes``; the request itself never changes."""
-        return replace(self, **changes)
+        return copied(self, **changes)
 
 
 @dataclass(frozen=True)

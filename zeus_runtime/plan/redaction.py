@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.frozen import copied
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config
@@ -71,4 +71,4 @@ def redacted(event: Event, redactor: Redactor) -> Event:
             changes[name] = shown
     if isinstance(event, RunFailed) and "pending" in event.details:
         changes["details"]["pending"] = redactor.masked(event.details["pending"])
-    return replace(event, **changes) if changes else event
+    return copied(event, **changes) if changes else event

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.mcp import McpServer as McpServer
     from zeus_runtime.strict_json import strict_json as strict_json
     from zeus_runtime.tools.define import tool as tool
+    from zeus_runtime.tools.dispatch import fitted_arguments as fitted_arguments
     from zeus_runtime.tools.dispatch import validate_arguments as validate_arguments
     from zeus_runtime.tools.modes import has_connectors as has_connectors
     from zeus_runtime.tools.preview import Change as Change
@@ -60,6 +61,7 @@ _ROOMS = {
     "Toolset": "tools.toolset",
     "in_thread": "tools.worker_threads",
     "finished": "tools.run_to_completion",
+    "fitted_arguments": "tools.dispatch",
     "has_connectors": "tools.modes",
     "preview_of": "tools.preview",
     "servers_in_file": "config.layers.mcp_files",

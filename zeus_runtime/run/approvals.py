@@ -166,10 +166,10 @@ class ApprovalBroker:
         """Add ``check``, which judges the arguments that finally run."""
         self._checks.append(check)
 
-    async def checked(self, call: ToolCall) -> str | None:
-        """Why one of the checks refuses a call that would run now; None if none does."""
+    async def checked(self, call: ToolCall, arguments: Mapping[str, JSON]) -> str | None:
+        """Why one of the checks refuses a call that would run now with these arguments; None if none does."""
         for check in self._checks:
-            if why := await check(call):
+            if why := await check(replace(call, arguments=arguments)):
                 return why
         return None
 
@@ -248,7 +248,7 @@ class ApprovalBroker:
 
     def has_approved(self, request: ApprovalRequest) -> bool:
         """Whether this call, with exactly these arguments, was approved in this process."""
-        return (request.place, request.digest) in self._approved
+        return bool(self._approved) and (request.place, request.digest) in self._approved
 
     async def signed(
         self, tool: Tool, request: ApprovalRequest, run: Callable[[], Awaitable[ToolResult]]
@@ -259,7 +259,7 @@ class ApprovalBroker:
         also where the user changed its arguments. Approved changes run one after the other, so that no change comes
         between the comparison and the call.
         """
-        if (request.place, request.digest) not in self._approved:
+        if not self.has_approved(request):
             # A middleware below the one that asked has changed the call.
             if any(place == request.place for place, _ in self._approved):
                 return _unsigned(tool.name)

@@ -127,14 +127,18 @@ class ContextPlanner:
         # Once for all policies: what one of them does may take longer than the cache lives.
         self._cache_expired = self._last is not None and self._transcript.now_ms() > self._last.until_ms
         decisions: list[PolicyDecision] = []
+        budget = self._budget(view, fixed, forced=forced)
         for name, policy in self._policies:
-            if forced and view is not before and self._fits(view, fixed):
-                forced = False
-            view = await self._consult(name, policy, view, fixed, cursor, decisions, forced=forced)
+            after = await self._consult(name, policy, view, fixed, budget, cursor, decisions)
+            if after is not view:
+                view = after
+                forced = forced and not self._fits(view, fixed)
+                budget = self._budget(view, fixed, forced=forced)
         # Still over the window: ask again as after an overflow. A guessed window is no reason to lose context.
         if not forced and self._profile.known and self._policies and not self._fits(view, fixed, share=1.0):
             for name, policy in self._policies:
-                view = await self._consult(name, policy, view, fixed, cursor, decisions, forced=True)
+                budget = self._budget(view, fixed, forced=True)
+                view = await self._consult(name, policy, view, fixed, budget, cursor, decisions)
                 if self._fits(view, fixed):
                     break
         return PlannedContext(
@@ -223,12 +227,10 @@ class ContextPlanner:
         policy: Middleware,
         view: View,
         fixed: Fixed,
+        budget: Budget,
         cursor: int,
         decisions: list[PolicyDecision],
-        *,
-        forced: bool,
     ) -> View:
-        budget = self._budget(view, fixed, forced=forced)
         proposed = await self._proposals(name, policy, view, budget)
         if not proposed:
             return view

@@ -28,7 +28,7 @@ from zeus_runtime.models.interface import (
 )
 from zeus_runtime.models.masking import HeldPieces, StreamedText, masked_schemas
 from zeus_runtime.plan.output import FINAL_TOOL
-from zeus_runtime.prompt import Section, SourcedText, assemble
+from zeus_runtime.prompt import Assembled, Section, SourcedText, assemble
 from zeus_runtime.run.context_planner import ContextPlanner, LastRequest, PlannedContext
 from zeus_runtime.run.cost_limit import Projection, cached_before, projection
 from zeus_runtime.run.growing_output import GrowingOutput
@@ -98,6 +98,7 @@ class ModelStep:
         self._given: tuple[ToolSchema, ...] = ()
         self.schemas: tuple[ToolSchema, ...] = ()
         self._masked: dict[Section, tuple[str, str]] = {}
+        self._prompt: tuple[Mapping[Section, str], Assembled] | None = None
         # A secret may be split over two pieces, so masking each event is too late. A model behind the mask holds the
         # pieces back itself.
         self._held_back = Redactor() if resources.secrets is resources.known else resources.known
@@ -301,7 +302,7 @@ class ModelStep:
     async def _request(self, cursor: int, steps: int, *, forced: bool) -> _Request:
         self._refresh_tools()
         sections, sources = await self._sections(steps)
-        prompt = assemble(sections)
+        prompt = self._assembled(sections)
         fixed = self._fixed.measure(prompt.parts, prompt.text, sources)
         started_ns = time.time_ns()
         planned = await self._planning.plan(cursor, fixed, forced=forced)
@@ -309,7 +310,7 @@ class ModelStep:
             trace_compaction(planned, started_ns)
             # The edits changed the cached prefix anyway, so dependent sections change now, not one step later.
             sections, sources = await self._sections(steps)
-            renewed = assemble(sections)
+            renewed = self._assembled(sections)
             if renewed.text != prompt.text:
                 prompt, fixed = renewed, self._fixed.measure(renewed.parts, renewed.text, sources)
                 planned = replace(planned, estimate_tokens=fixed.tokens + planned.view.tokens)
@@ -321,6 +322,12 @@ class ModelStep:
             settings=self._settings,
         )
         return _Request(request, fixed, planned)
+
+    def _assembled(self, sections: Mapping[Section, str]) -> Assembled:
+        """The system prompt; most steps have the same sections as the step before."""
+        if self._prompt is None or self._prompt[0] != sections:
+            self._prompt = sections, assemble(sections)
+        return self._prompt[1]
 
     async def _sections(self, steps: int) -> tuple[Mapping[Section, str], Mapping[str, Sources]]:
         turn = self._turn.override(step=steps)

@@ -59,6 +59,7 @@ class Repeats:
     def __init__(self, limit: int, messages: Sequence[BaseMessage] = ()) -> None:
         newest = _newest(messages, LONGEST_CYCLE * limit)
         self._answers = deque(reversed(newest), maxlen=LONGEST_CYCLE * limit)
+        self._asking: tuple[BaseMessage, tuple[str, ...]] | None = None
 
     @property
     def count(self) -> int:
@@ -67,19 +68,25 @@ class Repeats:
 
     def add(self, answer: BaseMessage, results: Iterable[BaseMessage]) -> None:
         """Add an answer whose calls all have results."""
-        self._answers.append(_answer(answer, results))
+        self._answers.append(_Answer(self._asked(answer), tuple(map(_result, results))))
 
     def expected(self, answer: BaseMessage, index: int, content: str) -> int:
         """The number of the repetition if call ``index`` of ``answer`` gives ``content``; 1 for a first time.
 
         The answer's other calls may be unfinished: they count as repeated if name and arguments are the same.
         """
-        asked, most = _asked(answer), 1
+        asked, most = self._asked(answer), 1
         for period in range(1, min(LONGEST_CYCLE, len(self._answers)) + 1):
             former = self._answers[-period]
             if former.asked == asked and former.results[index] == digest_of(content):
                 most = max(most, _cycles([*self._answers, former], period))
         return most
+
+    def _asked(self, answer: BaseMessage) -> tuple[str, ...]:
+        """A digest of each call, made once for the answer whose calls run."""
+        if self._asking is None or self._asking[0] is not answer:
+            self._asking = answer, _asked(answer)
+        return self._asking[1]
 
 
 def warning(count: int, limit: int) -> str:

@@ -42,7 +42,7 @@ class RequestChanges:
             return
         self._sent = changed
         self._changes.pop(middleware, None)
-        if parts := tuple(_changed(given, changed)):
+        if given is not changed and (parts := tuple(_changed(given, changed))):
             self._changes[middleware] = RequestChange(middleware, parts, self._tokens(given, changed, parts))
 
     @property

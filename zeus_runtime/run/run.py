@@ -40,7 +40,7 @@ from zeus_runtime.run.tool_run_view import ToolRunView
 from zeus_runtime.run.transcript import Transcript, tool_message
 from zeus_runtime.run.usage import Totals
 from zeus_runtime.strict_json import well_formed
-from zeus_runtime.tools import ToolCall, ToolResult, invoke, permitted, validate_arguments
+from zeus_runtime.tools import ToolCall, ToolResult, fitted_arguments, invoke, permitted
 from zeus_runtime.tools.approval import ApprovalRequest
 from zeus_runtime.tools.deferred import LOADER, is_loaded, not_called, schema_result
 from zeus_runtime.tools.gate import AccessAsked, calling
@@ -374,7 +374,7 @@ class Run:
             return ToolResult(refusal, is_error=True)
         if not is_loaded(tool, self.transcript.state.get):
             return not_called(schema_result([tool]))
-        arguments = validate_arguments(tool, call.arguments)
+        arguments = fitted_arguments(tool, call)
         if isinstance(arguments, str):
             return ToolResult(arguments, is_error=True)
         request = ApprovalRequest(tool.name, arguments, str(call.place), call.id)
@@ -388,7 +388,7 @@ class Run:
             return ToolResult(
                 f"{tool.name} is not allowed with these arguments ({why}). It was not run.", is_error=True
             )
-        if why := await self._resources.approvals.checked(replace(call, arguments=request.arguments)):
+        if why := await self._resources.approvals.checked(call, request.arguments):
             return ToolResult(why, is_error=True)
         clock = Clock(tool.timeout_seconds)
         view = self._tool_run(call, clock)
@@ -450,6 +450,8 @@ class Run:
         while True:
             try:
                 result = await (run() if question is None else approvals.signed(tool, question, run))
+                if not instructions:
+                    return result
                 return replace(result, content="\n\n".join([result.content, *instructions]))
             except AccessAsked as asked:
                 file, reason = asked.parts, f"{asked.path}: {asked.ruling.why}"

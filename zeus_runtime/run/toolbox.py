@@ -67,6 +67,8 @@ class Toolbox:
     @property
     def tools(self) -> Sequence[Tool]:
         """The current tools; the same object as long as nothing has changed."""
+        if not self._toolsets and not self._is_changed:
+            return self._tools
         current = [toolset.tools() for toolset in self._toolsets]
         if self._is_changed or any(map(is_not, current, self._current)):
             self._is_changed, self._current = False, current

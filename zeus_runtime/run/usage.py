@@ -118,6 +118,7 @@ class UsageMeter:
     session: str = ""
     _held_usd: float = 0.0
     _told: bool = False
+    _last_id: int = field(default_factory=lambda: secrets.randbits(32), repr=False)
 
     @property
     def is_limited(self) -> bool:
@@ -154,7 +155,8 @@ class UsageMeter:
         attributes = {**about, "gen_ai.conversation.id": self.session or None, "zeus.purpose": purpose}
         span = TraceSpan(f"chat {about['gen_ai.request.model']}", attributes, "CLIENT", is_current=is_current)
         with span:
-            call, error = ModelCall(secrets.token_hex(4), span), ""
+            self._last_id = (self._last_id + 1) % (1 << 32)
+            call, error = ModelCall(f"{self._last_id:08x}", span), ""
             span.note({"zeus.call.id": call.id, **(noted or {})})
             self.notify(ModelCallStarted(call.id, purpose, model))
             try:

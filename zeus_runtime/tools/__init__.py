@@ -8,6 +8,7 @@ from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
     from zeus_runtime.tools.dispatch import check_tools as check_tools
+    from zeus_runtime.tools.dispatch import fitted_arguments as fitted_arguments
     from zeus_runtime.tools.dispatch import invoke as invoke
     from zeus_runtime.tools.dispatch import validate_arguments as validate_arguments
     from zeus_runtime.tools.entries import FileEntry as FileEntry
@@ -52,6 +53,7 @@ _ROOMS = {
     "invoke": "dispatch",
     "permitted": "modes",
     "showing": "modes",
+    "fitted_arguments": "dispatch",
     "validate_arguments": "dispatch",
     "visible": "modes",
 }

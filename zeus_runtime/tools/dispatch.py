@@ -11,7 +11,7 @@ from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.escaping import json_shown, printable, word
 from zeus_runtime.tools.modes import MODE_TABLE
-from zeus_runtime.tools.tool import JSON, Tool, ToolResult, ToolRun
+from zeus_runtime.tools.tool import JSON, Tool, ToolCall, ToolResult, ToolRun
 
 if TYPE_CHECKING:
     from zeus_runtime.tools.pausable_timeout import Clock
@@ -20,6 +20,8 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 _MAX_PROBLEMS = 10
 _MAX_ERROR_CHARACTERS = 2_000
 _MAX_DETAIL_CHARACTERS = 200
+
+_FITTED = "_fitted"
 
 
 def check_tools(tools: Iterable[Tool]) -> list[str]:
@@ -74,6 +76,17 @@ def validate_arguments(tool: Tool, arguments: JSON) -> dict[str, JSON] | str:
     return "\n".join(
         [f"The arguments of {tool.name} do not fit; nothing was done.", *lines, _parameters(tool)]
     )
+
+
+def fitted_arguments(tool: Tool, call: ToolCall) -> dict[str, JSON] | str:
+    """``validate_arguments`` for a call, once for all who ask about this call.
+
+    A copy of the call with other arguments is validated anew.
+    """
+    known: tuple[Tool, dict[str, JSON] | str] | None = call.__dict__.get(_FITTED)
+    if known is None or known[0] is not tool:
+        known = call.__dict__[_FITTED] = tool, validate_arguments(tool, call.arguments)
+    return known[1]
 
 
 async def invoke(

@@ -57,16 +57,6 @@ class CallingTool(NamedTuple):
         return any(_folded(each) in self.files for each in names)
 
 
-_UNKNOWN: Final = CallingTool(ANY_TOOL)
-_CALL: ContextVar[CallingTool] = ContextVar("zeus_tool_call", default=_UNKNOWN)
-"""Threads that a plugin starts do not inherit it: the default must be the strictest."""
-
-_LINKED_KEYS: ContextVar[dict[tuple[int, int], set[tuple[int, int]]] | None] = ContextVar(
-    "zeus_linked_keys", default=None
-)
-"""Results for the running call: the folders are searched once per call, and only if a file has several names."""
-
-
 def calling(
     tool: str | None, *, approved: bool = False, files: Iterable[Parts] | None = None
 ) -> AbstractContextManager[None]:
@@ -76,27 +66,44 @@ def calling(
         approved: whether a person approved the call.
         files: the only files that an approval lets it change, which are also read without a question; None: all.
     """
+    if tool is None and files is None and not approved:
+        return _Calling(_NO_TOOL, {})
     named = None if files is None else frozenset(map(_folded, files))
-    return _Calling(CallingTool(tool, approved, named))
+    return _Calling(CallingTool(tool, approved, named), {})
 
 
 class _Calling:
-    """A class, because a step enters it some 20 times, and a generator costs three times as much."""
+    """A class, because a step enters it some 20 times, and a generator costs three times as much.
 
-    __slots__ = ("_call", "_former")
+    Args:
+        call: the tool call.
+        linked_keys: results for it: the folders are searched once per call, and only if a file has several names. None:
+            nothing is remembered.
+    """
 
-    def __init__(self, call: CallingTool) -> None:
-        self._call = call
+    __slots__ = ("_former", "_resolved", "call", "linked_keys")
+
+    def __init__(
+        self, call: CallingTool, linked_keys: dict[tuple[int, int], set[tuple[int, int]]] | None
+    ) -> None:
+        self.call = call
+        self.linked_keys = linked_keys
 
     def __enter__(self) -> None:
-        resolved = RESOLVED.set(None if self._call.tool is None else {})
-        self._former = _CALL.set(self._call), _LINKED_KEYS.set({}), resolved
+        self._former = _CALL.set(self)
+        is_set = self.call.tool is None and RESOLVED.get() is None
+        self._resolved = None if is_set else RESOLVED.set(None if self.call.tool is None else {})
 
     def __exit__(self, *_: object) -> None:
-        call, keys, resolved = self._former
-        _CALL.reset(call)
-        _LINKED_KEYS.reset(keys)
-        RESOLVED.reset(resolved)
+        _CALL.reset(self._former)
+        if self._resolved is not None:
+            RESOLVED.reset(self._resolved)
+
+
+_NO_TOOL: Final = CallingTool(None)
+_UNKNOWN: Final = _Calling(CallingTool(ANY_TOOL), None)
+_CALL: Final[ContextVar[_Calling]] = ContextVar("zeus_tool_call", default=_UNKNOWN)
+"""Threads that a plugin starts do not inherit it: the default must be the strictest."""
 
 
 _KEPT: ContextVar[Callable[[str], bool] | None] = ContextVar("zeus_kept_files", default=None)
@@ -164,7 +171,7 @@ class Gate:
             host: its real path.
             foreign: ``parts`` is not a path of this workspace; outside of it only rules about names apply.
         """
-        return self._ruling(parts, host, kind, _CALL.get().tool, foreign=foreign)
+        return self._ruling(parts, host, kind, _CALL.get().call.tool, foreign=foreign)
 
     def ruling_elsewhere(self, parts: Parts, host: str, kind: Kind) -> Ruling | None:
         """Return the ruling on a file outside of the workspace that Zeus itself would open, by all parts of its path.
@@ -188,7 +195,7 @@ class Gate:
             parts: the folder's virtual path.
             folder: its real path.
         """
-        tool = _CALL.get().tool
+        tool = _CALL.get().call.tool
         base = folder.rstrip("/")
         written = self.mounts.written(parts)
         gates = [
@@ -306,7 +313,7 @@ class Gate:
             return
         if ruling.action == "deny":
             raise WorkspaceError(refusal_text(asked or parts, ruling), remedy=ruling.remedy)
-        call = _CALL.get()
+        call = _CALL.get().call
         if looks or call.covers((parts, asked) if asked else (parts,)):
             return
         if call.tool in (None, ANY_TOOL):
@@ -352,7 +359,7 @@ class Gate:
     def needs_question(self, parts: Parts, host: str, *, foreign: bool = True) -> bool:
         """Whether the running tool may read a file only after a question that it has not been asked."""
         ruling = self.ruling(parts, host, "read", foreign=foreign)
-        return ruling is not None and ruling.action == "ask" and not _CALL.get().covers((parts,))
+        return ruling is not None and ruling.action == "ask" and not _CALL.get().call.covers((parts,))
 
     def mount_refusal(self, folder: str) -> str | None:
         """Return why programs may not see a whole folder; None if they may.
@@ -377,7 +384,7 @@ class Gate:
 
     def seen_with(self) -> object:
         """Return what rulings depend on besides the file and its folder: the running tool, and where links lead."""
-        return _CALL.get().tool, [dict(gate._links.targets) for gate in self._all]
+        return _CALL.get().call.tool, [dict(gate._links.targets) for gate in self._all]
 
     def tops(self) -> Iterator[Path]:
         """Yield the root and the config's routes as they are written, also those of the agents above."""
@@ -475,7 +482,7 @@ class Gate:
 
     def _linked_keys(self, device: int) -> set[tuple[int, int]]:
         """Return the files on a device that have a key file's name in the workspace."""
-        known = _LINKED_KEYS.get()
+        known = _CALL.get().linked_keys
         key = (id(self), device)
         if known is None or key not in known:
             skipped = frozenset(map(folded, self.linked))

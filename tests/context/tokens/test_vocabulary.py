@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 from base64 import b64decode
 from pathlib import Path
 
 import pytest
+import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from zeus_runtime.context.tokens import encodings
-from zeus_runtime.context.tokens.vocabulary import Vocabulary, sorted_lines
+from zeus_runtime.context.tokens.vocabulary import Vocabulary, ascii_pattern, sorted_lines
 
 FILE = encodings.file_of("o200k_base")
 SORTED = Path(encodings.__file__).with_name("o200k_base.sorted")
@@ -81,6 +83,28 @@ def test_any_text_counts_as_tiktoken_counts_it_or_not_at_all(text: str) -> None:
     assert vocabulary is not None
     found = vocabulary.count(text)
     assert found == whole(text) or (found is None and not text.isascii())
+
+
+PATTERN = SORTED.read_bytes().partition(b"\n")[0].decode()
+ALL_WORDS = regex.compile(PATTERN).findall
+WORDS_OF_ASCII = re.compile(ascii_pattern(PATTERN), re.ASCII).findall
+
+
+@given(
+    st.text("aZ09 '/.\t\n\x0b\r\x1c\x7f" + "sSdDmMtTlLvVeErR", max_size=40)
+    | st.text(st.characters(max_codepoint=127))
+)
+@example("I'LL we'Ve  \r\n\n x\x1fy 1234//\n")
+def test_a_text_of_ascii_is_divided_as_the_encoding_divides_it(text: str) -> None:
+    assert WORDS_OF_ASCII(text) == ALL_WORDS(text)
+
+
+def test_texts_of_ascii_are_divided_as_the_encoding_divides_them() -> None:
+    for path in TEXTS:
+        text = path.read_text("utf-8").encode("ascii", "ignore").decode()
+        assert WORDS_OF_ASCII(text) == ALL_WORDS(text), path.name
+    pairs = "".join(chr(one) + chr(two) + "\0" for one in range(128) for two in range(128))
+    assert WORDS_OF_ASCII(pairs) == ALL_WORDS(pairs)
 
 
 def test_every_script_counts_as_tiktoken_counts_it(vocabulary: Vocabulary) -> None:

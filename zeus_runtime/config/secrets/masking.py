@@ -200,21 +200,19 @@ class Redactor:
 
     def json(self, value: Any) -> Any:
         """A JSON value with every string in it, keys too, masked by the same rule."""
-        return _each(value, self)
+        return _each(value, self._now)
 
     def _known(self, text: str) -> str:
         known = self._now
         name = known.names.get(text)
-        return known.text(text) if name is None else placeholder(name)
+        return known._searched(text) if name is None else placeholder(name)
 
     def text(self, text: str) -> str:
         """``text`` with every known secret that is searched for in running text replaced by its placeholder."""
-        return "".join(self._parts(text)) if self._may_be_in(text) else text
+        return self._now._searched(text)
 
-    def _may_be_in(self, text: str) -> bool:
-        """Whether a text is long enough for one of the secrets that are searched for."""
-        searches = self._searches
-        return bool(searches.plain.forms) and len(text) >= searches.least
+    def _searched(self, text: str) -> str:
+        return "".join(self._parts(text)) if self._own_searches.may_find(text) else text
 
     def told(self, text: str) -> str:
         """``text``, but two different texts never become the same: what looks like a placeholder already is changed."""
@@ -415,9 +413,9 @@ class Redactor:
         Args:
             depth: how many encodings may be within each other.
         """
-        if not self._may_be_in(text):
-            return
         searches = self._searches
+        if not searches.may_find(text):
+            return
         # In a text without escapes, the folded text holds everything that the text holds.
         yield from self._scanned(text, searches.plain if has_escapes(text) else searches.unfolded)
         meant = folded(text, quotes=searches.quotes)
@@ -482,7 +480,7 @@ class Redactor:
     @property
     def _now(self) -> Redactor:
         """A redactor of all that is known now."""
-        count = self.learned_count
+        count = self.learned_count if self.learned else 0
         if not count:
             return self
         kept: tuple[int, Redactor] | None = self.__dict__.get("_kept")
@@ -603,6 +601,10 @@ class _Searches(NamedTuple):
     shown: frozenset[str]
     quotes: bool
     least: int
+
+    def may_find(self, text: str) -> bool:
+        """Whether a text is long enough for one of them."""
+        return len(text) >= self.least and bool(self.plain.forms)
 
 
 def _at_places(matches: Iterable[_Match], found: Folded) -> Iterator[_Match]:

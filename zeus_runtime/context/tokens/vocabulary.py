@@ -5,9 +5,12 @@ It suits a run that does not count many different words. For those, tiktoken is 
 
 from __future__ import annotations
 
+import re
 from array import array
 from binascii import b2a_base64
 from bisect import bisect_left
+from collections.abc import Callable
+from functools import cached_property
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from sys import byteorder
@@ -19,6 +22,23 @@ _LONGEST_WORD: Final = 200
 
 _UNSETTLED: Final = frozenset({"Cn", "Cs"})
 """Categories of characters that later versions of Unicode assign, and of halves of characters: tiktoken decides."""
+
+
+_OF_ASCII: Final = {
+    r"\p{Lu}": "A-Z",
+    r"\p{Lt}": "",
+    r"\p{Ll}": "a-z",
+    r"\p{Lm}": "",
+    r"\p{Lo}": "",
+    r"\p{M}": "",
+    r"\p{L}": "A-Za-z",
+    r"\p{N}": r"\d",
+}
+"""The characters of ASCII in each class of characters that a pattern of words names inside brackets."""
+
+
+class _UncountableError(Exception):
+    """A word is too long, or has a character that is too new."""
 
 
 class Vocabulary:
@@ -34,12 +54,11 @@ class Vocabulary:
     """
 
     def __init__(self, lines: mmap, order: array[int], pattern: str) -> None:
-        import regex
-
         self._lines = lines
         self._order = order
-        self._words = regex.compile(pattern).findall
-        self._counts: dict[str, int] = {}
+        self._pattern = pattern
+        self._words_of_ascii = re.compile(ascii_pattern(pattern), re.ASCII).findall
+        self._counts = _Counts(self._looked_up)
         self.looked_up = 0
 
     @classmethod
@@ -58,19 +77,27 @@ class Vocabulary:
 
     def count(self, text: str) -> int | None:
         """Return the tokens of a text; None if one of its words is too long, or has a character that is too new."""
-        known, total = self._counts, 0
-        for word in self._words(text):
-            count = known.get(word)
-            if count is None:
-                if not word.isascii() and not _UNSETTLED.isdisjoint(map(category, word)):
-                    return None
-                data = word.encode("utf-8")
-                if len(data) > _LONGEST_WORD:
-                    return None
-                count = known[word] = self._tokens(data)
-                self.looked_up += len(data)
-            total += count
-        return total
+        words = self._words_of_ascii(text) if text.isascii() else self._words(text)
+        try:
+            return sum(map(self._counts.__getitem__, words))
+        except _UncountableError:
+            return None
+
+    @cached_property
+    def _words(self) -> Callable[[str], list[str]]:
+        import regex
+
+        found: Callable[[str], list[str]] = regex.compile(self._pattern).findall
+        return found
+
+    def _looked_up(self, word: str) -> int:
+        if not word.isascii() and not _UNSETTLED.isdisjoint(map(category, word)):
+            raise _UncountableError
+        data = word.encode("utf-8")
+        if len(data) > _LONGEST_WORD:
+            raise _UncountableError
+        self.looked_up += len(data)
+        return self._tokens(data)
 
     def rank(self, token: bytes) -> int | None:
         """Return the rank of a token; None if the bytes are not one. A lower rank is joined first."""
@@ -105,6 +132,25 @@ class Vocabulary:
 
 _NONE: Final = 1 << 62
 """The rank of bytes that are not a token."""
+
+
+class _Counts(dict[str, int]):
+    """The tokens of each word that was looked up; another word is looked up when it is asked for."""
+
+    def __init__(self, look_up: Callable[[str], int]) -> None:
+        super().__init__()
+        self._look_up = look_up
+
+    def __missing__(self, word: str) -> int:
+        count = self[word] = self._look_up(word)
+        return count
+
+
+def ascii_pattern(pattern: str) -> str:
+    """Return a pattern for the library ``re`` that divides texts of ASCII as ``pattern`` does, in half the time."""
+    for named, members in _OF_ASCII.items():
+        pattern = pattern.replace(named, members)
+    return pattern
 
 
 def sorted_lines(lines: bytes, pattern: str) -> bytes:

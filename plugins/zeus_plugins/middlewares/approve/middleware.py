@@ -17,7 +17,7 @@ from zeus_plugins.middlewares.approve.rules import is_path
 from zeus_runtime.plugin.approval import ApprovalRequest
 from zeus_runtime.plugin.files import WorkspaceError
 from zeus_runtime.plugin.middleware import Middleware
-from zeus_runtime.plugin.tool import ToolResult, preview_of, validate_arguments
+from zeus_runtime.plugin.tool import ToolResult, fitted_arguments, preview_of
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin import RunContext
@@ -63,7 +63,8 @@ class Approve(Middleware):
                 is_error=True,
             )
         if decision is None:
-            return await call_next(replace(call, arguments=arguments))
+            is_changed = _as_json(arguments) != _as_json(call.arguments)
+            return await call_next(replace(call, arguments=arguments) if is_changed else call)
         if decision.answer == "reject":
             return ToolResult(rejection(tool.name, decision, self._options.timeout_seconds), is_error=True)
         # As JSON, because for Python 1 equals true and 1.0.
@@ -109,7 +110,7 @@ class Approve(Middleware):
         tool = self._tools.get(call.name)
         if tool is None:
             return None
-        arguments = validate_arguments(tool, call.arguments)
+        arguments = fitted_arguments(tool, call)
         if isinstance(arguments, str):
             return None
         ruled = self._policy.ruled(tool, arguments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.middlewares.dedupe.copies import Readings, paying, prices_of
 from zeus_runtime.plugin.context import Evict, Size, arrivals
@@ -20,6 +20,9 @@ POINTER_TOKENS = 60
 
 ASK_AGAIN_AFTER = 0.1
 """How much fuller the window must be before refused edits are proposed again, as a share of the window."""
+
+_TRIGGER: Final = Size(fraction=0.7)
+_TRIGGER_UNKNOWN: Final = Size(messages=60)
 
 
 class Dedupe(Middleware):
@@ -43,9 +46,7 @@ class Dedupe(Middleware):
 
     @property
     def _trigger(self) -> Size:
-        return self._options.trigger or (
-            Size(fraction=0.7) if self._context.profile.known else Size(messages=60)
-        )
+        return self._options.trigger or (_TRIGGER if self._context.profile.known else _TRIGGER_UNKNOWN)
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
         new = arrivals(view, self._seen)

@@ -13,7 +13,7 @@ from zeus_plugins.middlewares.hooks.asking import HookAnswers
 from zeus_plugins.middlewares.hooks.matching import matches
 from zeus_runtime.plugin import RunError
 from zeus_runtime.plugin.middleware import Middleware, Section
-from zeus_runtime.plugin.tool import ToolResult, validate_arguments
+from zeus_runtime.plugin.tool import ToolResult, fitted_arguments
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.hooks.answers import Event
@@ -107,7 +107,7 @@ class Hooks(Middleware):
 
     async def wrap_tool_call(self, call: ToolCall, call_next: CallTool) -> ToolResult:
         tool = self._tools.get(call.name)
-        given = None if tool is None else validate_arguments(tool, call.arguments)
+        given = None if tool is None else fitted_arguments(tool, call)
         if tool is None or not isinstance(given, dict):
             return await call_next(call)  # it does not run, and the result says why
         asked = await self._ask_before(call, tool, given)

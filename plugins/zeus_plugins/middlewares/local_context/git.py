@@ -14,6 +14,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -88,6 +89,10 @@ class _Output(NamedTuple):
         return list(filter(None, self.text.split("\0")[:-1]))
 
 
+async def _ask(program: str, folder: Path, variables: Mapping[str, str], *arguments: str) -> _Output:
+    return await _output([program, *_GIT, *arguments], folder, variables)
+
+
 async def git_state(
     folder: Path, programs: OwnPrograms, *, commits: int, timeout_seconds: float
 ) -> GitState | None:
@@ -99,18 +104,15 @@ async def git_state(
     """
     import asyncio
 
-    program, environ = programs.find("git"), programs.environ()
-    if program is None:
-        return None
-    variables = {name: environ[name] for name in _KEPT_VARIABLES if name in environ} | _FIXED_VARIABLES
-
-    async def ask(*arguments: str) -> _Output:
-        return await _output([program, *_GIT, *arguments], folder, variables)
-
     try:
         async with asyncio.timeout(timeout_seconds):
             if not await asyncio.to_thread(_may_be_own, folder):
                 return None
+            program, environ = programs.find("git"), programs.environ()
+            if program is None:
+                return None
+            kept = {name: environ[name] for name in _KEPT_VARIABLES if name in environ}
+            ask = partial(_ask, program, folder, kept | _FIXED_VARIABLES)
             places = await ask("rev-parse", "--git-dir", "--git-common-dir", "--show-toplevel")
             if places.failed or not await asyncio.to_thread(_is_own, folder, places.text):
                 return None

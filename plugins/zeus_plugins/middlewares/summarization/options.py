@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from zeus_runtime.plugin import Doc, Minimum, Misfit, OptionsError, Pattern, Ref, RefTo, Tunable, dataclass
 from zeus_runtime.plugin.context import Size
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 CHEAPER_FIRST = ("dedupe", "eviction", "truncation")
 """The order of loss: a superseded result says nothing new, an evicted one leaves its beginning, an argument is the
 model's own text."""
+
+_TRIGGER: Final = Size(fraction=0.85)
+_KEEP: Final = Size(fraction=0.10)
+_TRIGGER_UNKNOWN: Final = Size(tokens=170_000)
+_KEEP_UNKNOWN: Final = Size(messages=6)
 
 
 @dataclass(frozen=True)
@@ -105,11 +110,10 @@ class Options:
 
     def sizes(self, profile: ModelProfile) -> tuple[Size, Size]:
         """Return the trigger and the size to keep, with the defaults for the model filled in (SPEC section 7)."""
-        keep = self.keep or (Size(fraction=0.10) if profile.known else Size(messages=6))
+        keep = self.keep or (_KEEP if profile.known else _KEEP_UNKNOWN)
         if self.keep is None and self.max_trigger_tokens is not None:
             keep = Size(tokens=max(1, min(self.max_trigger_tokens, profile.max_input_tokens) // 10))
-        unwritten = Size(fraction=0.85) if profile.known else Size(tokens=170_000)
-        return self.trigger or unwritten, keep
+        return self.trigger or (_TRIGGER if profile.known else _TRIGGER_UNKNOWN), keep
 
     def prompt_file(self, homes: Sequence[Path]) -> Path:
         """The file of ``prompt`` in the nearest Home that has it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from zeus_runtime.plugin import Doc, Minimum, MinLength, Tunable, dataclass
 from zeus_runtime.plugin.context import Size
@@ -12,6 +12,10 @@ from zeus_runtime.plugin.context import Size
 if TYPE_CHECKING:
     from zeus_runtime.plugin import Misfit, Surroundings
     from zeus_runtime.plugin.model import ModelProfile
+
+_TRIGGER: Final = Size(fraction=0.85)
+_KEEP: Final = Size(fraction=0.10)
+_UNKNOWN: Final = Size(messages=20)
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,8 @@ class Options:
         """Return the trigger and the size to keep, with the defaults for the model filled in (SPEC section 7)."""
         known = profile.known
         return (
-            self.trigger or (Size(fraction=0.85) if known else Size(messages=20)),
-            self.keep or (Size(fraction=0.10) if known else Size(messages=20)),
+            self.trigger or (_TRIGGER if known else _UNKNOWN),
+            self.keep or (_KEEP if known else _UNKNOWN),
         )
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
