@@ -213,7 +213,8 @@ def _made_alike() -> Callable[[Connection], None]:
         if head != schema.HEAD or not _is_empty(connection):
             create(connection)
         elif kind == "sqlite" and kind in kept:
-            cursor = connection.connection.cursor()  # SQLAlchemy takes as long as SQLite for each of the statements
+            # SQLAlchemy would take as long as SQLite for each of the statements.
+            cursor = connection.connection.cursor()
             for statement, parameters in kept[kind]:
                 cursor.execute(statement, parameters or ())
             cursor.close()
