@@ -61,6 +61,14 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Compile what each worker would compile."""
+    from tests.support.compiled_tests import compile_tests
+
+    compile_tests(config)
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling | None:
     """``--dist loadgroup`` by a scheduler that is quick with thousands of tests."""
     if config.getvalue("dist") != "loadgroup":
