@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin.model import ToolSchema
     from zeus_runtime.registry.component import Kind
 
+CATALOGUE = "zeus_plugins.catalogue"
+
 
 def ask_once() -> None:
     """Let this process remember for as long as it lives."""
@@ -74,17 +76,22 @@ def ask_once() -> None:
 
 
 def _loaded_once(load: Callable[..., Contribution]) -> Callable[..., Contribution]:
-    """A bundled plugin's contribution, as long as its module is the one that was loaded."""
+    """A bundled plugin's contribution, as long as its place in the catalogue has the same object."""
     kept: dict[Plugin, tuple[object, Contribution]] = {}
 
     def loaded(manager: PluginManager, plugin: Plugin, codes: Mapping[str, bytes]) -> Contribution:
-        module = sys.modules.get(plugin.source) if plugin.source.startswith("zeus_plugins.") else None
-        known = None if module is None else kept.get(plugin)
-        if known is not None and known[0] is module:
+        module, _, place = plugin.source.partition(":")
+        if module != CATALOGUE or not place:
+            return load(manager, plugin, codes)
+        there: object = sys.modules.get(module)
+        for name in place.split("."):
+            there = getattr(there, name, None)
+        known = kept.get(plugin)
+        if there is not None and known is not None and known[0] is there:
             return known[1]
         found = load(manager, plugin, codes)
-        if module is not None:
-            kept[plugin] = module, found
+        if there is not None:
+            kept[plugin] = there, found
         return found
 
     return loaded
