@@ -16,14 +16,14 @@ from contextlib import contextmanager
 from functools import cache, lru_cache
 from itertools import groupby
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, event
 from zeus_plugins.embeddings.static import table as vectors
 
 from zeus_runtime.config.layers import loading
-from zeus_runtime.config.schema import composed
+from zeus_runtime.config.schema import annotations, composed
 from zeus_runtime.context.tokens import choice, counter
 from zeus_runtime.context.tokens.encodings import exact
 from zeus_runtime.models import profile_tables, profiles, suggestions
@@ -68,6 +68,7 @@ def ask_once() -> None:
     vectors.read_table = cache(vectors.read_table)
     choice.exact = _counted_once()  # type: ignore[attr-defined]
     counter.tools_terms = _measured_once(counter.tools_terms)  # type: ignore[attr-defined]
+    annotations.schema_of_function = _described_once(annotations.schema_of_function)
     composed.core_schema = cache(composed.core_schema)
     loading.ref_places = cache(loading.ref_places)  # type: ignore[attr-defined]
     composed.compose = _composed_once(composed.compose)
@@ -190,6 +191,22 @@ def _counted_once() -> Callable[[str], Callable[[str], int]]:
         return kept(encoding)
 
     return counted
+
+
+def _described_once(
+    describe: Callable[..., tuple[str, dict[str, Any]]],
+) -> Callable[..., tuple[str, dict[str, Any]]]:
+    """The schema of a bundled tool, of which each agent defines the function anew."""
+    kept: dict[object, tuple[str, dict[str, Any]]] = {}
+
+    def described(function: Any, skip: Sequence[str] = ("run",)) -> tuple[str, dict[str, Any]]:
+        if not isinstance(function, FunctionType) or not function.__module__.startswith("zeus_plugins."):
+            return describe(function, skip)
+        written = (function.__annotations__, function.__defaults__, function.__kwdefaults__)
+        key = (function.__code__, function.__name__, function.__doc__, repr(written), tuple(skip))
+        return kept.get(key) or kept.setdefault(key, describe(function, skip))
+
+    return described
 
 
 def _measured_once(
