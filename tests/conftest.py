@@ -9,12 +9,16 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.asked_once import ask_once
 from tests.support.databases import database_url, postgres_server, postgres_url
+
+if TYPE_CHECKING:
+    from tests.support.scheduling import GroupScheduling
 
 __all__ = ["database_url", "postgres_server", "postgres_url"]
 
@@ -54,6 +58,24 @@ def pytest_unconfigure() -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than processors: a quarter of a worker's time is waiting, for processes, servers and disks."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Compile what each worker would compile."""
+    from tests.support.compiled_tests import compile_tests
+
+    compile_tests(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling | None:
+    """``--dist loadgroup`` by a scheduler that is quick with thousands of tests."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from tests.support.scheduling import GroupScheduling
+
+    return GroupScheduling(config, log)
 
 
 @pytest.hookimpl(trylast=True)

@@ -12,7 +12,7 @@ _MOST_LINKS: Final = 40
 
 def expanded(path: str | Path) -> Path:
     """``path`` with ``~`` or ``~user`` replaced by that home folder; unchanged where no such home is known."""
-    written = Path(path)
+    written = path if isinstance(path, Path) else Path(path)
     try:
         return written.expanduser()
     except RuntimeError:

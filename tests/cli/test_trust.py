@@ -831,7 +831,7 @@ def test_what_a_projects_env_file_adds_reaches_no_program_of_the_machine(
     ("module", "words", "code"),
     [
         ("zeus_runtime", ["validate", "zeus.yaml"], 0),
-        ("zeus_runtime.testing.evals", ["zeus.yaml", "--only", "needle"], 5),
+        ("zeus_runtime.testing.evals", ["zeus.yaml", "--only", "goal"], 5),
     ],
 )
 def test_what_lies_in_the_project_is_no_installed_distribution(

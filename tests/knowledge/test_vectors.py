@@ -49,7 +49,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["sqlite", "pgvector", "chroma", "chroma server"])
+@pytest.fixture(
+    params=[
+        "sqlite",
+        "pgvector",
+        "chroma",
+        pytest.param("chroma server", marks=pytest.mark.xdist_group("chroma")),
+    ]
+)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     match request.param:
         case "sqlite":
@@ -298,6 +305,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.xdist_group("chroma")
 async def test_two_processes_fill_and_search_one_server_and_lose_nothing(server: str, tmp_path: Path) -> None:
     for number in range(3):
         text = "\n\n".join(

@@ -9,21 +9,22 @@ asked again; so is every plugin of a test's own; a process that a test starts as
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from itertools import groupby
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, event
 from zeus_plugins.embeddings.static import table as vectors
 
 from zeus_runtime.config.layers import loading
-from zeus_runtime.config.schema import composed
-from zeus_runtime.context.tokens import choice
+from zeus_runtime.config.schema import annotations, composed
+from zeus_runtime.context.tokens import choice, counter
 from zeus_runtime.context.tokens.encodings import exact
 from zeus_runtime.models import profile_tables, profiles, suggestions
 from zeus_runtime.models.profile_tables import Row, Table, litellm_table
@@ -39,7 +40,10 @@ if TYPE_CHECKING:
     from pluggy import PluginManager
 
     from zeus_runtime.config.schema.composed import Described
+    from zeus_runtime.plugin.model import ToolSchema
     from zeus_runtime.registry.component import Kind
+
+CATALOGUE = "zeus_plugins.catalogue"
 
 
 def ask_once() -> None:
@@ -56,17 +60,42 @@ def ask_once() -> None:
         return contribution(manager, plugin, module)
 
     discovery.contribution = remembered  # type: ignore[attr-defined]
+    discovery._load = _loaded_once(discovery._load)
     table = cache(lambda _find_spec: _rows_once(litellm_table()))
     checked.litellm_table = profiles.litellm_table = lambda: table(importlib.util.find_spec)  # type: ignore[attr-defined]
     suggestions.suggestions = _suggested_once(suggestions.suggestions)
     profile_tables.read_profiles = _read_once(profile_tables.read_profiles)
     vectors.read_table = cache(vectors.read_table)
     choice.exact = _counted_once()  # type: ignore[attr-defined]
+    counter.tools_terms = _measured_once(counter.tools_terms)  # type: ignore[attr-defined]
+    annotations.schema_of_function = _described_once(annotations.schema_of_function)
     composed.core_schema = cache(composed.core_schema)
     loading.ref_places = cache(loading.ref_places)  # type: ignore[attr-defined]
     composed.compose = _composed_once(composed.compose)
     _read_schema_once()
     schema._create = _made_alike()
+
+
+def _loaded_once(load: Callable[..., Contribution]) -> Callable[..., Contribution]:
+    """A bundled plugin's contribution, as long as its place in the catalogue has the same object."""
+    kept: dict[Plugin, tuple[object, Contribution]] = {}
+
+    def loaded(manager: PluginManager, plugin: Plugin, codes: Mapping[str, bytes]) -> Contribution:
+        module, _, place = plugin.source.partition(":")
+        if module != CATALOGUE or not place:
+            return load(manager, plugin, codes)
+        there: object = sys.modules.get(module)
+        for name in place.split("."):
+            there = getattr(there, name, None)
+        known = kept.get(plugin)
+        if there is not None and known is not None and known[0] is there:
+            return known[1]
+        found = load(manager, plugin, codes)
+        if there is not None:
+            kept[plugin] = there, found
+        return found
+
+    return loaded
 
 
 def _rows_once(table: Table) -> Table:
@@ -164,6 +193,40 @@ def _counted_once() -> Callable[[str], Callable[[str], int]]:
     return counted
 
 
+def _described_once(
+    describe: Callable[..., tuple[str, dict[str, Any]]],
+) -> Callable[..., tuple[str, dict[str, Any]]]:
+    """The schema of a bundled tool, of which each agent defines the function anew."""
+    kept: dict[object, tuple[str, dict[str, Any]]] = {}
+
+    def described(function: Any, skip: Sequence[str] = ("run",)) -> tuple[str, dict[str, Any]]:
+        if not isinstance(function, FunctionType) or not function.__module__.startswith("zeus_plugins."):
+            return describe(function, skip)
+        written = (function.__annotations__, function.__defaults__, function.__kwdefaults__)
+        key = (function.__code__, function.__name__, function.__doc__, repr(written), tuple(skip))
+        return kept.get(key) or kept.setdefault(key, describe(function, skip))
+
+    return described
+
+
+def _measured_once(
+    measure: Callable[[Sequence[ToolSchema], Callable[[str], int], str], Mapping[str, float]],
+) -> Callable[..., Mapping[str, float]]:
+    """The terms of the latest lists of tools: those of one agent after the other are the same."""
+    tools: list[Sequence[ToolSchema]] = []
+    kept = lru_cache(2_000)(lambda _texts, count, notation: measure(tools[-1], count, notation))
+
+    def measured(
+        schemas: Sequence[ToolSchema], count: Callable[[str], int], notation: str
+    ) -> Mapping[str, float]:
+        tools[:] = [schemas]
+        texts = tuple(json.dumps([each.name, each.description, each.parameters]) for each in schemas)
+        found: Mapping[str, float] = kept(texts, count, notation)
+        return found
+
+    return measured
+
+
 def _made_alike() -> Callable[[Connection], None]:
     """``schema._create``, whose statements are composed for a kind's first empty database and kept for the others."""
     create, head = schema._create, schema.HEAD
@@ -173,13 +236,19 @@ def _made_alike() -> Callable[[Connection], None]:
         kind = connection.dialect.name
         if head != schema.HEAD or not _is_empty(connection):
             create(connection)
+        elif kind == "sqlite" and kind in kept:
+            # SQLAlchemy would take as long as SQLite for each of the statements.
+            cursor = connection.connection.cursor()
+            for statement, parameters in kept[kind]:
+                cursor.execute(statement, parameters or ())
+            cursor.close()
         elif kind in kept:
             for statement, parameters in kept[kind]:
                 connection.exec_driver_sql(statement, parameters)
         else:
             with _statements(connection) as said:
                 create(connection)
-            kept[kind] = _joined(said) if kind == "postgresql" else said
+            kept[kind] = _joined(said) if kind == "postgresql" else _changing(said)
 
     made.composing = create  # type: ignore[attr-defined]
     return made
@@ -188,13 +257,16 @@ def _made_alike() -> Callable[[Connection], None]:
 def _joined(said: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Neighbours without parameters as one statement: a server takes half of the time for it."""
     made: list[tuple[str, Any]] = []
-    changing = [each for each in said if not each[0].startswith("SELECT")]
-    for has_parameters, some in groupby(changing, key=lambda each: bool(each[1])):
+    for has_parameters, some in groupby(_changing(said), key=lambda each: bool(each[1])):
         if has_parameters:
             made.extend(some)
         else:
             made.append((";\n".join(statement for statement, _ in some), None))
     return made
+
+
+def _changing(said: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    return [each for each in said if not each[0].startswith("SELECT")]
 
 
 def _is_empty(connection: Connection) -> bool:

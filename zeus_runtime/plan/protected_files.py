@@ -139,9 +139,11 @@ def _add_runtime(deciding: Deciding, checked: Checked) -> None:
     modules = {
         each.source.partition(":")[0] for each in checked.registry.plugins if each.distribution is not None
     }
+    work = [each.resolve() for each in _work(checked)]
     for place in _code_of(modules):
         # A protected folder of the work could not be opened again by any rule.
-        is_work = any(each.resolve().is_relative_to(real_path(place)) for each in _work(checked))
+        at = real_path(place)
+        is_work = any(each.is_relative_to(at) for each in work)
         if not is_work and deciding.find(str(place)) is None:
             _add_code(deciding, place)
     if checked.trust.records is not None:
@@ -216,7 +218,7 @@ def _add(
     is_liftable: bool = True,
 ) -> None:
     for each in _spellings(file):
-        deciding.add(str(each), why, holds_keys=holds_keys, is_liftable=is_liftable)
+        deciding.add(each, why, holds_keys=holds_keys, is_liftable=is_liftable)
 
 
 def _installed(directory: Path) -> Iterator[Path]:
@@ -266,19 +268,22 @@ def _spec(name: str, search: Sequence[str] | None) -> ModuleSpec | None:
 def _add_beginning(deciding: Deciding, file: Path, why: str, *, holds_keys: bool = False) -> None:
     """Protect the file and its neighbours whose names begin with its name, such as SQLite's ``-wal``."""
     for at in _spellings(file):
-        deciding.add_names(str(at.parent), f"{escape(at.name)}*", why, holds_keys=holds_keys)
+        folder, name = os.path.split(at)
+        deciding.add_names(folder, f"{escape(name)}*", why, holds_keys=holds_keys)
 
 
-def _spellings(file: Path) -> list[Path]:
+def _spellings(file: Path) -> Iterable[str]:
     """A path as written, with the links of its folder resolved, and with all links resolved."""
-    written = expanded(file).absolute()
-    plain = Path(os.path.normpath(written))
+    # Texts and not paths: each plan makes some hundred of them.
+    written = str(expanded(file).absolute())
+    plain = os.path.normpath(written)
     # Each file's folder is resolved once for many files. A circle of links is not an error here.
-    near = f"{_real_folder(str(plain.parent))}/{plain.name}"
-    found = [str(plain), near, real_path(near) if os.path.islink(near) else near]  # noqa: PTH114 - quicker
+    folder, name = os.path.split(plain)
+    near = f"{_real_folder(folder)}/{name}"
+    found = [plain, near, real_path(near) if os.path.islink(near) else near]  # noqa: PTH114 - quicker
     if written != plain:
         found.append(real_path(written))  # after a link, `..` leads elsewhere than the text of the path says
-    return list(map(Path, dict.fromkeys(found)))
+    return dict.fromkeys(found)
 
 
 @lru_cache(maxsize=256)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -50,6 +51,7 @@ def search_path(
     return tuple(dict.fromkeys(home for home in candidates if home.is_dir()))
 
 
+@cache
 def bundled_home() -> Path:
     """The bundled Home: inside the package if installed from a wheel, else the checkout's top level.
 

@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypedDict
 
 # Before the first import of LangGraph, which reads it then: a checkpoint may only contain known types, so that a
@@ -100,34 +101,42 @@ _UNSPOKEN: Final = _Unspoken()
 
 def build_graph(saver: Saver) -> Graph:
     """The compiled graph; it serves every run of an agent, and gets the run as its runtime context."""
+    return _nodes_and_edges().compile(checkpointer=saver)
 
+
+@cache
+def _nodes_and_edges() -> StateGraph[Any, Any, Any, Any]:
+    # The node only calls: each time it compiles, LangGraph decodes the byte code of a node to look for graphs in it.
     async def model(state: State, runtime: Runtime[GraphContext]) -> Command[Any]:
-        run, run_id = runtime.context.run, state["run_id"]
-        seq = state["cursor"] + 1
-        with _UNSPOKEN:
-            if run.is_answered(state["cursor"]):
-                return Command(goto=END)
-            message = await run.answer(seq, run_id)
-            if run.steps % PRUNE_EVERY_STEPS == 0:
-                await run.prune()
-        calls = len(calls_of(message))
-        if not calls:
-            with _UNSPOKEN:
-                again = await run.asked_again(seq, run_id)
-            if again is not None:
-                return Command(update={"cursor": again}, goto="model")
-            return Command(update={"cursor": seq}, goto=END)
-        with _UNSPOKEN:
-            waiting = await _results(run, seq, calls, run_id)
-        if waiting:
-            run.waiting.extend(waiting)
-            raise GraphInterrupt([Interrupt([each.id for each in waiting])])
-        return Command(update={"cursor": seq + calls}, goto="model")
+        return await _step(state, runtime.context.run)
 
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(State, context_schema=GraphContext)
     graph.add_node("model", model, destinations=("model", END))
     graph.add_edge(START, "model")
-    return graph.compile(checkpointer=saver)
+    return graph
+
+
+async def _step(state: State, run: Run) -> Command[Any]:
+    run_id, seq = state["run_id"], state["cursor"] + 1
+    with _UNSPOKEN:
+        if run.is_answered(state["cursor"]):
+            return Command(goto=END)
+        message = await run.answer(seq, run_id)
+        if run.steps % PRUNE_EVERY_STEPS == 0:
+            await run.prune()
+    calls = len(calls_of(message))
+    if not calls:
+        with _UNSPOKEN:
+            again = await run.asked_again(seq, run_id)
+        if again is not None:
+            return Command(update={"cursor": again}, goto="model")
+        return Command(update={"cursor": seq}, goto=END)
+    with _UNSPOKEN:
+        waiting = await _results(run, seq, calls, run_id)
+    if waiting:
+        run.waiting.extend(waiting)
+        raise GraphInterrupt([Interrupt([each.id for each in waiting])])
+    return Command(update={"cursor": seq + calls}, goto="model")
 
 
 async def _results(run: Run, answer: int, calls: int, run_id: str) -> list[PendingApproval]:

@@ -278,13 +278,17 @@ class ThreadLog:
     def _write_step(
         self, connection: Connection, thread: Thread, step: StepEntry, fence: Fence | None = None
     ) -> None:
-        for digest, text in step.texts.items():
-            there = connection.execute(
-                select(TEXT.c.digest).where(TEXT.c.thread == thread.key, TEXT.c.digest == digest)
-            ).first()
-            if there is None:
-                row = {"thread": thread.key, "digest": digest, "text": _storable(text)}
-                connection.execute(insert(TEXT), row)
+        if step.texts:
+            # A first request brings dozens of texts, one or more for each tool.
+            query = select(TEXT.c.digest).where(TEXT.c.thread == thread.key, TEXT.c.digest.in_(step.texts))
+            there = set(connection.execute(query).scalars())
+            rows = [
+                {"thread": thread.key, "digest": digest, "text": _storable(text)}
+                for digest, text in step.texts.items()
+                if digest not in there
+            ]
+            if rows:
+                connection.execute(insert(TEXT), rows)
         entry = {
             "thread": thread.key,
             "number": step.number,

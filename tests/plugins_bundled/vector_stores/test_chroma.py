@@ -38,13 +38,15 @@ class TestChromaVectorStore(VectorStoreConformance):
         return ChromaVectorStore(folder / "vectors")
 
 
-class TestChromaServer(VectorStoreConformance):
-    @pytest.fixture(scope="class")
-    @staticmethod
-    def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-        with chroma_server(tmp_path_factory.mktemp("server")) as url:
-            yield url
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a server; its tests are one group, or each worker would start one."""
+    with chroma_server(tmp_path_factory.mktemp("server")) as url:
+        yield url
 
+
+@pytest.mark.xdist_group("chroma")
+class TestChromaServer(VectorStoreConformance):
     @pytest.fixture(autouse=True)
     def _empty(self, url: str) -> None:
         self.address = url
@@ -75,18 +77,18 @@ def test_more_than_a_page_of_a_collection_is_read_counted_and_yielded(
     store.close()
 
 
-async def test_databases_that_share_a_server_keep_their_memories_apart(tmp_path: Path) -> None:
-    with chroma_server(tmp_path / "server") as url:
-        for name, text in (("one", "The user plays the piano"), ("two", "The user prefers green tea")):
-            memory = service(tmp_path / name, Caller("ann"), open_vectors=lambda: ChromaVectorStore(url))
-            await memory.add_explicit_memory(text)
-            await memory.aclose()
-        for name, text in (("one", "The user plays the piano"), ("two", "The user prefers green tea")):
-            memory = service(tmp_path / name, Caller("ann"), open_vectors=lambda: ChromaVectorStore(url))
-            (found,) = await memory.search_memories(text, mode="vector")
-            assert found.item.content == text
-            await memory.check()
-            await memory.aclose()
+@pytest.mark.xdist_group("chroma")
+async def test_databases_that_share_a_server_keep_their_memories_apart(url: str, tmp_path: Path) -> None:
+    for name, text in (("one", "The user plays the piano"), ("two", "The user prefers green tea")):
+        memory = service(tmp_path / name, Caller("ann"), open_vectors=lambda: ChromaVectorStore(url))
+        await memory.add_explicit_memory(text)
+        await memory.aclose()
+    for name, text in (("one", "The user plays the piano"), ("two", "The user prefers green tea")):
+        memory = service(tmp_path / name, Caller("ann"), open_vectors=lambda: ChromaVectorStore(url))
+        (found,) = await memory.search_memories(text, mode="vector")
+        assert found.item.content == text
+        await memory.check()
+        await memory.aclose()
 
 
 def memory_in(folder: Path, store: type[VectorStore] | None = None) -> MemoryService:
