@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
-    from zeus_runtime.memory.admission.changed import compare as compare
+    from zeus_runtime.memory.admission.comparison import TextVerdict as TextVerdict
+    from zeus_runtime.memory.admission.comparison import compare as compare
     from zeus_runtime.memory.admission.decisions import Decision as Decision
     from zeus_runtime.memory.admission.decisions import Duplicate as Duplicate
     from zeus_runtime.memory.admission.decisions import Neighbour as Neighbour
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.admission.gate import validate as validate
     from zeus_runtime.memory.admission.sensitive import injection_rule as injection_rule
     from zeus_runtime.memory.admission.sensitive import secret_rule as secret_rule
-    from zeus_runtime.memory.admission.verdict import TextVerdict as TextVerdict
     from zeus_runtime.memory.embedding import Calibration as Calibration
     from zeus_runtime.memory.embedding import Embedder as Embedder
     from zeus_runtime.memory.embedding import EmbeddingUnavailableError as EmbeddingUnavailableError

@@ -22,14 +22,13 @@ from zeus_runtime.memory.admission.decisions import (
     Rejected,
     Superseded,
 )
-from zeus_runtime.memory.admission.near import MOST_NEAR, near
-from zeus_runtime.memory.admission.neighbours import neighbours
 from zeus_runtime.memory.agreement import check, reconcile
 from zeus_runtime.memory.database import MemoryDatabase
 from zeus_runtime.memory.deferred_decision import SecondLook
 from zeus_runtime.memory.embedding import Embedded
 from zeus_runtime.memory.embedding_backfill import LateVectors
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
+from zeus_runtime.memory.neighbours import MOST_NEAR, near, neighbours
 from zeus_runtime.memory.permissions import Operation, reach
 from zeus_runtime.memory.removal import Derived, Removal, forget_in_context
 from zeus_runtime.memory.retrieval.ranked_search import ranked_search
@@ -44,7 +43,7 @@ from zeus_runtime.store.word_entries import prepare_words
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from zeus_runtime.memory.admission.verdict import OfAKind
+    from zeus_runtime.memory.admission.comparison import OfAKind
     from zeus_runtime.memory.undoing import Undone
     from zeus_runtime.store.database import Database
 

@@ -23,7 +23,7 @@ from zeus_runtime.memory.permissions import may
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from zeus_runtime.memory.admission.verdict import OfAKind
+    from zeus_runtime.memory.admission.comparison import OfAKind
     from zeus_runtime.memory.operations import AddedMemory
     from zeus_runtime.memory.records import Action
 
@@ -70,7 +70,7 @@ class NewMemory(MemoryWrite):
 
     def decide(self, found: Sequence[FoundMemory]) -> Written:
         from zeus_runtime.memory.admission import gate
-        from zeus_runtime.memory.admission.near import near
+        from zeus_runtime.memory.neighbours import near
 
         item, now = self.item, self.item.updated_at
         readable = [each for each in found if may(self.caller, "read", each.item)]

@@ -20,7 +20,7 @@ from zeus_runtime.memory.writes import MemoryEdit, NewMemory
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from zeus_runtime.memory.admission.verdict import OfAKind
+    from zeus_runtime.memory.admission.comparison import OfAKind
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.operations import AddedMemory
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zeus_runtime.memory.admission.changed import compare
+from zeus_runtime.memory.admission.comparison import compare
 from zeus_runtime.memory.normalise import normalise
 
 PAIRS = [

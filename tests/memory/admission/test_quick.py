@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zeus_runtime.memory.admission import statement, values, word_forms, wording
-from zeus_runtime.memory.admission.changed import compare, tells_change
+from zeus_runtime.memory.admission.comparison import compare, tells_change
 from zeus_runtime.memory.admission.decisions import Decision, Duplicate, Neighbour, StoredAlone, Superseded
 from zeus_runtime.memory.admission.gate import decide
 from zeus_runtime.memory.items import MemoryItem, MemorySettings

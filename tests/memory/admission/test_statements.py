@@ -15,7 +15,7 @@ import pytest
 from zeus_plugins.embeddings.static.embedder import StaticEmbedder
 
 from tests.support.memory import service
-from zeus_runtime.memory.admission.changed import compare
+from zeus_runtime.memory.admission.comparison import compare
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.memory.service import MemoryService
 

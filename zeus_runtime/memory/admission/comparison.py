@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
-from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.memory.admission import grammar
+from zeus_runtime.memory.admission.decisions import SAME_WORDS
 from zeus_runtime.memory.admission.statement import BECAME, Statement, Word, parse
-from zeus_runtime.memory.normalise import duplicate_key
+from zeus_runtime.memory.normalise import same_words
 
 OfAKind: TypeAlias = Callable[[str, str], bool | None]
 """Whether two words or short phrases name values of one kind; None where that is not known (``Embedder.of_a_kind``)."""
@@ -40,16 +40,8 @@ class Slot(NamedTuple):
     later: Sequence[Word]
 
 
-SAME_WORDS: Final = TextVerdict("duplicate", "same words")
 _COMPARED: Final = 400
 """Words of a text; longer ones are not aligned."""
-
-_key: Final = lru_cache(1_024)(duplicate_key)
-
-
-def same_words(one: str, other: str) -> bool:
-    """Whether the texts differ in nothing that ``duplicate_key`` looks at."""
-    return _key(one) == _key(other)
 
 
 def tells_change(text: str) -> bool:
@@ -71,7 +63,7 @@ def compare(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None)
         of_a_kind: knows values of one kind; None: only their form counts.
     """
     if same_words(new, old):
-        return SAME_WORDS
+        return TextVerdict("duplicate", SAME_WORDS)
     ours, theirs = parse(new), parse(old)
     if max(len(ours.words), len(theirs.words)) > _COMPARED:
         return TextVerdict("different", "too long to compare")
@@ -111,10 +103,15 @@ def _was(ours: Statement, theirs: Statement) -> bool:
         return False
     if ours.past:
         forms = {grammar.stem(word) for word in theirs.raw}
-        return any(grammar.in_the_past(word) and word not in theirs.raw and grammar.stem(word) in forms for word in ours.raw)
+        return any(
+            grammar.in_the_past(word) and word not in theirs.raw and grammar.stem(word) in forms
+            for word in ours.raw
+        )
     pairs = list(zip(ours.raw, ours.raw[1:], strict=False))
     return bool({"is", "are"} & set(theirs.raw)) and any(
-        word in was and not grammar.TURNING.fullmatch(after) and (not grammar.in_the_past(after) or after in theirs.raw)
+        word in was
+        and not grammar.TURNING.fullmatch(after)
+        and (not grammar.in_the_past(after) or after in theirs.raw)
         for word, after in pairs
     )
 
@@ -132,7 +129,12 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> TextVerdict | No
         stays = any(word.kind == "name" and word.key in kept for word in said)
         if same or ((said[-1].key in gone or short) and "event" not in theirs.marks and not stays):
             return TextVerdict("superseded", "told")
-    if ours.held is not None and ours.held == theirs.held and not theirs.past and (ours.past or "news" in ours.marks):
+    if (
+        ours.held is not None
+        and ours.held == theirs.held
+        and not theirs.past
+        and (ours.past or "news" in ours.marks)
+    ):
         names = [{word.key for word in each.words if word.kind == "name"} for each in (ours, theirs)]
         if not names[0] & names[1]:
             return TextVerdict("superseded", "value")
@@ -152,7 +154,11 @@ def _aligned(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, n
         return TextVerdict("different", "subject")
     sides = {word.key: word.denied for word in old}
     if any(word.denied != sides.get(word.key, word.denied) for word in new):
-        return TextVerdict("different", "denies another") if added and dropped else TextVerdict("superseded", "denial")
+        return (
+            TextVerdict("different", "denies another")
+            if added and dropped
+            else TextVerdict("superseded", "denial")
+        )
     lone = {word.key for word in (*added, *dropped)}
     if any(prefix + key in lone for key in lone for prefix in grammar.OPPOSITES):
         return TextVerdict("superseded", "opposite")
@@ -222,7 +228,11 @@ def _other_subject(
 
 def _versions(side: Sequence[Word], differing: int) -> set[str]:
     """The versions that a statement may be about where more than they differs."""
-    found = {word.key for word in side if word.about and word.value and (word.value.kind == "version" or "." in word.value.text)}
+    found = {
+        word.key
+        for word in side
+        if word.about and word.value and (word.value.kind == "version" or "." in word.value.text)
+    }
     return found if differing > 2 else set()
 
 
@@ -235,9 +245,17 @@ def _same_words(ours: Statement, theirs: Statement, new: Sequence[Word], old: Se
     characters = [[word.key for word in side if word.kind == "character"] for side in (new, old)]
     listed = "listed" in ours.marks & theirs.marks
     moved = names[0] != names[1] and len(new) == len(old) and not listed
-    if moved != (passive and len(names[0]) > 1) or characters[0] != characters[1] or _swapped(ours.raw, theirs.raw):
+    if (
+        moved != (passive and len(names[0]) > 1)
+        or characters[0] != characters[1]
+        or _swapped(ours.raw, theirs.raw)
+    ):
         return TextVerdict("superseded", "order")
-    if {word for word in _written(ours) ^ _written(theirs) if word.lower() in ours.raw and word.lower() in theirs.raw}:
+    if {
+        word
+        for word in _written(ours) ^ _written(theirs)
+        if word.lower() in ours.raw and word.lower() in theirs.raw
+    }:
         return TextVerdict("superseded", "case")
     return TextVerdict("duplicate", "same content")
 
@@ -330,7 +348,9 @@ _UNITS: Final = frozenset(map(grammar.key, grammar.UNITS))
 def _entries(ours: Statement, theirs: Statement, first: Slot, last: Slot) -> bool:
     """Whether the texts are two entries of a list: a number or a date says which one differs, and more does too."""
     topic = bool(_topics(ours.words) & _topics(theirs.words))
-    if all(_which(word, where, topic=topic) for word, where in ((first.new[0], ours), (first.old[0], theirs))):
+    if all(
+        _which(word, where, topic=topic) for word, where in ((first.new[0], ours), (first.old[0], theirs))
+    ):
         return True
     return not ours.chinese and not first.new[0].label and last.new[-1].label and last.old[-1].label
 
@@ -361,7 +381,9 @@ def _another_side(ours: Statement, theirs: Statement, slot: Slot, of_a_kind: OfA
         return True
     if not all(side[0].head in _IS for side in (slot.new, slot.old)):
         return False
-    if all(len(side) > 1 and side[0].kind == "word" and side[1].head in grammar.PREPOSITIONS for side in slot[:2]):
+    if all(
+        len(side) > 1 and side[0].kind == "word" and side[1].head in grammar.PREPOSITIONS for side in slot[:2]
+    ):
         return slot.new[0].key != slot.old[0].key  # "built with Hugo" and "published at ..."
     forms = [_form(slot.new), _form(slot.old)]
     if forms[0] != forms[1]:
@@ -390,8 +412,14 @@ def _framed(ours: Statement, theirs: Statement, slot: Slot) -> bool:
     frame = [word for word in ours.words if word not in slot.new and word.key not in grammar.WISHES]
     new, old = slot.new[0], slot.old[0]
     if ours.chinese:
-        enough = len(frame) >= max(2, len(slot.new), len(slot.old)) or (bool(frame) and _placed(ours, theirs, slot))
-        return enough and bool(_kinds(slot.new)) == bool(_kinds(slot.old)) and (new.head == "用") == (old.head == "用")
+        enough = len(frame) >= max(2, len(slot.new), len(slot.old)) or (
+            bool(frame) and _placed(ours, theirs, slot)
+        )
+        return (
+            enough
+            and bool(_kinds(slot.new)) == bool(_kinds(slot.old))
+            and (new.head == "用") == (old.head == "用")
+        )
     became = new.head == BECAME and old.head in grammar.COPULAS
     if not frame or not (new.head == old.head or became):
         return False

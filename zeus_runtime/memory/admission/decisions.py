@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.items import MemoryItem, Trust
@@ -39,6 +39,10 @@ class Rejected:
     code: str
     message: str
     rule: str | None = None
+
+
+SAME_WORDS: Final = "same words"
+"""Why a text that has the words of a stored one is its duplicate."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class Neighbour:
         cosine: with the new text; None where one of the two has no vector of this model.
         lexical: ``fusion.lexical_similarity`` with the new text as the query; None where it was not found by words.
         editable: whether the caller may edit it; what they may not edit cannot be superseded by them.
-        same: whether it has the words of the new text (``changed.same_words``), where that is known already.
+        same: whether it has the words of the new text (``same_words``), where that is known already.
     """
 
     item: MemoryItem

@@ -57,10 +57,17 @@ BREAKS: Final = frozenset(",.;:!?。、\n")
 CLAUSES: Final = BREAKS | _words("clauses")
 FULL_STOPS: Final = frozenset(".!?。\n")
 
-_SECTIONS: Final = [(language, name) for language in _LANGUAGES.values() for name in language.get("marks", ())]
-MARKS: Final = {name: [_pattern(each["marks"], name) for each, other in _SECTIONS if other == name] for _, name in _SECTIONS}
+_SECTIONS: Final = [
+    (language, name) for language in _LANGUAGES.values() for name in language.get("marks", ())
+]
+MARKS: Final = {
+    name: [_pattern(each["marks"], name) for each, other in _SECTIONS if other == name]
+    for _, name in _SECTIONS
+}
 """What a text is marked as, by patterns that each language has for it: ``planned``, ``news``, ``event`` ..."""
-GONE: Final = [_pattern({"gone": each}, "gone") for language in _LANGUAGES.values() for each in language.get("gone", ())]
+GONE: Final = [
+    _pattern({"gone": each}, "gone") for language in _LANGUAGES.values() for each in language.get("gone", ())
+]
 """How a statement tells what is not so any more, or not chosen: the group ``gone``."""
 FORMER: Final = _either("former")
 TURNING: Final = _either("turning")
@@ -70,16 +77,22 @@ LABEL_ZH: Final = _either("label")
 PLACED_ZH: Final = _either("placed")
 HARMLESS: Final = _either("harmless")
 """Words that hold a denying character and deny nothing."""
-HELD: Final = [_pattern({"held": each}, "held") for language in _LANGUAGES.values() for each in language["held"]]
+HELD: Final = [
+    _pattern({"held": each}, "held") for language in _LANGUAGES.values() for each in language["held"]
+]
 """How a statement names what somebody has one of at a time: its group's name or the group ``what``, and ``who``."""
 
 SIMPLIFIED: Final = str.maketrans(dict(_LANGUAGES["zh"]["traditional"].split()))
 """For ``str.translate``."""
 SAME: Final = [
-    (re.compile(each["pattern"]), each["becomes"]) for language in _LANGUAGES.values() for each in language.get("phrases", ())
+    (re.compile(each["pattern"]), each["becomes"])
+    for language in _LANGUAGES.values()
+    for each in language.get("phrases", ())
 ]
 """Phrases that mean the same, brought to one form, in this order."""
-_IRREGULAR: Final = {form: base for base, forms in _LANGUAGES["en"]["irregular"].items() for form in forms.split()}
+_IRREGULAR: Final = {
+    form: base for base, forms in _LANGUAGES["en"]["irregular"].items() for form in forms.split()
+}
 
 
 @lru_cache(8_192)
@@ -90,8 +103,15 @@ def stem(word: str) -> str:
     return (word_tokens(word, "english") or [word])[0] if word.isalpha() and len(word) > 3 else word
 
 
-_SYNONYMS: Final = {stem(word): stem(group.split()[0]) for group in _LANGUAGES["en"]["same"] for word in group.split()}
-DENYING: Final = {stem(word): key_ for word, key_ in ((w, o and _SYNONYMS.get(stem(o), stem(o))) for w, o in _LANGUAGES["en"]["denying"].items())}
+_SYNONYMS: Final = {
+    stem(word): stem(group.split()[0]) for group in _LANGUAGES["en"]["same"] for word in group.split()
+}
+DENYING: Final = {
+    stem(word): key_
+    for word, key_ in (
+        (w, o and _SYNONYMS.get(stem(o), stem(o))) for w, o in _LANGUAGES["en"]["denying"].items()
+    )
+}
 """Verbs that deny another one; if that is empty, they negate the words that follow."""
 MANY: Final = frozenset(map(stem, _words("many")))
 

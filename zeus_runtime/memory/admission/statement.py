@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.memory.admission import grammar
-from zeus_runtime.memory.admission.values2 import Value, values
+from zeus_runtime.memory.admission.values import Value, values
 from zeus_runtime.memory.normalise import normalise
 from zeus_runtime.memory.retrieval.analysis import CJK
 
@@ -137,7 +137,9 @@ def _tokens(text: str) -> list[_Token]:
     at = 0
     for value in (*values(text), None):
         end = value.start if value else len(text)
-        tokens += [_Token(each[0], each[0].lower(), each.start(), None) for each in _TOKEN.finditer(text, at, end)]
+        tokens += [
+            _Token(each[0], each[0].lower(), each.start(), None) for each in _TOKEN.finditer(text, at, end)
+        ]
         if value:
             raw, at = text[value.start : value.end], value.end
             tokens.append(_Token(raw, raw.lower(), value.start, value))
@@ -154,7 +156,12 @@ def _verb(tokens: list[_Token]) -> int:
             continue
         if before.low in grammar.SUBJECTS:
             return place
-        label = before.value and place > 1 and tokens[place - 2].low.isalpha() and tokens[place - 2].low not in grammar.EMPTY
+        label = (
+            before.value
+            and place > 1
+            and tokens[place - 2].low.isalpha()
+            and tokens[place - 2].low not in grammar.EMPTY
+        )
         noun_follows = (
             (before.value is not None and not label)
             or before.low in grammar.DETERMINERS | grammar.PREPOSITIONS | grammar.BREAKS
@@ -177,7 +184,11 @@ def _verb_zh(text: str, tokens: list[_Token], labels: Collection[int]) -> int:
     """The same in Chinese: at the first predicate, or else at the first value that is no label."""
     subject = grammar.SUBJECT_ZH.match(text)
     begin = subject.end() if subject else 0
-    found = [match.start() for match in grammar.PREDICATE_ZH.finditer(text, begin) if match[0] != "在" or match.start() > begin or not subject]
+    found = [
+        match.start()
+        for match in grammar.PREDICATE_ZH.finditer(text, begin)
+        if match[0] != "在" or match.start() > begin or not subject
+    ]
     if subject and found and found[0] == begin:
         return 0
     counted = [token.start for token in tokens if token.value and token.start not in labels]
@@ -185,7 +196,9 @@ def _verb_zh(text: str, tokens: list[_Token], labels: Collection[int]) -> int:
     return next((place for place, token in enumerate(tokens) if token.start >= start), 0)
 
 
-def _content(text: str, tokens: list[_Token], verb: int, labels: Collection[int], *, chinese: bool) -> list[Word]:
+def _content(
+    text: str, tokens: list[_Token], verb: int, labels: Collection[int], *, chinese: bool
+) -> list[Word]:
     gone = [match for pattern in grammar.GONE for match in pattern.finditer(_POINT.sub("\u00b7", text))]
     former = [match.span() for match in grammar.FORMER.finditer(text)]
     telling = _places((match.start(), match.end("gone")) for match in gone)
@@ -204,12 +217,16 @@ def _content(text: str, tokens: list[_Token], verb: int, labels: Collection[int]
                 words[-1] = words[-1]._replace(denied=not words[-1].denied)
             denied = waiting = False
             continue
-        turned = value is None and (grammar.TURNING.fullmatch(low) is not None or _came_to(tokens, place, before))
+        turned = value is None and (
+            grammar.TURNING.fullmatch(low) is not None or _came_to(tokens, place, before)
+        )
         if turned or (low in _TO and before == BECAME):
             head = BECAME
         other = None if value else grammar.DENYING.get(key)
         begins_former = start in formerly and start - 1 not in formerly
-        if value is None and (begins_former or other is not None or (_negates(low) and start not in harmless)):
+        if value is None and (
+            begins_former or other is not None or (_negates(low) and start not in harmless)
+        ):
             denied, waiting = denied != (start not in telling), start not in telling and not other
             if not other:
                 continue
@@ -219,7 +236,11 @@ def _content(text: str, tokens: list[_Token], verb: int, labels: Collection[int]
         label = start in labels if chinese else _labels(tokens, place, topic=place < verb)
         kind = "value" if value else _kind(raw, first=first)
         is_denied = denied and start not in telling
-        words.append(Word(key, kind, value, is_denied, start in lost, place < verb, label, before, after_article, start))
+        words.append(
+            Word(
+                key, kind, value, is_denied, start in lost, place < verb, label, before, after_article, start
+            )
+        )
         waiting = waiting and bool(other)
     return words
 
@@ -241,7 +262,11 @@ def _empty(raw: str, low: str, start: int) -> bool:
 def _came_to(tokens: list[_Token], place: int, before: str) -> bool:
     """Whether this is a participle that tells what a value came to be: "was cut to $9"."""
     after = tokens[place + 1 : place + 4]
-    return before in grammar.COPULAS and [token.low for token in after[:1]] == ["to"] and any(token.value for token in after)
+    return (
+        before in grammar.COPULAS
+        and [token.low for token in after[:1]] == ["to"]
+        and any(token.value for token in after)
+    )
 
 
 def _labels(tokens: list[_Token], place: int, *, topic: bool) -> bool:
@@ -258,5 +283,7 @@ def _kind(raw: str, *, first: bool) -> Kind:
     if _CHARACTER.match(raw):
         return "character"
     inside = raw[1:]
-    named = inside != inside.lower() or any(each.isdigit() for each in inside) or (raw[0].isupper() and not first)
+    named = (
+        inside != inside.lower() or any(each.isdigit() for each in inside) or (raw[0].isupper() and not first)
+    )
     return "name" if named else "word"
