@@ -107,13 +107,10 @@ def _was(ours: Statement, theirs: Statement) -> bool:
             grammar.in_the_past(word) and word not in theirs.raw and grammar.stem(word) in forms
             for word in ours.raw
         )
-    pairs = list(zip(ours.raw, ours.raw[1:], strict=False))
-    return bool({"is", "are"} & set(theirs.raw)) and any(
-        word in was
-        and not grammar.TURNING.fullmatch(after)
-        and (not grammar.in_the_past(after) or after in theirs.raw)
-        for word, after in pairs
-    )
+    pairs = zip(ours.raw, ours.raw[1:], strict=False)
+    done = {after for word, after in pairs if word in was}
+    so = any(not grammar.participle(after) or after in theirs.raw for after in done)
+    return so and not {"is", "are"}.isdisjoint(theirs.raw)
 
 
 def _told(ours: Statement, theirs: Statement, *, near: bool) -> TextVerdict | None:
@@ -162,6 +159,10 @@ def _aligned(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, n
     lone = {word.key for word in (*added, *dropped)}
     if any(prefix + key in lone for key in lone for prefix in grammar.OPPOSITES):
         return TextVerdict("superseded", "opposite")
+    if not lone and {word.key for word in ours.words if word.gone} != {
+        word.key for word in theirs.words if word.gone
+    }:
+        return TextVerdict("different", "told otherwise")
     if not lone:
         return _same_words(ours, theirs, new, old)
     if lone <= grammar.WISHES and (theirs.order if added else ours.order):
@@ -221,6 +222,9 @@ def _other_subject(
     """Whether the texts are about different things."""
     if "inverted" in ours.marks & theirs.marks:
         return False
+    ways = [{word.key: word.head for word in each.words if word.head in grammar.WAYS} for each in (ours, theirs)]
+    if any(ways[1].get(key, way) != way for key, way in ways[0].items()):
+        return True
     lone = [_topics(side) | _versions(side, len(added) + len(dropped)) for side in (added, dropped)]
     shared = [_topics(each.words) & common for each in (ours, theirs)]
     return all(lone) or any(side and not both for side, both in zip(lone, shared, strict=True))
@@ -287,7 +291,8 @@ def _filled(
     if not news:
         if any(_of_other_things(slot, near=near and not ours.chinese) for slot in filled):
             return TextVerdict("different", "values of other things")
-        if filled and len(slots) > 1 and _entries(ours, theirs, filled[0], filled[-1]):
+        several = sum(max(len(slot.new), len(slot.old)) for slot in slots) > 1
+        if filled and several and _entries(ours, theirs, filled[0], filled[-1]):
             return TextVerdict("different", "entries")
         dated = any(_kinds(slot.new) & _kinds(slot.old) & {"date", "time"} for slot in filled)
         if dated and "several_objects" in both and not ours.chinese:
@@ -303,7 +308,8 @@ def _filled(
         return TextVerdict("different", "denies another")
     if (not news or slot.new[0].head == BECAME) and _another_side(ours, theirs, slot, of_a_kind):
         return TextVerdict("different", "another side")
-    if near or _framed(ours, theirs, slot):
+    inflected = all(any(grammar.HIRAGANA.match(word.key) for word in side) for side in slot[:2])
+    if (near and not inflected) or _framed(ours, theirs, slot):
         return TextVerdict("superseded", "value")
     return TextVerdict("different", "reworded")
 
@@ -325,21 +331,20 @@ def _narrows(slot: Slot) -> bool:
 
 def _of_other_things(slot: Slot, *, near: bool) -> bool:
     """Whether the fillings are of other kinds, at other ends of a time, for others, or count other things."""
-    new, old = _kinds(slot.new), _kinds(slot.old)
-    heads = {slot.new[0].head, slot.old[0].head}
-    if new and old and not new & old:
-        return True
-    if heads & grammar.BEGINS and heads & grammar.ENDS:
-        return True
-    if heads == {"for"} and not any(word.value or word.kind == "name" for word in (*slot.new, *slot.old)):
-        return True
-    counted = _counted(slot.new), _counted(slot.old)
-    return bool(new and old and not near and all(counted)) and not counted[0] & counted[1]
-
-
-def _counted(side: Sequence[Word]) -> set[str]:
-    """What a value counts or belongs to; a name stands for any other."""
-    return {word.key for word in side if not word.value and word.key not in _UNITS}
+    kinds = _kinds(slot.new), _kinds(slot.old)
+    if all(kinds):
+        heads = {word.head for word in (*slot.new, *slot.old) if word.value}
+        if not kinds[0] & kinds[1] or (heads & grammar.BEGINS and heads & grammar.ENDS):
+            return True
+    elif not any(kinds):
+        counted = all(side[0].behind == "number" for side in (slot.new, slot.old))
+        named = any(word.kind == "name" for word in (*slot.new, *slot.old))
+        return (counted and not slot.later) or ({slot.new[0].head, slot.old[0].head} == {"for"} and not named)
+    things = [{word.key for word in side if not word.value} for side in (slot.new, slot.old)]
+    counted, units = [each - _UNITS for each in things], [each & _UNITS for each in things]
+    if not all(kinds) or counted[0] & counted[1]:
+        return False
+    return (all(counted) and not near) or (any(counted) and bool(units[0]) != bool(units[1]))
 
 
 _UNITS: Final = frozenset(map(grammar.key, grammar.UNITS))
@@ -404,7 +409,7 @@ def _form(side: Sequence[Word]) -> str:
         return "name"
     if any(word.value for word in side):
         return "value"
-    return "noun" if side[0].article else "plain"
+    return "noun" if side[0].behind == "article" else "plain"
 
 
 def _framed(ours: Statement, theirs: Statement, slot: Slot) -> bool:

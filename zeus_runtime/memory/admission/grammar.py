@@ -51,6 +51,8 @@ NEGATORS: Final = _words("negators")
 NAMING: Final = _words("naming")
 OPPOSITES: Final = _words("opposites")
 UNITS: Final = _words("units")
+WAYS: Final = _words("ways")
+CLASSIFIERS: Final = _words("classifiers")
 BEGINS, ENDS = _words("begins"), _words("ends")
 """Words before the two ends of a time."""
 BREAKS: Final = frozenset(",.;:!?。、\n")
@@ -82,6 +84,8 @@ HELD: Final = [
 ]
 """How a statement names what somebody has one of at a time: its group's name or the group ``what``, and ``who``."""
 
+HIRAGANA: Final = re.compile("[\u3041-\u309f]")
+"""Japanese writes particles and endings with it; common ones make texts near that say different things."""
 SIMPLIFIED: Final = str.maketrans(dict(_LANGUAGES["zh"]["traditional"].split()))
 """For ``str.translate``."""
 SAME: Final = [
@@ -121,6 +125,11 @@ def key(word: str) -> str:
     return _SYNONYMS.get(stem(word), stem(word))
 
 
+def participle(word: str) -> bool:
+    """Whether the word may be a verb's past tense or participle."""
+    return word in _IRREGULAR or (word.endswith("ed") and len(word) > 4)
+
+
 def in_the_past(word: str) -> bool:
-    """Whether a verb is in the past tense, and tells no change."""
-    return (word in _IRREGULAR or (word.endswith("ed") and len(word) > 4)) and not TURNING.fullmatch(word)
+    """Whether a verb is in the past tense by its form alone, and tells no change."""
+    return participle(word) and _IRREGULAR.get(word) != word and not TURNING.fullmatch(word)

@@ -29,7 +29,7 @@ class Word(NamedTuple):
         about: whether it belongs to what the statement is about.
         label: it is a number that says which of several things is meant: "room 12", not "12 rooms".
         head: the word before it in the text, of whatever kind, in lower case; articles and "now" are passed over.
-        article: an article stands before it.
+        behind: what stands right before it: an ``article``, a ``number``, or else nothing of these.
         start: its place in the text.
     """
 
@@ -41,7 +41,7 @@ class Word(NamedTuple):
     about: bool
     label: bool
     head: str
-    article: bool
+    behind: str
     start: int
 
 
@@ -137,9 +137,10 @@ def _tokens(text: str) -> list[_Token]:
     at = 0
     for value in (*values(text), None):
         end = value.start if value else len(text)
-        tokens += [
-            _Token(each[0], each[0].lower(), each.start(), None) for each in _TOKEN.finditer(text, at, end)
-        ]
+        plain = [_Token(each[0], each[0].lower(), each.start(), None) for each in _TOKEN.finditer(text, at, end)]
+        if tokens and plain and plain[0].low in grammar.CLASSIFIERS:
+            plain = plain[1:]
+        tokens += plain
         if value:
             raw, at = text[value.start : value.end], value.end
             tokens.append(_Token(raw, raw.lower(), value.start, value))
@@ -205,11 +206,12 @@ def _content(
     lost, formerly = _places(match.span("gone") for match in gone), _places(former)
     harmless = _places(match.span() for match in grammar.HARMLESS.finditer(text))
     words: list[Word] = []
-    denied = waiting = article = False
-    opening, head = True, ""
+    denied = waiting = False
+    opening, head, behind = True, "", ""
     for place, (raw, low, start, value) in enumerate([*tokens, _Token(".", ".", len(text), None)]):
-        first, before, after_article = opening, head, article
-        opening, article = low in grammar.FULL_STOPS, low in grammar.DETERMINERS
+        first, before, right_before = opening, head, behind
+        opening = low in grammar.FULL_STOPS
+        behind = "article" if low in grammar.DETERMINERS else "number" if value and value.kind == "number" else ""
         head = head if low in grammar.PASSED_OVER else low
         key = f"{value.kind} {value.text}" if value else grammar.key(low)
         if low in grammar.CLAUSES:
@@ -238,7 +240,7 @@ def _content(
         is_denied = denied and start not in telling
         words.append(
             Word(
-                key, kind, value, is_denied, start in lost, place < verb, label, before, after_article, start
+                key, kind, value, is_denied, start in lost, place < verb, label, before, right_before, start
             )
         )
         waiting = waiting and bool(other)
@@ -262,11 +264,8 @@ def _empty(raw: str, low: str, start: int) -> bool:
 def _came_to(tokens: list[_Token], place: int, before: str) -> bool:
     """Whether this is a participle that tells what a value came to be: "was cut to $9"."""
     after = tokens[place + 1 : place + 4]
-    return (
-        before in grammar.COPULAS
-        and [token.low for token in after[:1]] == ["to"]
-        and any(token.value for token in after)
-    )
+    told = before in grammar.COPULAS and grammar.participle(tokens[place].low)
+    return told and bool(after) and after[0].low in _TO and any(token.value for token in after)
 
 
 def _labels(tokens: list[_Token], place: int, *, topic: bool) -> bool:
