@@ -12,7 +12,6 @@ from zeus_runtime.memory.admission.values import Value, values
 from zeus_runtime.memory.normalise import normalise
 from zeus_runtime.memory.retrieval.analysis import CJK
 
-Kind: TypeAlias = Literal["word", "name", "value", "character"]
 Held: TypeAlias = tuple[str, str]
 """Who has it, empty for the user, and what."""
 
@@ -23,18 +22,17 @@ class Word(NamedTuple):
     Args:
         key: equal for words that mean the same.
         kind: a ``name`` is written with a capital inside a sentence, or with digits.
-        value: of a number, version, date or time.
         denied: whether the clause denies it.
         gone: whether the text tells it as what was before, or was not chosen.
-        about: whether it belongs to what the statement is about.
+        about: whether it stands before the verb, with what the statement is about.
         label: it is a number that says which of several things is meant: "room 12", not "12 rooms".
-        head: the word before it in the text, of whatever kind, in lower case; articles and "now" are passed over.
+        head: the word before it in the text, in lower case; articles and "now" are passed over.
         behind: what stands right before it: an ``article``, a ``number``, or else nothing of these.
         start: its place in the text.
     """
 
     key: str
-    kind: Kind
+    kind: Literal["word", "name", "value", "character"]
     value: Value | None
     denied: bool
     gone: bool
@@ -50,12 +48,10 @@ class Statement(NamedTuple):
 
     Args:
         text: normalised, phrases in one form.
-        words: those that carry content, in order.
-        raw: all words, in lower case.
+        words: those that carry content, in order; ``raw`` has all of them in lower case.
         marks: of the whole text (``grammar.MARKS``).
         past: its verb is in the past tense.
         order: it names no subject and gives an instruction.
-        chinese: most of it is Chinese.
         held: what it says of something that a person has one of at a time, such as an employer; else None.
     """
 
@@ -71,15 +67,14 @@ class Statement(NamedTuple):
 
 BECAME: Final = "became"
 """The head of what something came to be: "changed to", "became"."""
-_TO: Final = ("to", "into")
-_TITLE_STOP: Final = re.compile(r"(?<=\bDr)\.|(?<=\bMr)\.|(?<=\bMrs)\.|(?<=\bMs)\.|(?<=\bProf)\.|(?<=\bSt)\.")
+_TO: Final = frozenset(("to", "into"))
 
 
 class _Token(NamedTuple):
     raw: str
     low: str
     start: int
-    value: Value | None
+    value: Value | None = None
 
 
 _TOKEN: Final = re.compile(
@@ -88,33 +83,31 @@ _TOKEN: Final = re.compile(
 _CHARACTER: Final = re.compile(f"[{CJK}]")
 _KANA: Final = re.compile("[\u3041-\u30ff]")
 _RUN: Final = re.compile(rf"[^\W_{CJK}]+")
+_POINT: Final = re.compile(r"(?<=\d)\.(?=\d)")
+"""The point of "2.5", which ends nothing."""
 
 
 @lru_cache(4_096)
 def parse(text: str) -> Statement:
     """``text`` taken apart."""
-    text = _TITLE_STOP.sub("", normalise(text).replace("’", "'"))
-    text = text.translate(grammar.SIMPLIFIED)
+    text = grammar.TITLE_STOP.sub("", normalise(text).replace("’", "'")).translate(grammar.SIMPLIFIED)
     marks = {name for name, patterns in grammar.MARKS.items() if any(each.search(text) for each in patterns)}
     held = _held(text)
-    for pattern, form in grammar.SAME:
+    for pattern, form in grammar.PHRASES:
         text = pattern.sub(form, text)
-    characters = len(_CHARACTER.findall(text))
-    chinese = characters * 2 > sum(min(len(run), 3) for run in _RUN.findall(text)) and not _KANA.search(text)
+    latin = sum(min(len(run), 3) for run in _RUN.findall(text))
+    chinese = 2 * len(_CHARACTER.findall(text)) > latin and not _KANA.search(text)
     tokens = _tokens(text)
     labels = {match.start() for match in grammar.LABEL_ZH.finditer(text)} if chinese else set()
-    verb = _verb_zh(text, tokens, labels) if chinese else 0 if "request" in marks else _verb(tokens)
+    verb = 0 if "request" in marks else _verb_zh(text, tokens, labels) if chinese else _verb(tokens)
     past = not chinese and any(grammar.in_the_past(tokens[at].low) for at in {verb, 0} if at < len(tokens))
-    objects = {grammar.stem(token.low) for token in tokens[verb : verb + 4]}
-    if past:
-        marks.add("event")
-    if not chinese and objects & grammar.MANY:
+    if not chinese and not grammar.MANY.isdisjoint(grammar.key(each.low) for each in tokens[verb : verb + 4]):
         marks.add("several_objects")
     return Statement(
         text=text,
         words=tuple(_content(text, tokens, verb, labels, chinese=chinese)),
         raw=tuple(token.low for token in tokens if token.low not in grammar.BREAKS),
-        marks=frozenset(marks),
+        marks=frozenset(marks | {"event"} if past else marks),
         past=past,
         order=grammar.SUBJECT_ZH.match(text) is None if chinese else verb == 0,
         chinese=chinese,
@@ -123,13 +116,12 @@ def parse(text: str) -> Statement:
 
 
 def _held(text: str) -> Held | None:
-    for pattern in grammar.HELD:
-        if match := pattern.match(text):
-            words = re.findall(r"[\w'-]+", match["who"].lower())
-            what = match.groupdict().get("what") or str(match.lastgroup)
-            nobody = grammar.SUBJECTS | grammar.DETERMINERS | {"user's"}
-            return " ".join(word for word in words if word not in nobody), what.lower()
-    return None
+    match = next((match for pattern in grammar.HELD if (match := pattern.match(text))), None)
+    if match is None:
+        return None
+    nobody = grammar.SUBJECTS | grammar.DETERMINERS | {"user's"}
+    who = [word for word in re.findall(r"[\w'-]+", match["who"].lower()) if word not in nobody]
+    return " ".join(who), (match.groupdict().get("what") or str(match.lastgroup)).lower()
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -137,10 +129,8 @@ def _tokens(text: str) -> list[_Token]:
     at = 0
     for value in (*values(text), None):
         end = value.start if value else len(text)
-        plain = [_Token(each[0], each[0].lower(), each.start(), None) for each in _TOKEN.finditer(text, at, end)]
-        if tokens and plain and plain[0].low in grammar.CLASSIFIERS:
-            plain = plain[1:]
-        tokens += plain
+        plain = [_Token(each[0], each[0].lower(), each.start()) for each in _TOKEN.finditer(text, at, end)]
+        tokens += plain[1:] if tokens and plain and plain[0].low in grammar.CLASSIFIERS else plain
         if value:
             raw, at = text[value.start : value.end], value.end
             tokens.append(_Token(raw, raw.lower(), value.start, value))
@@ -150,105 +140,92 @@ def _tokens(text: str) -> list[_Token]:
 def _verb(tokens: list[_Token]) -> int:
     """Where what is said begins: at the first verb; 0 where nothing tells, as in an order."""
     for place, token in enumerate(tokens):
-        before = tokens[place - 1] if place else None
         if token.value is None and (token.low in grammar.COPULAS or _negates(token.low)):
             return place
-        if before is None or token.value or not token.raw.isalpha():
+        if not place or token.value or not token.raw.isalpha():
             continue
+        before = tokens[place - 1]
         if before.low in grammar.SUBJECTS:
             return place
-        label = (
-            before.value
-            and place > 1
-            and tokens[place - 2].low.isalpha()
-            and tokens[place - 2].low not in grammar.EMPTY
-        )
         noun_follows = (
-            (before.value is not None and not label)
+            (before.value is not None and not _is_label(tokens, place - 1, topic=True))
             or before.low in grammar.DETERMINERS | grammar.PREPOSITIONS | grammar.BREAKS
             or before.low.endswith("'s")
         )
-        if not noun_follows and token.raw.islower() and _is_verb(token.low):
+        inflected = len(token.low) > 3 and re.search(r"[^su'i]s$|ed$", token.low) is not None
+        if not noun_follows and token.raw.islower() and (inflected or grammar.in_the_past(token.low)):
             return place
     return 0
-
-
-def _negates(low: str) -> bool:
-    return low in grammar.NEGATORS or low.endswith("n't")
-
-
-def _is_verb(low: str) -> bool:
-    return len(low) > 3 and (re.search(r"[^su'i]s$|ed$", low) is not None or grammar.in_the_past(low))
 
 
 def _verb_zh(text: str, tokens: list[_Token], labels: Collection[int]) -> int:
     """The same in Chinese: at the first predicate, or else at the first value that is no label."""
     subject = grammar.SUBJECT_ZH.match(text)
     begin = subject.end() if subject else 0
-    found = [
-        match.start()
-        for match in grammar.PREDICATE_ZH.finditer(text, begin)
-        if match[0] != "在" or match.start() > begin or not subject
-    ]
+    found = [match.start() for match in grammar.PREDICATE_ZH.finditer(text, begin)]
     if subject and found and found[0] == begin:
-        return 0
+        found = found[1:] if text[begin] == "在" else [0]
     counted = [token.start for token in tokens if token.value and token.start not in labels]
     start = (found or counted or [max(labels, default=-1) + 1])[0]
     return next((place for place, token in enumerate(tokens) if token.start >= start), 0)
+
+
+def _negates(low: str) -> bool:
+    return low in grammar.NEGATORS or low.endswith("n't")
 
 
 def _content(
     text: str, tokens: list[_Token], verb: int, labels: Collection[int], *, chinese: bool
 ) -> list[Word]:
     gone = [match for pattern in grammar.GONE for match in pattern.finditer(_POINT.sub("\u00b7", text))]
-    former = [match.span() for match in grammar.FORMER.finditer(text)]
     telling = _places((match.start(), match.end("gone")) for match in gone)
-    lost, formerly = _places(match.span("gone") for match in gone), _places(former)
+    lost = _places(match.span("gone") for match in gone)
+    former = _places(match.span() for match in grammar.FORMER.finditer(text))
     harmless = _places(match.span() for match in grammar.HARMLESS.finditer(text))
     words: list[Word] = []
     denied = waiting = False
     opening, head, behind = True, "", ""
-    for place, (raw, low, start, value) in enumerate([*tokens, _Token(".", ".", len(text), None)]):
+    for place, token in enumerate([*tokens, _Token(".", ".", len(text))]):
+        raw, low, start, value = token
         first, before, right_before = opening, head, behind
-        opening = low in grammar.FULL_STOPS
-        behind = "article" if low in grammar.DETERMINERS else "number" if value and value.kind == "number" else ""
-        head = head if low in grammar.PASSED_OVER else low
-        key = f"{value.kind} {value.text}" if value else grammar.key(low)
+        opening, head = low in grammar.FULL_STOPS, head if low in grammar.PASSED_OVER else low
+        behind = (
+            "article" if low in grammar.DETERMINERS else "number" if value and value.kind == "number" else ""
+        )
         if low in grammar.CLAUSES:
-            if waiting and denied and words:
+            if waiting and denied and words:  # "raucht nicht"
                 words[-1] = words[-1]._replace(denied=not words[-1].denied)
             denied = waiting = False
             continue
-        turned = value is None and (
-            grammar.TURNING.fullmatch(low) is not None or _came_to(tokens, place, before)
-        )
+        key = f"{value.kind} {value.text}" if value else grammar.key(raw)
+        turned = grammar.TURNING.fullmatch(low) is not None or _came_to(tokens, place, before)
         if turned or (low in _TO and before == BECAME):
             head = BECAME
         other = None if value else grammar.DENYING.get(key)
-        begins_former = start in formerly and start - 1 not in formerly
-        if value is None and (
-            begins_former or other is not None or (_negates(low) and start not in harmless)
-        ):
+        begins = start in former and start - 1 not in former
+        if value is None and (begins or other is not None or (_negates(low) and start not in harmless)):
             denied, waiting = denied != (start not in telling), start not in telling and not other
             if not other:
                 continue
             key = other
-        elif value is None and (_empty(raw, low, start) or turned or start in formerly):
+        elif value is None and (_empty(raw, low, start) or turned or start in former):
             continue
-        label = start in labels if chinese else _labels(tokens, place, topic=place < verb)
-        kind = "value" if value else _kind(raw, first=first)
-        is_denied = denied and start not in telling
         words.append(
             Word(
-                key, kind, value, is_denied, start in lost, place < verb, label, before, right_before, start
+                key=key,
+                kind="value" if value else _kind(raw, first=first),
+                value=value,
+                denied=denied and start not in telling,
+                gone=start in lost,
+                about=place < verb,
+                label=start in labels if chinese else _is_label(tokens, place, topic=place < verb),
+                head=before,
+                behind=right_before,
+                start=start,
             )
         )
         waiting = waiting and bool(other)
     return words
-
-
-_POINT: Final = re.compile(r"(?<=\d)\.(?=\d)")
-"""The point of "2.5", which ends nothing."""
 
 
 def _places(spans: Iterable[tuple[int, int]]) -> set[int]:
@@ -256,9 +233,8 @@ def _places(spans: Iterable[tuple[int, int]]) -> set[int]:
 
 
 def _empty(raw: str, low: str, start: int) -> bool:
-    if start and raw.isupper() and raw != "I":
-        return False
-    return low in grammar.EMPTY or low in grammar.BREAKS
+    initials = start > 0 and raw.isupper() and raw != "I"
+    return not initials and (low in grammar.EMPTY or low in grammar.BREAKS)
 
 
 def _came_to(tokens: list[_Token], place: int, before: str) -> bool:
@@ -268,17 +244,17 @@ def _came_to(tokens: list[_Token], place: int, before: str) -> bool:
     return told and bool(after) and after[0].low in _TO and any(token.value for token in after)
 
 
-def _labels(tokens: list[_Token], place: int, *, topic: bool) -> bool:
+def _is_label(tokens: list[_Token], place: int, *, topic: bool) -> bool:
     """Whether this is a number behind the thing that it names, and before nothing that it counts."""
-    value = tokens[place].value if place < len(tokens) else None
+    value = tokens[place].value
     if value is None or value.kind != "number" or not place:
         return False
     before, after = tokens[place - 1].low, tokens[place + 1].low if place + 1 < len(tokens) else ""
-    named = before.isalpha() and before not in grammar.EMPTY | grammar.QUANTITIES
+    named = before.isalpha() and before not in grammar.EMPTY and grammar.key(before) not in grammar.QUANTITIES
     return named and (topic or not after.isalpha() or after in grammar.EMPTY)
 
 
-def _kind(raw: str, *, first: bool) -> Kind:
+def _kind(raw: str, *, first: bool) -> Literal["word", "name", "character"]:
     if _CHARACTER.match(raw):
         return "character"
     inside = raw[1:]
