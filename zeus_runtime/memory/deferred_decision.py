@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.memory import records
 from zeus_runtime.memory.admission import gate
-from zeus_runtime.memory.admission.decisions import Duplicate, Holds, Superseded
-from zeus_runtime.memory.items import Caller
+from zeus_runtime.memory.admission.decisions import Duplicate, Superseded
+from zeus_runtime.memory.items import Caller, Holds
 from zeus_runtime.memory.neighbours import near, neighbours
 from zeus_runtime.memory.permissions import may
 from zeus_runtime.memory.superseding import supersede

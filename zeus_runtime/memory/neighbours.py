@@ -1,4 +1,4 @@
-"""The memories near a new text: those that it may repeat or replace, and those that stay beside it, linked and shown."""
+"""The memories near a new text: those that it may repeat or replace, and those that stay beside it, linked."""
 
 from __future__ import annotations
 

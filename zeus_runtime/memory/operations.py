@@ -16,7 +16,6 @@ from zeus_runtime.memory.admission import gate
 from zeus_runtime.memory.admission.decisions import (
     Decision,
     Duplicate,
-    Holds,
     Neighbour,
     Passed,
     Rejected,
@@ -27,7 +26,7 @@ from zeus_runtime.memory.database import MemoryDatabase
 from zeus_runtime.memory.deferred_decision import SecondLook
 from zeus_runtime.memory.embedding import Embedded
 from zeus_runtime.memory.embedding_backfill import LateVectors
-from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
+from zeus_runtime.memory.items import Caller, Embedding, Holds, MemoryItem, MemorySettings, MemoryType, Scope
 from zeus_runtime.memory.neighbours import MOST_NEAR, near, neighbours
 from zeus_runtime.memory.permissions import Operation, reach
 from zeus_runtime.memory.removal import Derived, Removal, forget_in_context

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.admission.decisions import (
     Duplicate,
-    Holds,
     Neighbour,
     Passed,
     Rejected,
     Superseded,
 )
 from zeus_runtime.memory.backend import FoundMemory, MemoryWrite, Written
-from zeus_runtime.memory.items import Caller, MemoryItem, MemorySettings, Scope
+from zeus_runtime.memory.items import Caller, Holds, MemoryItem, MemorySettings, Scope
 from zeus_runtime.memory.permissions import may
 
 if TYPE_CHECKING:

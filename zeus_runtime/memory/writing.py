@@ -206,7 +206,7 @@ class Writing:
 
 def _sourced(source_id: str | None) -> Rejected | None:
     """Why a text of this source is not kept; the address of a document may hold a key."""
-    from zeus_runtime.memory.admission.sensitive import credential_rule
+    from zeus_runtime.memory.screening.sensitive import credential_rule
 
     rule = None if source_id is None else credential_rule(source_id)
     if rule is None:

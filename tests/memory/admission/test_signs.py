@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from zeus_runtime.memory.admission import sensitive
-from zeus_runtime.memory.admission.sensitive import NamedPattern
 from zeus_runtime.memory.admission.wording import FORMER, GONE, Telling
+
 from zeus_runtime.memory.normalise import lowered
+from zeus_runtime.memory.screening import sensitive
+from zeus_runtime.memory.screening.sensitive import NamedPattern
 
 RULES = sensitive.secrets() + sensitive.injections()
 GAP = "\0"

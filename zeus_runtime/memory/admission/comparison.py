@@ -203,8 +203,10 @@ def _same_content(ours: Statement, theirs: Statement, new: list[Word], old: list
     capital = {word.key for each in (ours, theirs) for word in each.words if each.text[word.start].isupper()}
     names = [[word.key for word in side if word.key in capital] for side in (new, old)]
     characters = [[word.key for word in side if word.kind == "character"] for side in (new, old)]
+    apart = [pair for pair in zip(ours.raw, theirs.raw, strict=False) if pair[0] != pair[1]]
+    swapped = len(ours.raw) == len(theirs.raw) and len(apart) == 2 and apart[0] == apart[1][::-1]
     moved = names[0] != names[1] and len(new) == len(old) and "listed" not in ours.marks & theirs.marks
-    if moved != (passive and len(names[0]) > 1) or characters[0] != characters[1]:
+    if moved != (passive and len(names[0]) > 1) or characters[0] != characters[1] or swapped:
         return _superseded("order")
     return TextVerdict("duplicate", "same content")
 
@@ -365,6 +367,8 @@ def _framed(ours: Statement, theirs: Statement, slot: Slot) -> bool:
     """Whether what surrounds the place says enough for the texts to be about one thing, even if no model says so."""
     new, old = slot.new[0], slot.old[0]
     frame = [word for word in ours.words if word not in slot.new and word.key not in grammar.WISHES]
+    if ours.held is not None and ours.held == theirs.held:
+        return True
     if ours.chinese:
         enough = len(frame) >= max(2, len(slot.new), len(slot.old))
         return (

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.items import MemoryItem, Trust
@@ -92,27 +91,3 @@ class Neighbour:
     lexical: float | None = None
     editable: bool = True
     same: bool | None = None
-
-
-class Holds(NamedTuple):
-    """The time in which a text is true, None if open; and the current time."""
-
-    since: datetime | None
-    until: datetime | None
-    now: datetime
-
-    @property
-    def already(self) -> bool:
-        """Whether it holds now."""
-        return (self.since is None or self.since <= self.now) and (
-            self.until is None or self.now < self.until
-        )
-
-    def along_with(self, item: MemoryItem) -> bool:
-        """Whether an item holds now as the text does, or at just the same time."""
-        same = (self.since, self.until) == (item.valid_from, item.valid_until)
-        return same or (self.already and item.holds_at(self.now))
-
-    def outlasts(self, item: MemoryItem) -> bool:
-        """Whether the text still holds when the item does not any more."""
-        return item.valid_until is not None and (self.until is None or self.until > item.valid_until)

@@ -18,7 +18,6 @@ from zeus_runtime.memory.admission.decisions import (
     SAME_WORDS,
     Decision,
     Duplicate,
-    Holds,
     Neighbour,
     Passed,
     Rejected,
@@ -30,6 +29,7 @@ from zeus_runtime.memory.items import (
     MEMORY_TYPES,
     SCOPES,
     Caller,
+    Holds,
     MemoryItem,
     MemorySettings,
     Source,
@@ -164,7 +164,7 @@ def _sure(confidence: float, settings: MemorySettings) -> Rejected | None:
 def _harmless(
     content: str, source: Source, subject: str | None, secrets: Redactor | None
 ) -> Passed | Rejected:
-    from zeus_runtime.memory.admission.sensitive import injection_rule, secret_rule
+    from zeus_runtime.memory.screening.sensitive import injection_rule, secret_rule
 
     known = secrets is not None and secrets.masked([content, subject]) != [content, subject]
     secret = "known_secret" if known else secret_rule(content)

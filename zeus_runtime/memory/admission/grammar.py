@@ -92,9 +92,9 @@ def key(word: str) -> str:
 
 DENYING: Final = {stem(word): key(other) for word, other in _EN["denying"].items()}
 """Verbs that deny another one; if that is empty, they negate the words that follow."""
-MANY, MODALS, WISHES, UNITS = (
-    frozenset(map(key, _words(role))) for role in ("many", "modals", "wishes", "units")
-)
+MANY: Final = frozenset(map(stem, _words("many")))
+"""Verbs with which one thing does not exclude another."""
+MODALS, WISHES, UNITS = (frozenset(map(key, _words(role))) for role in ("modals", "wishes", "units"))
 QUANTITIES: Final = MODALS | frozenset(map(key, _words("quantifiers", "limits")))
 """Words that say how much of something, which is not what a statement is about."""
 

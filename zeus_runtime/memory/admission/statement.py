@@ -101,7 +101,9 @@ def parse(text: str) -> Statement:
     labels = {match.start() for match in grammar.LABEL_ZH.finditer(text)} if chinese else set()
     verb = 0 if "request" in marks else _verb_zh(text, tokens, labels) if chinese else _verb(tokens)
     past = not chinese and any(grammar.in_the_past(tokens[at].low) for at in {verb, 0} if at < len(tokens))
-    if not chinese and not grammar.MANY.isdisjoint(grammar.key(each.low) for each in tokens[verb : verb + 4]):
+    if not chinese and not grammar.MANY.isdisjoint(
+        grammar.stem(each.low) for each in tokens[verb : verb + 4]
+    ):
         marks.add("several_objects")
     return Statement(
         text=text,

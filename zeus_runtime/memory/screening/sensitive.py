@@ -12,8 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.errors import MissingError
-from zeus_runtime.memory.admission.data import read
 from zeus_runtime.memory.normalise import lowered
+from zeus_runtime.memory.screening.data import read
 
 if TYPE_CHECKING:
     from re import Match, Pattern
