@@ -56,7 +56,8 @@ def neighbours(
         embedded: of the content; None if there is no vector of it.
         place: the scope's, if its row was read already.
     """
-    from zeus_runtime.memory.admission.comparison import held_once, tells_change
+    from zeus_runtime.memory.admission.comparison import tells_change
+    from zeus_runtime.memory.admission.statement import parse
 
     parts = reach(caller, "read", scope)
     known: dict[tuple[str, str], tuple[int, int]] | None = None
@@ -65,7 +66,7 @@ def neighbours(
     words = indexed_words(content)
     found = index.lexicon.find(connection, words, parts, caller.user_id, now_ms=now_ms, known=known)
     lexical: dict[str, float] = {}
-    least_words, most = (_NEAR_WORDS, _MOST) if held_once(content) is None else (0.0, _MOST_HELD)
+    least_words, most = (_NEAR_WORDS, _MOST) if parse(content).held is None else (0.0, _MOST_HELD)
     for part in found:
         slots = part.best_by_words(least_words, most)
         lexical |= {part.shelf.id(slot): float(part.lexical[slot]) for slot in slots}

@@ -36,7 +36,7 @@ from zeus_runtime.memory.retrieval.search import Measure
 from zeus_runtime.memory.retrieval.search_index import SearchIndex
 from zeus_runtime.memory.superseding import supersede
 from zeus_runtime.memory.vectors import Entry, VectorStore
-from zeus_runtime.memory.writes import named_memories
+from zeus_runtime.memory.writes import named_memories, unless_outdated
 from zeus_runtime.store.word_entries import prepare_words
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Operations:
                 replaces=named,
             )
             if item.said_at < item.updated_at:
-                decision = gate.unless_outdated(decision, item.said_at)
+                decision = unless_outdated(decision, item.said_at)
             if isinstance(decision, Duplicate):
                 return self._repeated(connection, caller, item, decision, place)
             if isinstance(decision, Rejected):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.admission.decisions import (
+    Decision,
     Duplicate,
     Neighbour,
     Passed,
@@ -100,7 +101,7 @@ class NewMemory(MemoryWrite):
             replaces=named,
         )
         if item.said_at < now:
-            decision = gate.unless_outdated(decision, item.said_at)
+            decision = unless_outdated(decision, item.said_at)
         if isinstance(decision, Rejected):
             return Written(decision)
         if isinstance(decision, Duplicate):
@@ -179,3 +180,22 @@ def named_memories(
         if old.status == "active":
             named.append(old)
     return named
+
+
+def unless_outdated(decision: Decision, said_at: datetime) -> Decision:
+    """Return the decision about an older text, such as one of an import: a later memory stays, unless both agree."""
+    if not isinstance(decision, Superseded):
+        return decision
+    replaced = decision.also if decision.reason in _AGREES else decision.all
+    later = max(replaced, key=lambda each: each.said_at, default=None)
+    if later is None or later.said_at <= said_at:
+        return decision
+    return Rejected(
+        "outdated",
+        f"{later.id} says otherwise and was said later, on {later.said_at:%Y-%m-%d}: "
+        "delete that one first, if this is what holds.",
+    )
+
+
+_AGREES: Final = frozenset(("trusted more",))
+"""Reasons for which a text replaces another one without contradicting it."""

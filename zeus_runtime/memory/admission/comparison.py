@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
+from functools import partial
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.memory.admission import grammar
 from zeus_runtime.memory.admission.decisions import SAME_WORDS
-from zeus_runtime.memory.admission.statement import BECAME, Held, Statement, Word, parse
+from zeus_runtime.memory.admission.statement import BECAME, Statement, Word, parse
 from zeus_runtime.memory.normalise import same_words
 
 OfAKind: TypeAlias = Callable[[str, str], bool | None]
@@ -28,6 +29,10 @@ class TextVerdict(NamedTuple):
     reason: str
 
 
+_different: Final = partial(TextVerdict, "different")
+_superseded: Final = partial(TextVerdict, "superseded")
+
+
 class Slot(NamedTuple):
     """A place that the two texts fill otherwise; one side may be empty. ``later``: the new text's words after it."""
 
@@ -38,17 +43,14 @@ class Slot(NamedTuple):
 
 _COMPARED: Final = 400
 """Words of a text; longer ones are not aligned."""
+_PLACE: Final = 4
+"""Words of a text that says little more than what may be gone."""
 
 
 def tells_change(text: str) -> bool:
     """Whether a text says itself that something is otherwise than it was."""
     where = parse(text)
     return not where.marks.isdisjoint(("news", "now")) or any(word.gone for word in where.words)
-
-
-def held_once(text: str) -> Held | None:
-    """Who has what, where the text names something that a person has one of at a time, such as a home; else None."""
-    return parse(text).held
 
 
 def compare(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None) -> TextVerdict:
@@ -70,21 +72,13 @@ def compare(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None)
     return _different("several sentences") if several and verdict.decision == "superseded" else verdict
 
 
-def _different(reason: str) -> TextVerdict:
-    return TextVerdict("different", reason)
-
-
-def _superseded(reason: str) -> TextVerdict:
-    return TextVerdict("superseded", reason)
-
-
 def _other_person(ours: Statement, theirs: Statement) -> bool:
     """Whether the texts are about different people: he and she, or the speaker and another person."""
-    for one, other in (("he", "she"), ("speaker", "others")):
-        sides = [(one in each.marks, other in each.marks) for each in (ours, theirs)]
-        if sorted(sides) == [(False, True), (True, False)]:
-            return True
-    return False
+    return any(
+        sorted((one in each.marks, other in each.marks) for each in (ours, theirs))
+        == [(False, True), (True, False)]
+        for one, other in (("he", "she"), ("speaker", "others"))
+    )
 
 
 def _told(ours: Statement, theirs: Statement, *, near: bool) -> TextVerdict | None:
@@ -95,7 +89,7 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> TextVerdict | No
     if hit:
         names = [word.key for word in said if word.kind == "name"]
         named = any(word.kind == "name" for word in hit)
-        at_the_end = said[-1] in hit or (named and len(said) <= _SHORT)
+        at_the_end = said[-1] in hit or (named and len(said) <= _PLACE)
         if (near and named >= bool(names)) or (
             at_the_end and "event" not in theirs.marks and kept.isdisjoint(names)
         ):
@@ -105,10 +99,6 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> TextVerdict | No
         names = [word.key for word in said if word.kind == "name"]
         return _superseded("value") if kept.isdisjoint(names) else None
     return None
-
-
-_SHORT: Final = 4
-"""Words of a text that says no more than what is gone."""
 
 
 def _gone(where: Statement) -> set[str]:
@@ -158,8 +148,8 @@ def _slots(new: Sequence[Word], old: Sequence[Word]) -> list[Slot]:
     ]
     added, dropped = (Counter(word.key for slot in slots for word in slot[side]) for side in (0, 1))
     moved = added & dropped
-    kept = ([[word for word in side if word.key not in moved] for side in slot[:2]] for slot in slots)
-    return [Slot(*sides, slot.later) for sides, slot in zip(kept, slots, strict=True) if any(sides)]
+    kept = [[[word for word in side if word.key not in moved] for side in slot[:2]] for slot in slots]
+    return [Slot(new, old, slot.later) for (new, old), slot in zip(kept, slots, strict=True) if new or old]
 
 
 def _parted(new: Sequence[Word], old: Sequence[Word], later: Sequence[Word]) -> list[Slot]:
@@ -220,27 +210,27 @@ def _filled(
     kinds = [_kinds(slot.new) & _kinds(slot.old) for slot in filled]
     if "event" in both:
         return _different("event")
-    if why := _beside(ours, theirs, news=news) or (
-        "" if news else _apart(ours, theirs, slots, filled, near=near)
-    ):
+    why = _beside(ours, theirs, news=news) or (
+        None if news else _apart(ours, theirs, slots, filled, near=near)
+    )
+    if why:
         return _different(why)
     if len(filled) == len(slots) and all(kinds):
         return _superseded("value")
     if "several_objects" in both and not any(kinds):
         return _different("beside each other")
-    if len(slots) > 1 or not filled or all(any(map(_in_hiragana, side)) for side in filled[0][:2]):
-        return _different("reworded")
+    if (
+        len(slots) > 1
+        or not filled
+        or all(any("\u3041" <= each.key <= "\u309f" for each in side) for side in slots[0][:2])
+    ):
+        return _different("reworded")  # common endings in hiragana make texts near that say different things
     slot = slots[0]
     if slot.new[0].denied and slot.old[0].denied:
         return _different("denies another")
     if (not news or slot.new[0].head == BECAME) and _another_side(ours, theirs, slot, of_a_kind):
         return _different("another side")
     return _superseded("value") if near or _framed(ours, theirs, slot) else _different("reworded")
-
-
-def _in_hiragana(word: Word) -> bool:
-    """Japanese writes particles and endings with it; common ones make texts near that say different things."""
-    return "\u3041" <= word.key <= "\u309f"
 
 
 _BESIDE: Final = ("added", "another", "formerly")
@@ -259,20 +249,16 @@ def _beside(ours: Statement, theirs: Statement, *, news: bool) -> str | None:
 
 def _was(ours: Statement, theirs: Statement) -> bool:
     """Whether ``ours`` says in the past tense what ``theirs`` says in the present, with the same verb."""
-    if theirs.past or not _WERE.isdisjoint(theirs.raw):
+    if theirs.past or not grammar.WERE.isdisjoint(theirs.raw):
         return False
     if ours.past:
         forms = {grammar.stem(word) for word in theirs.raw}
         told = set(filter(grammar.in_the_past, ours.raw)) - set(theirs.raw)
         return not forms.isdisjoint(map(grammar.stem, told))
-    after = {word for verb, word in zip(ours.raw, ours.raw[1:], strict=False) if verb in _WERE}
-    return not _IS.isdisjoint(theirs.raw) and any(
+    after = {word for verb, word in zip(ours.raw, ours.raw[1:], strict=False) if verb in grammar.WERE}
+    return not grammar.IS.isdisjoint(theirs.raw) and any(
         not grammar.participle(word) or word in theirs.raw for word in after
     )
-
-
-_IS: Final = frozenset(("is", "are", "am", "be", BECAME))
-_WERE: Final = frozenset(("was", "were"))
 
 
 def _apart(
@@ -305,7 +291,7 @@ def _kinds(side: Sequence[Word]) -> set[str]:
     """Of the values; a version may be written as a number, and a number that names a topic counts nothing."""
     found = [(word, word.value.kind) for word in side if word.value]
     return {
-        "label" if word.label and word.about else kind.replace("version", "number") for word, kind in found
+        "label" if each.label and each.about else kind.replace("version", "number") for each, kind in found
     }
 
 
@@ -341,7 +327,7 @@ def _another_side(ours: Statement, theirs: Statement, slot: Slot, of_a_kind: OfA
     new, old = slot.new[0], slot.old[0]
     if "relative" in ours.marks & theirs.marks and new.kind == old.kind == "name":
         return True
-    if not (new.head in _IS and old.head in _IS):
+    if not (new.head in (*grammar.IS, BECAME) and old.head in grammar.IS):
         return False
     if all(
         len(side) > 1 and side[0].kind == "word" and side[1].head in grammar.PREPOSITIONS for side in slot[:2]
@@ -371,11 +357,8 @@ def _framed(ours: Statement, theirs: Statement, slot: Slot) -> bool:
         return True
     if ours.chinese:
         enough = len(frame) >= max(2, len(slot.new), len(slot.old))
-        return (
-            enough
-            and bool(_kinds(slot.new)) == bool(_kinds(slot.old))
-            and (new.head == "用") == (old.head == "用")
-        )
+        alike = bool(_kinds(slot.new)) == bool(_kinds(slot.old))
+        return enough and alike and (new.head in grammar.HEADS) == (old.head in grammar.HEADS)
     if not frame or (new.head != old.head and not (new.head == BECAME and old.head in grammar.COPULAS)):
         return False
     event = "event" in ours.marks

@@ -1,8 +1,5 @@
 """The gate of memories: the checks that a text must pass, and its meaning beside the stored ones.
 
-The order is: normalise, authorise, validate (length, type, scope, confidence, sensitive, injection); then, with the
-vector and inside the transaction, nearest neighbours, decide, rate limit.
-
 Whoever saves a text may name the memories that it replaces: the agent's model does, and a person can. Then the gate
 only recognises duplicates. If nothing is named, as in an import, rules decide (``comparison``).
 """
@@ -11,54 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.memory.admission.decisions import (
     SAME_WORDS,
-    Decision,
     Duplicate,
-    Neighbour,
     Passed,
     Rejected,
     StoredAlone,
     Superseded,
 )
-from zeus_runtime.memory.items import (
-    DOCUMENTS,
-    MEMORY_TYPES,
-    SCOPES,
-    Caller,
-    Holds,
-    MemoryItem,
-    MemorySettings,
-    Source,
-    Trust,
-)
+from zeus_runtime.memory.items import DOCUMENTS, MEMORY_TYPES, SCOPES
 from zeus_runtime.memory.normalise import normalise, same_words
-from zeus_runtime.memory.permissions import reach
+from zeus_runtime.memory.permissions import creation_refused
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.memory.admission.comparison import OfAKind, TextVerdict
+    from zeus_runtime.memory.admission.decisions import Decision, Neighbour
     from zeus_runtime.memory.embedding import Calibration
+    from zeus_runtime.memory.items import Caller, Holds, MemoryItem, MemorySettings, Source, Trust
 
-
-REJECTIONS: Final = (
-    "no_scope",
-    "forbidden",
-    "too_short",
-    "too_long",
-    "long_subject",
-    "unknown_type",
-    "unknown_scope",
-    "bad_confidence",
-    "low_confidence",
-    "sensitive",
-    "unknown_memory",
-    "other_scope",
-    "rate_limited",
-    "outdated",
+REJECTIONS: Final = tuple(
+    "no_scope forbidden too_short too_long long_subject unknown_type unknown_scope bad_confidence low_confidence "
+    "sensitive unknown_memory other_scope rate_limited outdated".split()
 )
 """Every code that a rejection can have, in the order of the checks."""
 
@@ -91,74 +64,44 @@ def validate(
     """
     content = normalise(text)
     about = " ".join(normalise(subject).split()) if subject else None
-    return (
-        _authorised(scope, caller)
-        or _of_good_form(content, about, settings)
-        or _known(memory_type, scope)
-        or _sure(confidence, settings)
-        or _harmless(content, source, about or None, secrets)
-    )
-
-
-def _authorised(scope: str, caller: Caller) -> Rejected | None:
-    if scope not in SCOPES or reach(caller, "create", scope):
-        return None
-    if caller.scope_id(scope) is None:
-        others = " or ".join(each for each in SCOPES if reach(caller, "create", each))
-        there = f"use the scope {others}" if others else "nothing can be saved here, go on without saving"
-        return Rejected("no_scope", f"This run belongs to no {scope}: {there}.")
-    return Rejected(
-        "forbidden",
-        f"You may not save memories of this {scope}: save it for the user, or go on without saving.",
-    )
-
-
-def _of_good_form(content: str, subject: str | None, settings: MemorySettings) -> Rejected | None:
-    size = len(content)
-    if size < settings.min_length:
-        return Rejected(
+    if refused := creation_refused(caller, scope):
+        return Rejected(*refused)
+    size, subject_size, least = len(content), len(about or ""), settings.min_confidence
+    checks = (
+        (
+            size < settings.min_length,
             "too_short",
             f"The text has {size} characters and needs {settings.min_length}: "
             "write one whole sentence that can be understood on its own.",
-        )
-    if size > settings.max_length:
-        return Rejected(
+        ),
+        (
+            size > settings.max_length,
             "too_long",
             f"The text has {size:,} characters and may have {settings.max_length:,}: "
             "save the one fact that matters, in a sentence or two.",
-        )
-    if subject is not None and len(subject) > MAX_SUBJECT_LENGTH:
-        return Rejected(
+        ),
+        (
+            subject_size > MAX_SUBJECT_LENGTH,
             "long_subject",
-            f"The subject has {len(subject):,} characters and may have {MAX_SUBJECT_LENGTH}: "
+            f"The subject has {subject_size:,} characters and may have {MAX_SUBJECT_LENGTH}: "
             "name what it is about in a few words, and save the rest as the text.",
-        )
-    return None
-
-
-def _known(memory_type: str, scope: str) -> Rejected | None:
-    for code, given, choices in (
-        ("memory_type", memory_type, MEMORY_TYPES),
-        ("scope", scope, SCOPES),
-    ):
-        if given not in choices:
-            return Rejected(
-                f"unknown_{code.removeprefix('memory_')}",
-                f"There is no such {code}: use one of {', '.join(choices)}.",
-            )
-    return None
-
-
-def _sure(confidence: float, settings: MemorySettings) -> Rejected | None:
-    if not 0 <= confidence <= 1:
-        return Rejected("bad_confidence", "The confidence is not a number from 0 to 1: give one.")
-    if confidence < settings.min_confidence:
-        return Rejected(
+        ),
+        (
+            memory_type not in MEMORY_TYPES,
+            "unknown_type",
+            f"There is no such memory_type: use one of {', '.join(MEMORY_TYPES)}.",
+        ),
+        (scope not in SCOPES, "unknown_scope", f"There is no such scope: use one of {', '.join(SCOPES)}."),
+        (not 0 <= confidence <= 1, "bad_confidence", "The confidence is not a number from 0 to 1: give one."),
+        (
+            confidence < least,
             "low_confidence",
-            f"The confidence is {confidence:g} and must be at least {settings.min_confidence:g}: "
+            f"The confidence is {confidence:g} and must be at least {least:g}: "
             "save it when it is certain, for example after asking the user.",
-        )
-    return None
+        ),
+    )
+    failed = (Rejected(code, message) for fails, code, message in checks if fails)
+    return next(failed, None) or _harmless(content, source, about or None, secrets)
 
 
 def _harmless(
@@ -214,18 +157,13 @@ def decide(
         of_a_kind: decides whether values are of one kind; None: by their form only.
         replaces: the memories that a model or a person named, which the caller may edit; None: the rules decide.
     """
-    near_first = sorted(
-        neighbours, key=lambda each: (-(each.cosine or 0.0), -(each.lexical or 0.0), each.item.id)
-    )
-    known = [each for each in near_first if not of_others(subject, each.item)]
+    known = [each for each in sorted(neighbours, key=_nearest_first) if not of_others(subject, each.item)]
+    decision: Decision
     if trust == "quarantined":
         decision = _kept_apart(content, known)
     else:
-        now = [
-            each
-            for each in known
-            if each.item.is_searchable and (holds is None or holds.along_with(each.item))
-        ]
+        known = [each for each in known if each.item.is_searchable]
+        now = [each for each in known if holds is None or holds.along_with(each.item)]
         verdicts = _compared(content, now, settings, calibration, of_a_kind)
         found = [each for one, verdict in verdicts if (each := _allowed(one, verdict, trust, holds))]
         decision = _together(found) if replaces is None else _with_named(found, replaces)
@@ -239,6 +177,10 @@ def decide(
     )
 
 
+def _nearest_first(neighbour: Neighbour) -> tuple[float, float, str]:
+    return -(neighbour.cosine or 0.0), -(neighbour.lexical or 0.0), neighbour.item.id
+
+
 def of_others(subject: str | None, item: MemoryItem) -> bool:
     """Whether both subjects are known and differ."""
     return bool(subject and item.subject) and not same_words(subject or "", item.subject or "")
@@ -246,11 +188,10 @@ def of_others(subject: str | None, item: MemoryItem) -> bool:
 
 def _kept_apart(content: str, known: Sequence[Neighbour]) -> Duplicate | StoredAlone:
     """Return the decision about a quarantined text: a duplicate if another has the same words, else no relation."""
-    for each in known:
-        apart = each.item.status == "active" and each.item.trust == "quarantined"
-        if apart and same_words(content, each.item.content):
-            return Duplicate(each.item, SAME_WORDS)
-    return StoredAlone()
+    same = (
+        each.item for each in known if each.item.status == "active" and same_words(content, each.item.content)
+    )
+    return next((Duplicate(item, SAME_WORDS) for item in same if item.trust == "quarantined"), StoredAlone())
 
 
 def _compared(
@@ -263,20 +204,18 @@ def _compared(
     """The verdict for each neighbour that is related to the text, those of the same words first."""
     if not known:
         return
-    from zeus_runtime.memory.admission.comparison import TextVerdict, compare, held_once, tells_change
+    from zeus_runtime.memory.admission.comparison import TextVerdict, compare, tells_change
+    from zeus_runtime.memory.admission.statement import parse
 
     same = [same_words(content, each.item.content) if each.same is None else each.same for each in known]
-    yield from (
-        (each, TextVerdict("duplicate", SAME_WORDS))
-        for each, is_same in zip(known, same, strict=True)
-        if is_same
-    )
+    for each in (each for each, is_same in zip(known, same, strict=True) if is_same):
+        yield each, TextVerdict("duplicate", SAME_WORDS)
     related = settings.related_from(calibration, told=tells_change(content))
-    nearly, held = settings.duplicate_from(calibration), held_once(content)
+    nearly, held = settings.duplicate_from(calibration), parse(content).held
     for each, is_same in zip(known, same, strict=True):
         text, cosine = each.item.content, -1.0 if each.cosine is None else each.cosine
         by_words = each.lexical is not None and each.lexical >= settings.related_words
-        if not is_same and (cosine >= related or by_words or (held is not None and held_once(text) == held)):
+        if not is_same and (cosine >= related or by_words or (held is not None and parse(text).held == held)):
             yield each, compare(content, text, near=cosine >= nearly, of_a_kind=of_a_kind)
 
 
@@ -312,11 +251,8 @@ def _with_named(decisions: Sequence[Duplicate | Superseded], named: Sequence[Mem
     """Replace exactly the named memories and duplicates of lesser worth; a duplicate that is not named stays."""
     ids = {each.id for each in named}
     worse = [each for each in decisions if isinstance(each, Superseded) and each.reason in _SAYS_THE_SAME]
-    same = [
-        each
-        for each in decisions
-        if isinstance(each, Duplicate) and (each.of.id not in ids or each.reason == SAME_WORDS)
-    ]
+    repeated = [each for each in decisions if isinstance(each, Duplicate)]
+    same = [each for each in repeated if each.of.id not in ids or each.reason == SAME_WORDS]
     if same and not worse:
         of = same[0].of
         return replace(same[0], replaced=tuple(each for each in named if each.id != of.id))
@@ -328,22 +264,3 @@ def _with_named(decisions: Sequence[Duplicate | Superseded], named: Sequence[Mem
 
 _SAYS_THE_SAME: Final = frozenset(("trusted more", "holds longer"))
 """Reasons for which a text replaces its own duplicate."""
-
-
-def unless_outdated(decision: Decision, said_at: datetime) -> Decision:
-    """Return the decision about an older text, such as one of an import: a later memory stays, unless both agree."""
-    if not isinstance(decision, Superseded):
-        return decision
-    replaced = decision.also if decision.reason in _AGREES else decision.all
-    later = max(replaced, key=lambda each: each.said_at, default=None)
-    if later is None or later.said_at <= said_at:
-        return decision
-    return Rejected(
-        "outdated",
-        f"{later.id} says otherwise and was said later, on {later.said_at:%Y-%m-%d}: "
-        "delete that one first, if this is what holds.",
-    )
-
-
-_AGREES: Final = frozenset(("trusted more",))
-"""Reasons for which a text replaces another one without contradicting it."""

@@ -9,10 +9,10 @@ import re
 from functools import lru_cache
 from typing import Any, Final
 
-from zeus_runtime.memory.admission.data import read
+from zeus_runtime.memory.data_files import read
 from zeus_runtime.memory.retrieval.analysis import word_tokens
 
-_LANGUAGES: Final[list[dict[str, Any]]] = [read(name) for name in ("en", "de", "zh")]
+_LANGUAGES: Final[list[dict[str, Any]]] = [read(f"admission/data/{name}") for name in ("en", "de", "zh")]
 _EN, _, _ZH = _LANGUAGES
 _FRAGMENTS: Final = {"measures": _ZH["measures"], **_EN["fragments"]}
 
@@ -43,7 +43,7 @@ HEADS: Final = COPULAS | PREPOSITIONS | _words("naming")
 """Words behind which stands a value of what is said before them."""
 NEGATORS: Final = _words("negators")
 OPPOSITES: Final = _words("opposites")
-WAYS: Final = _words("ways")
+IS, WERE, TO, WAYS = (_words(role) for role in ("is", "were", "to", "ways"))
 CLASSIFIERS: Final = _words("classifiers")
 BEGINS, ENDS = _words("begins"), _words("ends")
 """Words before the two ends of a time."""

@@ -67,7 +67,6 @@ class Statement(NamedTuple):
 
 BECAME: Final = "became"
 """The head of what something came to be: "changed to", "became"."""
-_TO: Final = frozenset(("to", "into"))
 
 
 class _Token(NamedTuple):
@@ -121,8 +120,8 @@ def _held(text: str) -> Held | None:
     match = next((match for pattern in grammar.HELD if (match := pattern.match(text))), None)
     if match is None:
         return None
-    nobody = grammar.SUBJECTS | grammar.DETERMINERS | {"user's"}
-    who = [word for word in re.findall(r"[\w'-]+", match["who"].lower()) if word not in nobody]
+    nobody, who = grammar.SUBJECTS | grammar.DETERMINERS, re.findall(r"[\w'-]+", match["who"].lower())
+    who = [word for word in who if word.removesuffix("'s") not in nobody]
     return " ".join(who), (match.groupdict().get("what") or str(match.lastgroup)).lower()
 
 
@@ -200,8 +199,8 @@ def _content(
             denied = waiting = False
             continue
         key = f"{value.kind} {value.text}" if value else grammar.key(raw)
-        turned = grammar.TURNING.fullmatch(low) is not None or _came_to(tokens, place, before)
-        if turned or (low in _TO and before == BECAME):
+        turned = grammar.TURNING.fullmatch(low) is not None
+        if turned or (low in grammar.TO and before == BECAME):
             head = BECAME
         other = None if value else grammar.DENYING.get(key)
         begins = start in former and start - 1 not in former
@@ -237,13 +236,6 @@ def _places(spans: Iterable[tuple[int, int]]) -> set[int]:
 def _empty(raw: str, low: str, start: int) -> bool:
     initials = start > 0 and raw.isupper() and raw != "I"
     return not initials and (low in grammar.EMPTY or low in grammar.BREAKS)
-
-
-def _came_to(tokens: list[_Token], place: int, before: str) -> bool:
-    """Whether this is a participle that tells what a value came to be: "was cut to $9"."""
-    after = tokens[place + 1 : place + 4]
-    told = before in grammar.COPULAS and grammar.participle(tokens[place].low)
-    return told and bool(after) and after[0].low in _TO and any(token.value for token in after)
 
 
 def _is_label(tokens: list[_Token], place: int, *, topic: bool) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from zeus_runtime.memory.admission.data import read
+from zeus_runtime.memory.data_files import read
 
 Kind: TypeAlias = Literal["number", "version", "date", "time"]
 
@@ -24,24 +24,11 @@ class Value(NamedTuple):
     end: int
 
 
-_DATA: Final = read("values")
-_LANGUAGES: Final = [read(name) for name in ("en", "de")]
-
-
-def _ordered(key: str) -> dict[str, int]:
-    """The names in a list of months or days, each with its place from 1 on."""
-    listed = [enumerate(language[key], 1) for language in _LANGUAGES]
-    return {name: at for names in listed for at, group in names for name in group.split()}
-
-
-def _counted(key: str) -> dict[str, int]:
-    """Numerals, each group from its first number on."""
-    groups = [item for language in _LANGUAGES for item in language.get(key, {}).items()]
-    return {name: at for least, names in groups for at, name in enumerate(names.split(), least)}
-
-
-_MONTHS, _DAYS = _ordered("months"), _ordered("days")
-_NUMBERS: Final = _counted("numbers") | _counted("ordinals") | _LANGUAGES[0]["tens"]
+_DATA: Final = read("admission/data/values")
+_MONTHS, _DAYS, _NUMBERS = (
+    {name: at for language in ("en", "de") for name, at in read(f"admission/data/{language}")[key].items()}
+    for key in ("months", "days", "numbers")
+)
 _DIGITS: Final[dict[str, int]] = _DATA["numerals"]
 _POWERS: Final[dict[str, int]] = _DATA["powers"]
 
@@ -49,10 +36,10 @@ _POWERS: Final[dict[str, int]] = _DATA["powers"]
 def _form(entry: dict[str, Any]) -> tuple[Kind, re.Pattern[str]]:
     names = {
         "month": "(?:" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b\.?",
-        "weekday": "|".join(group.split()[0] for language in _LANGUAGES for group in language["days"]),
+        "weekday": "|".join(_DAYS),
         "number": "|".join(sorted(_NUMBERS, key=len, reverse=True)),
         "numeral": "".join((*_DIGITS, *_POWERS)).replace("日", "").replace("天", ""),
-        "measures": read("zh")["measures"],
+        "measures": read("admission/data/zh")["measures"],
     }
     pattern = re.sub(r"\{\{(\w+)\}\}", lambda match: names[match[1]], entry["pattern"])
     return entry["kind"], re.compile(pattern, re.IGNORECASE)

@@ -1,1 +1,1 @@
-"""What must never be stored, and what must never be trusted: secrets, and orders to a model, in memories and profiles."""
+"""What is never stored or trusted in memories and profiles: secrets, and orders to a model."""
