@@ -42,7 +42,7 @@ def memory_of(folder: Path, vectors: str) -> MemoryService:
         ("an illustrator", 27, 23),
         ("a school teacher", 28, 22),
         ("a weather data platform", 35, 34),
-        ("a café owner, in Chinese", 31, 31),
+        ("a café owner, in Chinese", 30, 30),
         ("a long-distance lorry driver", 30, 24),
         ("a video game", 35, 32),
         ("an Android developer, in Chinese", 32, 32),

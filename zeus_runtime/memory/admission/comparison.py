@@ -34,7 +34,7 @@ _superseded: Final = partial(TextVerdict, "superseded")
 
 
 class Slot(NamedTuple):
-    """A place that the two texts fill otherwise; one side may be empty. ``later``: the new text's words after it."""
+    """A place that the two texts fill otherwise; one side may be empty, and ``later`` are our words after it."""
 
     new: Sequence[Word]
     old: Sequence[Word]

@@ -146,12 +146,11 @@ def decide(
     replaces its duplicate. Quarantined texts are stored separately from all this, and once.
 
     Args:
-        content: from ``Passed``.
+        content, trust: from ``Passed``.
         neighbours: in any order; inactive and quarantined ones are ignored.
         extractions: memories extracted in this session within the window, not counting explicit saves.
         explicit: the user asked for it in words, which does not count against the limit.
-        calibration: the calibration of the model of the cosines; None without cosines.
-        trust: from ``Passed``.
+        calibration: of the model of the cosines; None without cosines.
         subject: the text's topic if it is known; memories with another subject are not affected.
         holds: the time in which the text is true; memories of another time are not affected. None: from now on.
         of_a_kind: decides whether values are of one kind; None: by their form only.
