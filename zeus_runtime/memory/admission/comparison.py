@@ -41,10 +41,8 @@ class Slot(NamedTuple):
     later: Sequence[Word]
 
 
-_COMPARED: Final = 400
-"""Words of a text; longer ones are not aligned."""
-_PLACE: Final = 4
-"""Words of a text that says little more than what may be gone."""
+_COMPARED: Final = 400  # words of a text; longer ones are not aligned
+_PLACE: Final = 4  # words of a text that says little more than what may be gone
 
 
 def tells_change(text: str) -> bool:

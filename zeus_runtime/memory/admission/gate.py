@@ -1,7 +1,7 @@
 """The gate of memories: the checks that a text must pass, and its meaning beside the stored ones.
 
-Whoever saves a text may name the memories that it replaces: the agent's model does, and a person can. Then the gate
-only recognises duplicates. If nothing is named, as in an import, rules decide (``comparison``).
+The agent's model or a person may name the memories that a text replaces; then the gate only recognises duplicates. If
+nothing is named, as in an import, rules decide (``comparison``).
 """
 
 from __future__ import annotations

@@ -82,8 +82,7 @@ _TOKEN: Final = re.compile(
 _CHARACTER: Final = re.compile(f"[{CJK}]")
 _KANA: Final = re.compile("[\u3041-\u30ff]")
 _RUN: Final = re.compile(rf"[^\W_{CJK}]+")
-_POINT: Final = re.compile(r"(?<=\d)\.(?=\d)")
-"""The point of "2.5", which ends nothing."""
+_POINT: Final = re.compile(r"(?<=\d)\.(?=\d)")  # of "2.5", which ends nothing
 
 
 @lru_cache(4_096)
