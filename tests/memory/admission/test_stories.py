@@ -1,7 +1,7 @@
 """What is left of all that is said of one person or project, one statement after the other, with and without vectors.
 
 ``data/stories.jsonl``: first facts that stand beside each other, then updates (new, old). Rules were mended while the
-first two, and later the fifth to the eleventh, were looked at; the third, fourth and twelfth say what they are worth.
+first two, and later the fifth to the eleventh, were looked at, and all of them while the one comparison was made.
 """
 
 from __future__ import annotations
