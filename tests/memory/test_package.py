@@ -9,8 +9,8 @@ from pathlib import Path
 import zeus_runtime.memory as memory
 
 PURE = (
-    "items normalise permissions embedding vectors retrieval.ranking retrieval.fusion admission.sensitive "
-    "admission.values admission.wording admission.statement admission.changed admission.gate"
+    "items normalise permissions embedding vectors retrieval.ranking retrieval.fusion screening.sensitive "
+    "data_files admission.values admission.grammar admission.statement admission.comparison admission.gate"
 ).split()
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
-    from zeus_runtime.memory.admission.changed import compare as compare
+    from zeus_runtime.memory.admission.comparison import TextVerdict as TextVerdict
+    from zeus_runtime.memory.admission.comparison import compare as compare
     from zeus_runtime.memory.admission.decisions import Decision as Decision
     from zeus_runtime.memory.admission.decisions import Duplicate as Duplicate
     from zeus_runtime.memory.admission.decisions import Neighbour as Neighbour
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.admission.decisions import Superseded as Superseded
     from zeus_runtime.memory.admission.gate import decide as decide
     from zeus_runtime.memory.admission.gate import validate as validate
-    from zeus_runtime.memory.admission.sensitive import injection_rule as injection_rule
-    from zeus_runtime.memory.admission.sensitive import secret_rule as secret_rule
-    from zeus_runtime.memory.admission.verdict import TextVerdict as TextVerdict
     from zeus_runtime.memory.embedding import Calibration as Calibration
     from zeus_runtime.memory.embedding import Embedder as Embedder
     from zeus_runtime.memory.embedding import EmbeddingUnavailableError as EmbeddingUnavailableError
@@ -43,6 +41,8 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.retrieval.ranking import Ranked as Ranked
     from zeus_runtime.memory.retrieval.ranking import format_memories_for_prompt as format_memories_for_prompt
     from zeus_runtime.memory.retrieval.ranking import rank as rank
+    from zeus_runtime.memory.screening.sensitive import injection_rule as injection_rule
+    from zeus_runtime.memory.screening.sensitive import secret_rule as secret_rule
     from zeus_runtime.memory.vectors import Entry as Entry
     from zeus_runtime.memory.vectors import VectorQuery as VectorQuery
     from zeus_runtime.memory.vectors import VectorStore as VectorStore
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "Calibration": "embedding",
     "Caller": "items",
-    "TextVerdict": "admission.verdict",
+    "TextVerdict": "admission.comparison",
     "Decision": "admission.decisions",
     "Duplicate": "admission.decisions",
     "Embedder": "embedding",
@@ -72,16 +72,16 @@ _ROOMS = {
     "Superseded": "admission.decisions",
     "VectorQuery": "vectors",
     "VectorStore": "vectors",
-    "compare": "admission.changed",
+    "compare": "admission.comparison",
     "decide": "admission.gate",
     "duplicate_key": "normalise",
     "format_memories_for_prompt": "retrieval.ranking",
-    "injection_rule": "admission.sensitive",
+    "injection_rule": "screening.sensitive",
     "may": "permissions",
     "rank": "retrieval.ranking",
     "reach": "permissions",
     "search_tokens": "retrieval.analysis",
-    "secret_rule": "admission.sensitive",
+    "secret_rule": "screening.sensitive",
     "validate": "admission.gate",
 }
 

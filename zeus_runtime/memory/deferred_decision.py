@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.memory import records
 from zeus_runtime.memory.admission import gate
-from zeus_runtime.memory.admission.decisions import Duplicate, Holds, Superseded
-from zeus_runtime.memory.admission.near import near
-from zeus_runtime.memory.admission.neighbours import neighbours
-from zeus_runtime.memory.items import Caller
+from zeus_runtime.memory.admission.decisions import Duplicate, Superseded
+from zeus_runtime.memory.items import Caller, Holds
+from zeus_runtime.memory.neighbours import near, neighbours
 from zeus_runtime.memory.permissions import may
 from zeus_runtime.memory.superseding import supersede
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from zeus_runtime.memory.admission.verdict import OfAKind
+    from zeus_runtime.memory.admission.comparison import OfAKind
     from zeus_runtime.memory.database import MemoryDatabase
     from zeus_runtime.memory.embedding import Embedded
     from zeus_runtime.memory.items import MemoryItem, MemorySettings

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.frozen import dataclass
@@ -121,6 +121,30 @@ class MemoryItem:
 
 
 _TIMES: Final = ("created_at", "updated_at", "last_used_at", "valid_from", "valid_until")
+
+
+class Holds(NamedTuple):
+    """The time in which a text is true, None if open; and the current time."""
+
+    since: datetime | None
+    until: datetime | None
+    now: datetime
+
+    @property
+    def already(self) -> bool:
+        """Whether it holds now."""
+        return (self.since is None or self.since <= self.now) and (
+            self.until is None or self.now < self.until
+        )
+
+    def along_with(self, item: MemoryItem) -> bool:
+        """Whether an item holds now as the text does, or at just the same time."""
+        same = (self.since, self.until) == (item.valid_from, item.valid_until)
+        return same or (self.already and item.holds_at(self.now))
+
+    def outlasts(self, item: MemoryItem) -> bool:
+        """Whether the text still holds when the item does not any more."""
+        return item.valid_until is not None and (self.until is None or self.until > item.valid_until)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 _VISIBLE_SPACE: Final = "\t\n\r\v\f\x1c\x1d\x1e\x1f\x85"
@@ -76,6 +76,14 @@ def duplicate_key(text: str) -> str:
     """
     flat = " ".join(normalise(text).split()).strip(_END)
     return _WORD.sub(lambda word: _folded(word[0]), flat)
+
+
+_key: Final = lru_cache(1_024)(duplicate_key)
+
+
+def same_words(one: str, other: str) -> bool:
+    """Whether the texts differ in nothing that ``duplicate_key`` looks at."""
+    return _key(one) == _key(other)
 
 
 def _folded(word: str) -> str:

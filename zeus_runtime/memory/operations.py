@@ -16,20 +16,18 @@ from zeus_runtime.memory.admission import gate
 from zeus_runtime.memory.admission.decisions import (
     Decision,
     Duplicate,
-    Holds,
     Neighbour,
     Passed,
     Rejected,
     Superseded,
 )
-from zeus_runtime.memory.admission.near import MOST_NEAR, near
-from zeus_runtime.memory.admission.neighbours import neighbours
 from zeus_runtime.memory.agreement import check, reconcile
 from zeus_runtime.memory.database import MemoryDatabase
 from zeus_runtime.memory.deferred_decision import SecondLook
 from zeus_runtime.memory.embedding import Embedded
 from zeus_runtime.memory.embedding_backfill import LateVectors
-from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
+from zeus_runtime.memory.items import Caller, Embedding, Holds, MemoryItem, MemorySettings, MemoryType, Scope
+from zeus_runtime.memory.neighbours import MOST_NEAR, near, neighbours
 from zeus_runtime.memory.permissions import Operation, reach
 from zeus_runtime.memory.removal import Derived, Removal, forget_in_context
 from zeus_runtime.memory.retrieval.ranked_search import ranked_search
@@ -38,13 +36,13 @@ from zeus_runtime.memory.retrieval.search import Measure
 from zeus_runtime.memory.retrieval.search_index import SearchIndex
 from zeus_runtime.memory.superseding import supersede
 from zeus_runtime.memory.vectors import Entry, VectorStore
-from zeus_runtime.memory.writes import named_memories, stays_beside
+from zeus_runtime.memory.writes import named_memories, stays_beside, unless_outdated
 from zeus_runtime.store.word_entries import prepare_words
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from zeus_runtime.memory.admission.verdict import OfAKind
+    from zeus_runtime.memory.admission.comparison import OfAKind
     from zeus_runtime.memory.undoing import Undone
     from zeus_runtime.memory.writes import PastMemory
     from zeus_runtime.store.database import Database
@@ -192,7 +190,7 @@ class Operations:
                 replaces=named,
             )
             if item.said_at < item.updated_at:
-                decision = gate.unless_outdated(decision, item.said_at)
+                decision = unless_outdated(decision, item.said_at)
             if isinstance(decision, Duplicate):
                 return self._repeated(connection, caller, item, decision, place)
             if isinstance(decision, Rejected):

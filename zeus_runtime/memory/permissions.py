@@ -107,3 +107,21 @@ def may(caller: Caller, operation: Operation, item: MemoryItem) -> bool:
         for part in reach(caller, operation, item.scope)
         for grant in part.grants
     )
+
+
+def creation_refused(caller: Caller, scope: str) -> tuple[str, str] | None:
+    """Why ``caller`` may save nothing in this scope: a code and a sentence for the model; None if they may.
+
+    Args:
+        scope: as the model gave it; what is no scope is not judged here.
+    """
+    if scope not in SCOPES or reach(caller, "create", scope):
+        return None
+    if caller.scope_id(scope) is None:
+        others = " or ".join(each for each in SCOPES if reach(caller, "create", each))
+        there = f"use the scope {others}" if others else "nothing can be saved here, go on without saving"
+        return "no_scope", f"This run belongs to no {scope}: {there}."
+    return (
+        "forbidden",
+        f"You may not save memories of this {scope}: save it for the user, or go on without saving.",
+    )

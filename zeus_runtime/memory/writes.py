@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.admission.decisions import (
+    Decision,
     Duplicate,
-    Holds,
     Neighbour,
     Passed,
     Rejected,
     Superseded,
 )
 from zeus_runtime.memory.backend import FoundMemory, MemoryWrite, Written
-from zeus_runtime.memory.items import Caller, MemoryItem, MemorySettings, Scope
+from zeus_runtime.memory.items import Caller, Holds, MemoryItem, MemorySettings, Scope
 from zeus_runtime.memory.normalise import duplicate_key
 from zeus_runtime.memory.permissions import may
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from zeus_runtime.memory.admission.verdict import OfAKind
+    from zeus_runtime.memory.admission.comparison import OfAKind
     from zeus_runtime.memory.operations import AddedMemory
     from zeus_runtime.memory.records import Action, HistoryEntry
 
@@ -73,7 +73,7 @@ class NewMemory(MemoryWrite):
 
     def decide(self, found: Sequence[FoundMemory]) -> Written:
         from zeus_runtime.memory.admission import gate
-        from zeus_runtime.memory.admission.near import near
+        from zeus_runtime.memory.neighbours import near
 
         item, now = self.item, self.item.updated_at
         readable = [each for each in found if may(self.caller, "read", each.item)]
@@ -105,7 +105,7 @@ class NewMemory(MemoryWrite):
             replaces=named,
         )
         if item.said_at < now:
-            decision = gate.unless_outdated(decision, item.said_at)
+            decision = unless_outdated(decision, item.said_at)
         if isinstance(decision, Rejected):
             return Written(decision)
         if isinstance(decision, Duplicate):
@@ -250,3 +250,22 @@ def named_memories(
         if old.status == "active":
             named.append(old)
     return named
+
+
+def unless_outdated(decision: Decision, said_at: datetime) -> Decision:
+    """Return the decision about an older text, such as one of an import: a later memory stays, unless both agree."""
+    if not isinstance(decision, Superseded):
+        return decision
+    replaced = decision.also if decision.reason in _AGREES else decision.all
+    later = max(replaced, key=lambda each: each.said_at, default=None)
+    if later is None or later.said_at <= said_at:
+        return decision
+    return Rejected(
+        "outdated",
+        f"{later.id} says otherwise and was said later, on {later.said_at:%Y-%m-%d}: "
+        "delete that one first, if this is what holds.",
+    )
+
+
+_AGREES: Final = frozenset(("trusted more",))
+"""Reasons for which a text replaces another one without contradicting it."""

@@ -28,7 +28,7 @@ from zeus_runtime.memory.writes import MemoryEdit, NewMemory, PastMemory
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from zeus_runtime.memory.admission.verdict import OfAKind
+    from zeus_runtime.memory.admission.comparison import OfAKind
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.operations import AddedMemory
     from zeus_runtime.memory.records import HistoryEntry
@@ -187,7 +187,7 @@ class Writing:
 
     def harmless(self, history: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
         """These changes, without texts that hold a secret."""
-        from zeus_runtime.memory.admission.sensitive import secret_rule
+        from zeus_runtime.memory.screening.sensitive import secret_rule
 
         secrets = self._shared.source.secrets
         return tuple(
@@ -244,7 +244,7 @@ class Writing:
 
 def _sourced(source_id: str | None) -> Rejected | None:
     """Why a text of this source is not kept; the address of a document may hold a key."""
-    from zeus_runtime.memory.admission.sensitive import credential_rule
+    from zeus_runtime.memory.screening.sensitive import credential_rule
 
     rule = None if source_id is None else credential_rule(source_id)
     if rule is None:

@@ -1,11 +1,9 @@
-"""The gate's shortcuts change nothing: what they decide is what the plain rules decide."""
+"""The gate decides as if it had compared every neighbour, and takes a long text apart in time that grows with it."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zeus_runtime.memory.admission import statement, values, word_forms, wording
-from zeus_runtime.memory.admission.changed import compare, tells_change
+from zeus_runtime.memory.admission.comparison import compare, tells_change
 from zeus_runtime.memory.admission.decisions import Decision, Duplicate, Neighbour, StoredAlone, Superseded
 from zeus_runtime.memory.admission.gate import decide
+from zeus_runtime.memory.admission.statement import parse
 from zeus_runtime.memory.items import MemoryItem, MemorySettings
-from zeus_runtime.memory.normalise import duplicate_key, lowered, normalise
+from zeus_runtime.memory.normalise import duplicate_key, normalise
 
 PAIRS = [
     json.loads(line)
@@ -50,48 +48,6 @@ def touched(draw: st.DrawFn) -> str:
 
 
 RANDOM = (touched() | JUMBLES | st.text(max_size=40)).map(normalise)
-
-
-@contextmanager
-def plainly() -> Iterator[None]:
-    """Every pattern is tried at every place of every text, and nothing is remembered."""
-
-    def told(text: str) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]:
-        text = wording.POINT.sub("\u00b7", text)
-        gone = [
-            (match.start(), match.start("gone"), match.end("gone"))
-            for telling in wording.GONE
-            for match in telling.pattern.finditer(text)
-        ]
-        return gone, [match.span() for match in wording.FORMER.pattern.finditer(text)]
-
-    every = re.compile("|".join(form for _, form in values._FORMS), re.IGNORECASE)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(values, "_MAY_BEGIN", re.compile(r"(?s)."))
-        patch.setattr(values, "_pattern", lambda _first: every)
-        patch.setattr(statement, "_ASCII_TOKEN", statement._TOKEN)
-        patch.setattr(statement, "_told", told)
-        patch.setattr(values, "_digits_only", lambda _text: None)
-        patch.setattr(statement, "form_of", word_forms.form_of.__wrapped__)
-        for module in (statement, word_forms):
-            patch.setattr(module, "stem", word_forms.stem.__wrapped__)
-        statement.state.cache_clear()
-        yield
-    statement.state.cache_clear()
-
-
-@settings(deadline=None, max_examples=300)
-@given(RANDOM)
-def test_a_text_is_taken_apart_as_the_plain_patterns_take_it_apart(text: str) -> None:
-    quick = statement.state.__wrapped__(text), values.values(text)
-    with plainly():
-        assert quick == (statement.state(text), values.values(text))
-
-
-def test_what_a_text_can_tell_begins_with_a_sign() -> None:
-    said = [text for text in TEXTS for telling in wording.GONE if telling.pattern.search(text)]
-    assert len(said) > 30
-    assert all(any(sign in lowered(text) for sign in wording.TOLD) for text in said)
 
 
 def neighbour(number: int, text: str, cosine: float | None, lexical: float | None) -> Neighbour:
@@ -157,8 +113,7 @@ def test_the_gate_decides_as_if_it_had_compared_every_neighbour(
         found = [*found, (content.upper(), None, 0.5), (f"{content} now", 0.9, None)]
     neighbours = [neighbour(number, *each) for number, each in enumerate(found)]
     quick = decide(content, neighbours, extractions=0, explicit=True, settings=limits)
-    with plainly():
-        assert quick == plain_decision(content, neighbours, limits)
+    assert quick == plain_decision(content, neighbours, limits)
 
 
 @pytest.mark.timeout(60)  # the square of the length would take minutes
@@ -166,4 +121,4 @@ def test_the_gate_decides_as_if_it_had_compared_every_neighbour(
     "word", ["一", "十", "以前", "以前从", "no longer ", "not a, ", "from a to ", "3点", "差不多"]
 )
 def test_a_long_text_of_one_word_is_taken_apart_in_time_that_grows_with_it_alone(word: str) -> None:
-    statement.state.__wrapped__((word * 64_000)[:64_000])
+    parse.__wrapped__((word * 64_000)[:64_000])

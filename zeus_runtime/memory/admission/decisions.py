@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.items import MemoryItem, Trust
@@ -39,6 +38,10 @@ class Rejected:
     code: str
     message: str
     rule: str | None = None
+
+
+SAME_WORDS: Final = "same words"
+"""Why a text that has the words of a stored one is its duplicate."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class Neighbour:
         cosine: with the new text; None where one of the two has no vector of this model.
         lexical: ``fusion.lexical_similarity`` with the new text as the query; None where it was not found by words.
         editable: whether the caller may edit it; what they may not edit cannot be superseded by them.
-        same: whether it has the words of the new text (``changed.same_words``), where that is known already.
+        same: whether it has the words of the new text (``same_words``), where that is known already.
     """
 
     item: MemoryItem
@@ -88,27 +91,3 @@ class Neighbour:
     lexical: float | None = None
     editable: bool = True
     same: bool | None = None
-
-
-class Holds(NamedTuple):
-    """The time in which a text is true, None if open; and the current time."""
-
-    since: datetime | None
-    until: datetime | None
-    now: datetime
-
-    @property
-    def already(self) -> bool:
-        """Whether it holds now."""
-        return (self.since is None or self.since <= self.now) and (
-            self.until is None or self.now < self.until
-        )
-
-    def along_with(self, item: MemoryItem) -> bool:
-        """Whether an item holds now as the text does, or at just the same time."""
-        same = (self.since, self.until) == (item.valid_from, item.valid_until)
-        return same or (self.already and item.holds_at(self.now))
-
-    def outlasts(self, item: MemoryItem) -> bool:
-        """Whether the text still holds when the item does not any more."""
-        return item.valid_until is not None and (self.until is None or self.until > item.valid_until)

@@ -1,41 +1,19 @@
-"""The statement of a short text, by its form: its words in order, its topic, and its denials."""
+"""The statement of a short text, by its form: its words in order, its topic, its denials and what it tells as gone."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
-from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from zeus_runtime.memory.admission import grammar
 from zeus_runtime.memory.admission.values import Value, values
-from zeus_runtime.memory.admission.word_forms import BREAKS, USER, Form, form_of, stem, turning
-from zeus_runtime.memory.admission.wording import (
-    COPULAS,
-    DETERMINERS,
-    EMPTY,
-    FORMER,
-    GONE,
-    IRREGULAR,
-    MANY,
-    NEGATORS,
-    POINT,
-    PREPOSITIONS,
-    SIMPLIFIED,
-    SUBJECTS,
-    TITLES,
-    TOLD,
-    ZH_COMPOUND,
-    ZH_EVENT,
-    ZH_MANY,
-    ZH_PREDICATE,
-    ZH_SAME,
-    ZH_SUBJECTS,
-)
-from zeus_runtime.memory.normalise import lowered, normalise
-from zeus_runtime.memory.retrieval.fusion import CJK
+from zeus_runtime.memory.normalise import normalise
+from zeus_runtime.memory.retrieval.analysis import CJK
 
-Kind: TypeAlias = Literal["word", "name", "value", "character"]
+Held: TypeAlias = tuple[str, str]
+"""Who has it, empty for the user, and what."""
 
 
 class Word(NamedTuple):
@@ -43,306 +21,237 @@ class Word(NamedTuple):
 
     Args:
         key: equal for words that mean the same.
-        kind: a ``name`` is written with a capital inside a sentence, or with digits: it has no synonym.
-        value: of a number, version, date or time.
+        kind: a ``name`` is written with a capital inside a sentence, or with digits.
         denied: whether the clause denies it.
         gone: whether the text tells it as what was before, or was not chosen.
-        about: whether it belongs to what the statement is about.
-        after: the word before it in the text, of whatever kind, folded; articles and "now" are passed over.
-        place: its start in the text.
+        about: whether it stands before the verb, with what the statement is about.
+        label: it is a number that says which of several things is meant: "room 12", not "12 rooms".
+        head: the word before it in the text, in lower case; articles and "now" are passed over.
+        behind: what stands right before it: an ``article``, a ``number``, or else nothing of these.
+        start: its place in the text.
     """
 
     key: str
-    kind: Kind
+    kind: Literal["word", "name", "value", "character"]
     value: Value | None
     denied: bool
     gone: bool
     about: bool
-    after: str
-    place: int
+    label: bool
+    head: str
+    behind: str
+    start: int
 
 
 class Statement(NamedTuple):
     """A text taken apart.
 
     Args:
-        text: normalised, Chinese phrases in one form.
-        words: those that carry content, in order.
-        raw: all words, folded.
-        event: it tells what happened, which may happen again.
-        many: its verb allows several objects at once.
+        text: normalised, phrases in one form.
+        words: those that carry content, in order; ``raw`` has all of them in lower case.
+        marks: of the whole text (``grammar.MARKS``).
         past: its verb is in the past tense.
-        inverted: it names the value first ("Vim is my editor").
-        chinese: most of it is Chinese.
-        order: it names no person and gives an instruction.
+        order: it names no subject and gives an instruction.
+        held: what it says of something that a person has one of at a time, such as an employer; else None.
     """
 
     text: str
     words: tuple[Word, ...]
     raw: tuple[str, ...]
-    event: bool
-    many: bool
+    marks: frozenset[str]
     past: bool
-    inverted: bool
-    chinese: bool
     order: bool
+    chinese: bool
+    held: Held | None
 
 
-_TOKEN: Final = re.compile(
-    rf"[{CJK}]|[^\W_{CJK}](?:[^\W{CJK}]+|['’.+#/&@-](?=[^\W{CJK}]))*[+#]*|[,.;:!?。、\n]|[$€£¥₹%°<>=]"
-)
-_ASCII_TOKEN: Final = re.compile(r"[a-zA-Z0-9]\w*(?:['.+#/&@-]\w+)*[+#]*|[,.;:!?\n$%<>=]", re.ASCII)
-"""The same for texts in ASCII, in half the time."""
-_CHARACTER: Final = re.compile(f"[{CJK}]")
-_KANA: Final = re.compile("[\u3041-\u30ff]")
-"""What only Japanese has, whose grammar is another."""
-HIRAGANA: Final = re.compile("[\u3041-\u309f]")
-"""What Japanese writes particles and endings with."""
+BECAME: Final = "became"
+"""The head of what something came to be: "changed to", "became"."""
 
 
 class _Token(NamedTuple):
     raw: str
     low: str
     start: int
-    value: Value | None
+    value: Value | None = None
+
+
+_TOKEN: Final = re.compile(
+    rf"[{CJK}]|[^\W_{CJK}](?:[^\W{CJK}]+|['’.+#/&@-](?=[^\W{CJK}]))*[+#]*|[,.;:!?。、\n]|[$€£¥₹%°<>=]"
+)
+_CHARACTER: Final = re.compile(f"[{CJK}]")
+_KANA: Final = re.compile("[\u3041-\u30ff]")
+_RUN: Final = re.compile(rf"[^\W_{CJK}]+")
+_POINT: Final = re.compile(r"(?<=\d)\.(?=\d)")  # of "2.5", which ends nothing
 
 
 @lru_cache(4_096)
-def state(text: str) -> Statement:
+def parse(text: str) -> Statement:
     """``text`` taken apart."""
-    text = TITLES.sub(r"\1", normalise(text).replace("’", "'"))
-    characters = 0 if text.isascii() else len(_CHARACTER.findall(text))
-    chinese = _is_chinese(text, characters) and not _KANA.search(text)
-    text = text.translate(SIMPLIFIED) if characters else text
-    for pattern, word in ZH_SAME if characters else ():
-        text = pattern.sub(word, text)
+    text = grammar.TITLE_STOP.sub("", normalise(text).replace("’", "'")).translate(grammar.SIMPLIFIED)
+    marks = {name for name, patterns in grammar.MARKS.items() if any(each.search(text) for each in patterns)}
+    held = _held(text)
+    for pattern, form in grammar.PHRASES:
+        text = pattern.sub(form, text)
+    latin = sum(min(len(run), 3) for run in _RUN.findall(text))
+    chinese = 2 * len(_CHARACTER.findall(text)) > latin and not _KANA.search(text)
     tokens = _tokens(text)
-    verb = _predicate_zh(text, tokens) if chinese else _verb(tokens)
-    words = tuple(_content(text, tokens, verb, characters=characters > 0))
-    past = _past(tokens, verb) if not chinese else False
+    labels = {match.start() for match in grammar.LABEL_ZH.finditer(text)} if chinese else set()
+    verb = 0 if "request" in marks else _verb_zh(text, tokens, labels) if chinese else _verb(tokens)
+    past = not chinese and any(grammar.in_the_past(tokens[at].low) for at in {verb, 0} if at < len(tokens))
+    if not chinese and not grammar.MANY.isdisjoint(
+        grammar.stem(each.low) for each in tokens[verb : verb + 4]
+    ):
+        marks.add("several_objects")
     return Statement(
         text=text,
-        words=words,
-        raw=tuple(token.low for token in tokens if token.low not in BREAKS),
-        event=ZH_EVENT.search(text) is not None if chinese else past,
-        many=_many(text, tokens, verb, chinese=chinese),
+        words=tuple(_content(text, tokens, verb, labels, chinese=chinese)),
+        raw=tuple(token.low for token in tokens if token.low not in grammar.BREAKS),
+        marks=frozenset(marks | {"event"} if past else marks),
         past=past,
-        inverted=_inverted(tokens, verb, text, chinese=chinese),
+        order=grammar.SUBJECT_ZH.match(text) is None if chinese else verb == 0,
         chinese=chinese,
-        order=ZH_SUBJECTS.match(text) is None if chinese else verb == 0,
+        held=held,
     )
 
 
-def _is_chinese(text: str, characters: int) -> bool:
-    """Whether most of a text is Chinese; where it begins so, a long name counts no more than a short one."""
-    if not characters or characters * 3 > len(text.replace(" ", "")):
-        return characters > 0
-    rest = sum(min(len(run), 3) for run in _RUN.findall(text))
-    return _CHARACTER.match(text) is not None and characters * 3 > characters + rest
-
-
-_RUN: Final = re.compile(rf"[^\W_{CJK}]+")
+def _held(text: str) -> Held | None:
+    match = next((match for pattern in grammar.HELD if (match := pattern.match(text))), None)
+    if match is None:
+        return None
+    nobody, who = grammar.SUBJECTS | grammar.DETERMINERS, re.findall(r"[\w'-]+", match["who"].lower())
+    who = [word for word in who if word.removesuffix("'s") not in nobody]
+    return " ".join(who), (match.groupdict().get("what") or str(match.lastgroup)).lower()
 
 
 def _tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
     at = 0
-    for value in values(text):
-        tokens += _plain(text, at, value.start)
-        raw = text[value.start : value.end]
-        tokens.append(_Token(raw, raw.lower(), value.start, value))
-        at = value.end
-    tokens += _plain(text, at, len(text))
-    return tokens
-
-
-def _plain(text: str, start: int, end: int) -> list[_Token]:
-    tokens: list[_Token] = []
-    for raw in (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text, start, end):
-        start = text.index(raw, start)
-        tokens.append(_Token(raw, raw.lower(), start, None))
-        start += len(raw)
+    for value in (*values(text), None):
+        end = value.start if value else len(text)
+        plain = [_Token(each[0], each[0].lower(), each.start()) for each in _TOKEN.finditer(text, at, end)]
+        tokens += plain[1:] if tokens and plain and plain[0].low in grammar.CLASSIFIERS else plain
+        if value:
+            raw, at = text[value.start : value.end], value.end
+            tokens.append(_Token(raw, raw.lower(), value.start, value))
     return tokens
 
 
 def _verb(tokens: list[_Token]) -> int:
-    """Where what is said begins; 0 where nothing tells, as in an order."""
-    if tokens and tokens[0].low == "please":
-        return 0
+    """Where what is said begins: at the first verb; 0 where nothing tells, as in an order."""
     for place, token in enumerate(tokens):
-        before = tokens[place - 1] if place else None
-        verbal = token.low in COPULAS or token.low.endswith("n't") or token.low in NEGATORS
-        if verbal and token.value is None:  # "may" is a month where it is a value
+        if token.value is None and (token.low in grammar.COPULAS or _negates(token.low)):
             return place
-        if before is None or token.value or not token.low.isalpha():
+        if not place or token.value or not token.raw.isalpha():
             continue
-        if before.low in SUBJECTS:
+        before = tokens[place - 1]
+        if before.low in grammar.SUBJECTS:
             return place
-        label = (
-            before.value
-            and place > 1
-            and tokens[place - 2].low.isalpha()
-            and tokens[place - 2].low not in EMPTY
+        noun_follows = (
+            (before.value is not None and not _is_label(tokens, place - 1, topic=True))
+            or before.low in grammar.DETERMINERS | grammar.PREPOSITIONS | grammar.BREAKS
+            or before.low.endswith("'s")
         )
-        bare = (
-            (before.value and not label)
-            or before.low in _BEFORE_NOUNS
-            or before.raw.endswith("'s")
-            or before.low in BREAKS
-        )
-        if (
-            not bare
-            and ((_INFLECTED.search(token.low) and len(token.low) > 3) or token.low in IRREGULAR)
-            and token.raw.islower()
-        ):
+        inflected = len(token.low) > 3 and re.search(r"[^su'i]s$|ed$", token.low) is not None
+        if not noun_follows and token.raw.islower() and (inflected or grammar.in_the_past(token.low)):
             return place
     return 0
 
 
-_BEFORE_NOUNS: Final = DETERMINERS | PREPOSITIONS
-_INFLECTED: Final = re.compile(r"[^su'i]s$|ed$")
-
-
-def _predicate_zh(text: str, tokens: list[_Token]) -> int:
-    subject = ZH_SUBJECTS.match(text)
-    match = ZH_PREDICATE.search(text, subject.end() if subject else 0)
-    if match is None or (subject and match.start() == subject.end() and match[0] != "在"):
-        return 0
-    start = match.start()
-    if match[0] == "在" and subject and start == subject.end():
-        later = ZH_PREDICATE.search(text, match.end())
-        start = later.start() if later else 0
+def _verb_zh(text: str, tokens: list[_Token], labels: Collection[int]) -> int:
+    """The same in Chinese: at the first predicate, or else at the first value that is no label."""
+    subject = grammar.SUBJECT_ZH.match(text)
+    begin = subject.end() if subject else 0
+    found = [match.start() for match in grammar.PREDICATE_ZH.finditer(text, begin)]
+    if subject and found and found[0] == begin:
+        found = found[1:] if text[begin] == "在" else [0]
+    counted = [token.start for token in tokens if token.value and token.start not in labels]
+    start = (found or counted or [max(labels, default=-1) + 1])[0]
     return next((place for place, token in enumerate(tokens) if token.start >= start), 0)
 
 
-def _past(tokens: list[_Token], verb: int) -> bool:
-    for place in dict.fromkeys((verb, 0)):
-        if place < len(tokens):
-            word = tokens[place]
-            told = (word.low.endswith("ed") and len(word.low) > 4) or word.low in IRREGULAR
-            if told and not turning(word.low) and word.value is None:
-                return True
-    return False
+def _negates(low: str) -> bool:
+    return low in grammar.NEGATORS or low.endswith("n't")
 
 
-def _many(text: str, tokens: list[_Token], verb: int, *, chinese: bool) -> bool:
-    if chinese:
-        return ZH_MANY.search(text) is not None
-    lows = [token.low for token in tokens[verb : verb + 4]]
-    if any(stem(low) in _MANY_STEMS for low in lows):
-        return True
-    if lows[:1] == ["is"] and verb and tokens[verb - 1].low == "there":
-        return lows[1:2] in (["a"], ["an"])
-    return any(low in ("has", "have") and after in ("a", "an") for low, after in pairwise(lows))
-
-
-def _inverted(tokens: list[_Token], verb: int, text: str, *, chinese: bool) -> bool:
-    """ "Vim is my editor", "Node 20 is used": a name first, and then what it is for."""
-    if chinese:
-        return re.match(r"[^是,。]{1,20}是(?:我|用户|项目|团队|本|该|公司)", text) is not None
-    lows = [token.low for token in tokens[verb : verb + 3]]
-    return (
-        len(lows) > 1
-        and lows[0] in ("is", "are", "was", "were")
-        and (lows[1] in ("my", "our", "the", "their", "his", "her", "used", "required", "user's", "what"))
-        and tokens[0].low not in DETERMINERS
-    )
-
-
-_MANY_STEMS: Final = frozenset(map(stem, MANY))
-
-
-def _content(text: str, tokens: list[_Token], verb: int, *, characters: bool) -> list[Word]:
-    gone, former = _told(text)
-    plainly = not gone and not former
-    telling = lost = begun = former_places = _NOWHERE
-    if not plainly:
-        telling, lost = _places((begin, end) for begin, _, end in gone), _places(span[1:] for span in gone)
-        begun, former_places = frozenset(begin for begin, _ in former), _places(former)
-    harmless = _places(match.span() for match in ZH_COMPOUND.finditer(text)) if characters else _NOWHERE
+def _content(
+    text: str, tokens: list[_Token], verb: int, labels: Collection[int], *, chinese: bool
+) -> list[Word]:
+    gone = [match for pattern in grammar.GONE for match in pattern.finditer(_POINT.sub("\u00b7", text))]
+    telling = _places((match.start(), match.end("gone")) for match in gone)
+    lost = _places(match.span("gone") for match in gone)
+    former = _places(match.span() for match in grammar.FORMER.finditer(text))
+    harmless = _places(match.span() for match in grammar.HARMLESS.finditer(text))
     words: list[Word] = []
-    denied = False
-    waiting = False
-    before = ""
-    opening = True
-    kind: Kind
-    for place, (raw, low, start, value) in enumerate([*tokens, _END]):
-        form = form_of(raw)
-        previous, first = before, opening
-        if not form.passed:
-            before = low
-        opening = form.ends
-        if form.simple and plainly and value is None:
-            if not form.empty:
-                kind = _kind(form, first=first)
-                words.append(Word(form.key, kind, None, denied, False, place < verb, previous, start))
-                waiting = False
-            continue
-        if form.parts:
-            if waiting and denied and words:
+    denied = waiting = False
+    opening, head, behind = True, "", ""
+    for place, token in enumerate([*tokens, _Token(".", ".", len(text))]):
+        raw, low, start, value = token
+        first, before, right_before = opening, head, behind
+        opening, head = low in grammar.FULL_STOPS, head if low in grammar.PASSED_OVER else low
+        behind = (
+            "article" if low in grammar.DETERMINERS else "number" if value and value.kind == "number" else ""
+        )
+        if low in grammar.CLAUSES:
+            if waiting and denied and words:  # "raucht nicht"
                 words[-1] = words[-1]._replace(denied=not words[-1].denied)
             denied = waiting = False
             continue
-        told = start in telling
-        other = form.denied
-        denies = start in begun or (form.denies and start not in harmless)
-        if other is not None or (value is None and denies):
-            denied, waiting = denied != (not told), not told and not other
-            if other:
-                words.append(Word(other, "word", None, denied, told, False, previous, start))
+        key = f"{value.kind} {value.text}" if value else grammar.key(raw)
+        turned = grammar.TURNING.fullmatch(low) is not None
+        if turned or (low in grammar.TO and before == BECAME):
+            head = BECAME
+        other = None if value else grammar.DENYING.get(key)
+        begins = start in former and start - 1 not in former
+        if value is None and (begins or other is not None or (_negates(low) and start not in harmless)):
+            denied, waiting = denied != (start not in telling), start not in telling and not other
+            if not other:
+                continue
+            key = other
+        elif value is None and (_empty(raw, low, start) or turned or start in former):
             continue
-        if value is None and _empty(raw, start, form, text):
-            continue
-        if form.turns or start in former_places:
-            continue
-        past = start in lost
-        key = f"{value.kind} {value.text}" if value else form.key
-        kind = "value" if value else _kind(form, first=first)
-        words.append(Word(key, kind, value, denied and not told, past, place < verb, previous, start))
-        waiting = False
+        words.append(
+            Word(
+                key=key,
+                kind="value" if value else _kind(raw, first=first),
+                value=value,
+                denied=denied and start not in telling,
+                gone=start in lost,
+                about=place < verb,
+                label=start in labels if chinese else _is_label(tokens, place, topic=place < verb),
+                head=before,
+                behind=right_before,
+                start=start,
+            )
+        )
+        waiting = waiting and bool(other)
     return words
 
 
-def _told(text: str) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]:
-    """What the text tells as gone, from the telling word on, and the words that tell what was before."""
-    low = lowered(text)
-    if not any(map(low.__contains__, _TOLD_IN_ASCII if text.isascii() else TOLD)):
-        return [], []
-    text = POINT.sub("\u00b7", text)
-    gone = [
-        (match.start(), match.start("gone"), match.end("gone"))
-        for telling in GONE
-        for match in telling.matches(text, low)
-    ]
-    return gone, [match.span() for match in FORMER.matches(text, low)]
+def _places(spans: Iterable[tuple[int, int]]) -> set[int]:
+    return {place for start, end in spans for place in range(start, end)}
 
 
-_TOLD_IN_ASCII: Final = tuple(
-    sign for sign in TOLD if sign.isascii() and not any(other in sign for other in TOLD if other != sign)
-)
-_END: Final = _Token(".", ".", 1 << 30, None)
+def _empty(raw: str, low: str, start: int) -> bool:
+    initials = start > 0 and raw.isupper() and raw != "I"
+    return not initials and (low in grammar.EMPTY or low in grammar.BREAKS)
 
 
-def _places(spans: Iterable[tuple[int, int]]) -> frozenset[int]:
-    """Every place within: asked for each word, where a text may have as many spans as words."""
-    return frozenset(place for start, end in spans for place in range(start, end))
-
-
-_NOWHERE: Final[frozenset[int]] = frozenset()
-
-
-def _empty(raw: str, start: int, form: Form, text: str) -> bool:
-    if start and form.upper and len(raw) == 1 and raw != "I":
+def _is_label(tokens: list[_Token], place: int, *, topic: bool) -> bool:
+    """Whether this is a number behind the thing that it names, and before nothing that it counts."""
+    value = tokens[place].value
+    if value is None or value.kind != "number" or not place:
         return False
-    if form.empty:
-        return True
-    if raw not in USER:
-        return False
-    here = ZH_SUBJECTS.match(text, max(0, start - 1))
-    return (here is not None and here[0] == USER) or text.startswith(USER, start)
+    before, after = tokens[place - 1].low, tokens[place + 1].low if place + 1 < len(tokens) else ""
+    named = before.isalpha() and before not in grammar.EMPTY and grammar.key(before) not in grammar.QUANTITIES
+    return named and (topic or not after.isalpha() or after in grammar.EMPTY)
 
 
-def _kind(form: Form, *, first: bool) -> Kind:
-    if form.character:
+def _kind(raw: str, *, first: bool) -> Literal["word", "name", "character"]:
+    if _CHARACTER.match(raw):
         return "character"
-    return "name" if form.inside or (form.upper and not first) else "word"
+    inside = raw[1:]
+    named = (
+        inside != inside.lower() or any(each.isdigit() for each in inside) or (raw[0].isupper() and not first)
+    )
+    return "name" if named else "word"

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zeus_runtime.memory.admission.sensitive import injection_rule, secret_rule
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.profile.fields import (
     CHOICES,
@@ -17,6 +16,7 @@ from zeus_runtime.memory.profile.fields import (
     field_names,
     short_value,
 )
+from zeus_runtime.memory.screening.sensitive import injection_rule, secret_rule
 
 
 def profile_question(

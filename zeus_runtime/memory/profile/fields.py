@@ -15,9 +15,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 from zeus_runtime.cutting import without_last_word
 from zeus_runtime.errors import UsageError
-from zeus_runtime.memory.admission.sensitive import secret_rule
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.normalise import duplicate_key, normalise
+from zeus_runtime.memory.screening.sensitive import secret_rule
 
 ProfileKind: TypeAlias = Literal["user", "project"]
 Maker: TypeAlias = Literal["hand", "rule", "model"]

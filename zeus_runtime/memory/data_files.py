@@ -1,4 +1,4 @@
-"""Words and patterns of the rules, in files by language; each is read when it is first needed."""
+"""Words and patterns of the rules about texts, in YAML files by language; each is read when it is first needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @cache
 def read(name: str) -> Any:
-    """What the file of this name holds."""
+    """What the file ``name.yaml`` holds, such as ``admission/data/en``."""
     import yaml
 
     text = (Path(__file__).parent / f"{name}.yaml").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.errors import MissingError
-from zeus_runtime.memory.admission.data import read
+from zeus_runtime.memory.data_files import read
 from zeus_runtime.memory.normalise import lowered
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class NamedPattern(NamedTuple):
 @cache
 def rules(file: str, section: str) -> tuple[NamedPattern, ...]:
     """The rules of a section of a file in ``data/``, in the order they are looked for."""
-    listed = read(file)
+    listed = read(f"screening/data/{file}")
     fragments: dict[str, str] = listed.get("fragments", {})
     return tuple(_rule(each, fragments) for each in listed[section])
 
@@ -128,7 +128,7 @@ def _detectors() -> Iterable[tuple[str, Callable[[str], Iterable[str]]]]:
         from importlib import import_module
 
         try:
-            for module, name in read("secrets")["detectors"].items():
+            for module, name in read("screening/data/secrets")["detectors"].items():
                 detector = getattr(import_module(f"detect_secrets.plugins.{module}"), name)()
                 _loaded[module] = detector.analyze_string
         except ImportError as error:
@@ -157,7 +157,7 @@ def _luhn(number: str) -> bool:
 def _iban(match: Match[str]) -> bool:
     """Whether an account's number begins here; words may stand behind it, as they may before it."""
     text = re.sub(r"[ -]", "", match[0] + match[1]).upper()
-    lengths = {each[:2]: int(each[2:]) for each in read("secrets")["iban_lengths"].split()}
+    lengths = {each[:2]: int(each[2:]) for each in read("screening/data/secrets")["iban_lengths"].split()}
     length = lengths.get(text[:2])
     if length is None or len(text) < length:
         return False
@@ -177,7 +177,7 @@ def _password(match: Match[str]) -> bool:
     value = match["value"].strip("\"'`“”‘’.,;:!?()[]。")
     if (
         len(value) < 3
-        or value.casefold() in read("secrets")["plain_words"].split()
+        or value.casefold() in read("screening/data/secrets")["plain_words"].split()
         or re.fullmatch(r"[$%]?[{(<]+\w+[)}>]+%?|\*+|x+|\.+", value)
     ):
         return False

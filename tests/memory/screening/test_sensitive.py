@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zeus_runtime.errors import MissingError
-from zeus_runtime.memory.admission import sensitive
-from zeus_runtime.memory.admission.sensitive import (
+from zeus_runtime.memory.normalise import normalise
+from zeus_runtime.memory.screening import sensitive
+from zeus_runtime.memory.screening.sensitive import (
     NamedPattern,
     credential_rule,
     injection_rule,
@@ -18,7 +19,6 @@ from zeus_runtime.memory.admission.sensitive import (
     pattern_rule,
     secret_rule,
 )
-from zeus_runtime.memory.normalise import normalise
 
 SECRETS = {
     "private key": "-----BEGIN RSA " + "PRIVATE KEY-----",

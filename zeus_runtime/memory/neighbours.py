@@ -1,23 +1,25 @@
-"""The memories of a place that a new text may repeat or replace."""
+"""The memories near a new text: those that it may repeat or replace, and those that stay beside it, linked."""
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.memory import records
-from zeus_runtime.memory.admission.changed import tells_change
-from zeus_runtime.memory.admission.decisions import Neighbour
-from zeus_runtime.memory.admission.held_once import held_once
-from zeus_runtime.memory.items import Caller, MemorySettings, Scope
+from zeus_runtime.memory.admission.decisions import Decision, Duplicate, Neighbour, Rejected, Superseded
+from zeus_runtime.memory.admission.gate import of_others
+from zeus_runtime.memory.items import Caller, MemoryItem, MemorySettings, Scope
 from zeus_runtime.memory.permissions import may, reach
+from zeus_runtime.memory.retrieval.ranking import said_last
 from zeus_runtime.memory.retrieval.words import indexed_words
 from zeus_runtime.memory.vectors import VectorQuery
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from zeus_runtime.memory.embedding import Embedded
+    from zeus_runtime.memory.embedding import Calibration, Embedded
     from zeus_runtime.memory.retrieval.search_index import SearchIndex
 
 _NEAR_WORDS: Final = 0.1
@@ -27,6 +29,13 @@ _MOST: Final = 3
 """By words, and so many by vector: of the labelled pairs, among 650 texts, more find no further one."""
 _MOST_HELD: Final = 8
 """The number of neighbours by words for a text about something that a person has once: only its rare name differs."""
+
+MOST_NEAR: Final = 3
+"""How many near memories a save names and links."""
+LEAST_NEAR: Final = 0.55
+"""With vectors: 98 % of the updates in the tests' stories find the memory that they change, 0.5 others a statement."""
+LEAST_NEAR_BY_WORDS: Final = 0.25
+"""The same without vectors: 97 %, and 0.4 others."""
 
 
 def neighbours(
@@ -47,6 +56,9 @@ def neighbours(
         embedded: of the content; None if there is no vector of it.
         place: the scope's, if its row was read already.
     """
+    from zeus_runtime.memory.admission.comparison import tells_change
+    from zeus_runtime.memory.admission.statement import parse
+
     parts = reach(caller, "read", scope)
     known: dict[tuple[str, str], tuple[int, int]] | None = None
     if place is not None:
@@ -54,7 +66,7 @@ def neighbours(
     words = indexed_words(content)
     found = index.lexicon.find(connection, words, parts, caller.user_id, now_ms=now_ms, known=known)
     lexical: dict[str, float] = {}
-    least_words, most = (_NEAR_WORDS, _MOST) if held_once(content) is None else (0.0, _MOST_HELD)
+    least_words, most = (_NEAR_WORDS, _MOST) if parse(content).held is None else (0.0, _MOST_HELD)
     for part in found:
         slots = part.best_by_words(least_words, most)
         lexical |= {part.shelf.id(slot): float(part.lexical[slot]) for slot in slots}
@@ -83,3 +95,41 @@ def neighbours(
         for key, (item, same) in items.items()
         if item.status == "active"
     ]
+
+
+def near(
+    neighbours: Sequence[Neighbour],
+    decision: Decision,
+    subject: str | None,
+    settings: MemorySettings,
+    calibration: Calibration | None,
+) -> tuple[MemoryItem, ...]:
+    """The nearest memories that the text is kept beside, newest first; none for a text that is not kept.
+
+    Memories of another subject are left out, if both subjects are known.
+
+    Args:
+        calibration: of the model of the cosines; None without cosines.
+    """
+    if isinstance(decision, Rejected | Duplicate):
+        return ()
+    gone = {each.id for each in decision.all} if isinstance(decision, Superseded) else set()
+    least = LEAST_NEAR_BY_WORDS if calibration is None else LEAST_NEAR
+    beside = []
+    for each in neighbours:
+        nearness = _nearness(each, settings, calibration)
+        kept = each.item.is_searchable and each.item.id not in gone and not of_others(subject, each.item)
+        if kept and nearness >= least:
+            beside.append((nearness, each.item))
+    nearest = heapq.nlargest(MOST_NEAR, beside, key=lambda each: (each[0], each[1].id))
+    return tuple(sorted((item for _, item in nearest), key=said_last, reverse=True))
+
+
+def _nearness(neighbour: Neighbour, settings: MemorySettings, calibration: Calibration | None) -> float:
+    """Words and vector as independent evidence, 0 to 1."""
+    words = min(1.0, neighbour.lexical or 0.0)
+    if calibration is None or neighbour.cosine is None:
+        return words
+    zero, same = calibration.cosine_zero, settings.duplicate_from(calibration)
+    dense = min(1.0, max(0.0, (neighbour.cosine - zero) / (same - zero))) if same > zero else 0.0
+    return 1 - (1 - words) * (1 - dense)

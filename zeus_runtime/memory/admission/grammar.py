@@ -1,0 +1,109 @@
+"""The grammar of short statements, read from ``data/``: words by role, and the marks of a whole text.
+
+No list there names topics of statements. Open classes of words are recognised by their place in the sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, Final
+
+from zeus_runtime.memory.data_files import read
+from zeus_runtime.memory.retrieval.analysis import word_tokens
+
+_LANGUAGES: Final[list[dict[str, Any]]] = [read(f"admission/data/{name}") for name in ("en", "de", "zh")]
+_EN, _, _ZH = _LANGUAGES
+_FRAGMENTS: Final = {"measures": _ZH["measures"], **_EN["fragments"]}
+
+
+def _words(*roles: str) -> frozenset[str]:
+    return frozenset(" ".join(language.get(role, "") for language in _LANGUAGES for role in roles).split())
+
+
+def _patterns(role: str) -> list[re.Pattern[str]]:
+    """The patterns that any language has for a role."""
+    found = [each for language in _LANGUAGES for each in language["patterns"].get(role, ())]
+    filled = [re.sub(r"\{\{(\w+)\}\}", lambda match: _FRAGMENTS[match[1]], each) for each in found]
+    return [re.compile(each, re.IGNORECASE) for each in filled]
+
+
+def _either(role: str) -> re.Pattern[str]:
+    return re.compile("|".join(each.pattern for each in _patterns(role)), re.IGNORECASE)
+
+
+COPULAS: Final = _words("auxiliaries")
+PREPOSITIONS: Final = _words("prepositions")
+DETERMINERS: Final = _words("determiners")
+PASSED_OVER: Final = DETERMINERS | _words("still")
+SUBJECTS: Final = _words("subjects")
+EMPTY: Final = (COPULAS | PREPOSITIONS | PASSED_OVER | SUBJECTS | _words("fillers")) - _words("telling")
+"""Words that contribute no value to a statement."""
+HEADS: Final = COPULAS | PREPOSITIONS | _words("naming")
+"""Words behind which stands a value of what is said before them."""
+NEGATORS: Final = _words("negators")
+OPPOSITES: Final = _words("opposites")
+IS, WERE, TO, WAYS = (_words(role) for role in ("is", "were", "to", "ways"))
+CLASSIFIERS: Final = _words("classifiers")
+BEGINS, ENDS = _words("begins"), _words("ends")
+"""Words before the two ends of a time."""
+FULL_STOPS: Final = frozenset(".!?。\n")
+BREAKS: Final = FULL_STOPS | frozenset(",;:、")
+CLAUSES: Final = BREAKS | _words("clauses")
+
+MARKS: Final = {
+    role: _patterns(role) for role in dict.fromkeys(r for each in _LANGUAGES for r in each["marks"].split())
+}
+"""What a whole text is marked as, by the patterns of these names: ``planned``, ``news``, ``event`` ..."""
+GONE: Final = _patterns("gone")
+"""How a statement tells what is not so any more, or not chosen: the group ``gone``."""
+HELD: Final = _patterns("held")
+"""How a statement names what somebody has one of at a time: its group's name or the group ``what``, and ``who``."""
+FORMER, TURNING, HARMLESS = _either("former"), _either("turning"), _either("harmless")
+TITLE_STOP: Final = _either("title_stop")
+PREDICATE_ZH, SUBJECT_ZH, LABEL_ZH = _either("predicate"), _either("subject"), _either("label")
+SIMPLIFIED: Final = str.maketrans(dict(_ZH["traditional"].split()))
+PHRASES: Final = [
+    (re.compile(each["pattern"]), each["becomes"])
+    for language in _LANGUAGES
+    for each in language.get("phrases", ())
+]
+"""Phrases that mean the same, brought to one form, in this order."""
+_IRREGULAR: Final = {form: base for base, forms in _EN["irregular"].items() for form in forms.split()}
+
+
+@lru_cache(8_192)
+def stem(word: str) -> str:
+    """A word without its endings, one form of an irregular verb for all."""
+    word = word.removesuffix("'s").removesuffix("'")
+    word = _IRREGULAR.get(word, word)
+    return (word_tokens(word, "english") or [word])[0] if word.isalpha() and len(word) > 3 else word
+
+
+_SYNONYMS: Final = {stem(word): stem(group.split()[0]) for group in _EN["same"] for word in group.split()}
+
+
+def key(word: str) -> str:
+    """Equal for words that mean the same; a name with capitals inside, such as ``userId``, keeps them."""
+    low = word.lower()
+    mixed = word[1:] != word[1:].lower() and word != word.upper()
+    return _SYNONYMS.get(stem(low), word if mixed else stem(low))
+
+
+DENYING: Final = {stem(word): key(other) for word, other in _EN["denying"].items()}
+"""Verbs that deny another one; if that is empty, they negate the words that follow."""
+MANY: Final = frozenset(map(stem, _words("many")))
+"""Verbs with which one thing does not exclude another."""
+MODALS, WISHES, UNITS = (frozenset(map(key, _words(role))) for role in ("modals", "wishes", "units"))
+QUANTITIES: Final = MODALS | frozenset(map(key, _words("quantifiers", "limits")))
+"""Words that say how much of something, which is not what a statement is about."""
+
+
+def participle(word: str) -> bool:
+    """Whether the word may be a verb's past tense or participle."""
+    return word in _IRREGULAR or (word.endswith("ed") and len(word) > 4)
+
+
+def in_the_past(word: str) -> bool:
+    """Whether a verb is in the past tense by its form alone, and tells no change."""
+    return participle(word) and _IRREGULAR.get(word) != word and not TURNING.fullmatch(word)

@@ -1,0 +1,1 @@
+"""What is never stored or trusted in memories and profiles: secrets, and orders to a model."""
