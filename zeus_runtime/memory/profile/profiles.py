@@ -80,9 +80,9 @@ class MemoryProfiles:
         Returns:
             what was left out, one sentence each.
         """
-        from zeus_runtime.memory.screening.sensitive import injection_rule, secret_rule
         from zeus_runtime.memory.profile import derivation as drawing
         from zeus_runtime.memory.profile.fields import HAND_ONLY
+        from zeus_runtime.memory.screening.sensitive import injection_rule, secret_rule
 
         notes = []
         fields = dict(profile.fields)
