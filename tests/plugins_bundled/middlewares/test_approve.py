@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from zeus_plugins.middlewares.approve.middleware import same_json
 
 from tests.support.agents import (
     TOOLS,
@@ -1239,3 +1242,21 @@ async def test_an_answer_is_bound_to_the_form_that_was_shown(
         assert again.details["pending"][0]["id"] != first["id"]
     else:
         assert of(events, ToolCallResult)[0].content == "[('target', 'a')]"
+
+
+VALUES = st.recursive(
+    st.sampled_from([None, True, False, 0, 1, 0.0, 1.0, -0.0, "", "1", "a"]),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@given(VALUES, VALUES)
+@example({"a": 1, "b": [2]}, {"b": [2], "a": 1})
+@example({"a": 1}, {"a": True})
+def test_values_are_the_same_where_their_json_is(one: Any, other: Any) -> None:
+    written = [json.dumps(each, sort_keys=True).replace("-0.0", "0.0") for each in (one, other)]
+    assert same_json(one, other) == (written[0] == written[1])
+    assert same_json(one, json.loads(json.dumps(one)))

@@ -63,12 +63,11 @@ class Approve(Middleware):
                 is_error=True,
             )
         if decision is None:
-            is_changed = _as_json(arguments) != _as_json(call.arguments)
-            return await call_next(replace(call, arguments=arguments) if is_changed else call)
+            is_same = same_json(arguments, call.arguments)
+            return await call_next(call if is_same else replace(call, arguments=arguments))
         if decision.answer == "reject":
             return ToolResult(rejection(tool.name, decision, self._options.timeout_seconds), is_error=True)
-        # As JSON, because for Python 1 equals true and 1.0.
-        changed = decision.arguments is not None and _as_json(decision.arguments) != _as_json(arguments)
+        changed = decision.arguments is not None and not same_json(dict(decision.arguments), arguments)
         runs = decision.arguments if changed and decision.arguments is not None else arguments
         if changed and (again := self._policy.ruled(tool, runs)) is not None and again.action == "deny":
             refused = f"{tool.name} is not allowed with these arguments ({again.reason}). It was not run."
@@ -167,8 +166,15 @@ def reaches(workspace: WorkspaceFiles, callers: WorkspaceFiles, path: str) -> li
     return found
 
 
-def _as_json(arguments: Mapping[str, Any]) -> str:
-    return json.dumps(dict(arguments), sort_keys=True, default=str)
+def same_json(one: Any, other: Any) -> bool:
+    """Return whether two values are the same JSON, for which 1 is neither true nor 1.0; long texts are not written."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same_json(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same_json, one, other))
+    return bool(one == other)
 
 
 def _host_of(workspace: WorkspaceFiles, path: str) -> str:
