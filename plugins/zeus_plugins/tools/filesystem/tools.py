@@ -37,7 +37,7 @@ def create(options: Options, context: PlanContext) -> Sequence[Tool]:
             raise PatternError(f"filesystem: {error}", remedy="Write several patterns.") from None
     files = context.workspace
     return [
-        *reading_tools(files, options, sees=context.profile.vision),
+        *reading_tools(files, options, sees=context.takes_pictures),
         *(() if options.read_only else changing_tools(files, options)),
         *finding_tools(files, options),
     ]
