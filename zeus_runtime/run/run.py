@@ -296,7 +296,7 @@ class Run:
             self.turn.session,
             self._resources.known,
             self._run_call(call, seq),
-            is_tool=self._resources.toolbox.find(call["name"] or "") is not None,
+            lambda: self._resources.toolbox.find(call["name"] or "") is not None,
         )
         content = well_formed(result.content)
         artifact = {
