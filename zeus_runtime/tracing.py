@@ -100,6 +100,11 @@ class TraceSpan:
         if self.is_recording:
             self._span.set_attributes(_clean(attributes))
 
+    def rename(self, name: str) -> None:
+        """Give the span another name than at its start."""
+        if self.is_recording:
+            self._span.update_name(well_formed(name))
+
     def fail(self, error: str) -> None:
         """Mark the span as failed; the error is a code, since a message may quote what was said.
 

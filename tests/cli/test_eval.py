@@ -433,11 +433,17 @@ def test_a_command_line_that_does_not_fit_is_refused(
     assert "Traceback" not in result.err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_reports_what_has_finished(project: Project, zeus: Zeus, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "agents"),
+    [(signal.SIGINT, ["zeus.yaml", "slow.yaml"]), (signal.SIGTERM, ["slow.yaml", "zeus.yaml"])],
+)
+def test_an_interrupt_reports_what_has_finished(
+    project: Project, zeus: Zeus, number: signal.Signals, agents: list[str]
+) -> None:
+    """Also after a run that was begun earlier and goes on."""
     project.agent("Good.")
     project.agent({"hang": "I think"}, name="slow.yaml")
-    evaluation(project, {"expect": [{"contains": "Good"}]}, agent=None, agents=["zeus.yaml", "slow.yaml"])
+    evaluation(project, {"expect": [{"contains": "Good"}]}, agent=None, agents=agents)
     process = spawn(["eval", "cases.yaml", "--junit", "out.xml"], project.folder)
     assert process.stderr is not None
     assert "[1/2] passed" in process.stderr.readline()

@@ -15,17 +15,20 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 from opentelemetry import metrics, trace
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
+from tests.plugins_bundled.tools.mcp.test_stdio import Patient, seen, server
 from tests.plugins_bundled.tools.mcp.test_stdio import agent as agent_with_servers
-from tests.plugins_bundled.tools.mcp.test_stdio import seen, server
 from tests.run.test_model_chain import played, write_chain
 from tests.support.agents import Answering, PositionModel, call, calling, events_of, play, script, write_agent
+from tests.support.collector import collecting
+from tests.support.hand_time import moved_by_hand
 from tests.support.provider import Call, Provider, Reply
 from zeus_runtime import Agent, tracing
 from zeus_runtime.plugin.model import ModelError, ModelPiece, ModelRequest, ModelResponse
@@ -291,6 +294,71 @@ async def test_a_tool_that_does_not_exist_is_not_named(tmp_path: Path, received:
         await play(living, "go")
     assert "my password" not in json.dumps([each.to_json() for each in received.spans])
     assert received.one("execute_tool").name == "execute_tool unknown_tool"
+
+
+async def test_the_tool_of_a_server_that_is_late_is_named(tmp_path: Path, received: Received) -> None:
+    late = tmp_path / "late"
+
+    async def starts() -> None:
+        passing.cancel()
+        late.touch()
+
+    answers = (calling(call("echo", "1", text="a")), calling(call("slow__say", "2", text="b")), "done")
+    model = Patient(script(*answers), starts)
+    entry = server(f"wait={late}", start_timeout_seconds=None)
+    async with agent_with_servers(tmp_path, model, {"slow": entry}) as living:
+        with moved_by_hand() as hand:
+            passing = asyncio.create_task(hand.goes_on())
+            events = await play(living, "go")
+    assert events[-1].type == "complete"
+    called = received.one("execute_tool slow__say")
+    assert of(called)["gen_ai.tool.name"] == "slow__say"
+
+
+async def test_runs_at_the_same_time_do_not_mix_their_spans_at_a_collector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = asyncio.Barrier(2)
+
+    class Meeting:
+        """Answers once both runs have asked."""
+
+        name = "scripted"
+
+        async def stream(self, request: Any) -> AsyncIterator[Any]:
+            async with asyncio.timeout(20):
+                await both.wait()
+            async for piece in model.stream(request):
+                yield piece
+
+    answers = (calling(call("echo", "a", text="one")), calling(call("echo", "b", text="two")), "done")
+    model = script(*answers)
+    with collecting() as collector:
+        exporter = OTLPSpanExporter(f"{collector.address}/v1/traces")
+        tracers = TracerProvider(shutdown_on_exit=False)
+        tracers.add_span_processor(BatchSpanProcessor(exporter))
+        monkeypatch.setattr(trace, "_TRACER_PROVIDER", tracers)
+        async with agent(tmp_path, Meeting()) as living:
+            runs = await asyncio.gather(play(living, "first"), play(living, "second"))
+        await asyncio.to_thread(tracers.shutdown)
+    sessions = {events[-1].to_wire()["session"] for events in runs}
+    traces: dict[bytes, list[Any]] = {}
+    for span in collector.spans:
+        traces.setdefault(span.trace_id, []).append(span)
+    assert len(traces) == len(sessions) == 2
+    assert {_session(spans[0]) for spans in traces.values()} == sessions
+    for spans in traces.values():
+        (root,) = [each for each in spans if not each.parent_span_id]
+        names = sorted(each.name for each in spans if each is not root)
+        assert names == ["chat scripted"] * 3 + ["execute_tool echo"] * 2
+        assert {each.parent_span_id for each in spans if each is not root} == {root.span_id}
+        assert len({_session(each) for each in spans}) == 1
+
+
+def _session(span: Any) -> str:
+    """The session of a span as it was sent."""
+    (found,) = [each.value.string_value for each in span.attributes if each.key == "gen_ai.conversation.id"]
+    return str(found)
 
 
 async def test_texts_are_added_on_request_without_secrets(

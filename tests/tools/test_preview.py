@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from zeus_plugins.tools.filesystem.changing import changing_tools
 from zeus_plugins.tools.filesystem.options import Options
+from zeus_plugins.tools.filesystem.seen import SeenFiles
 
 from zeus_runtime.plugin import Redactor
 from zeus_runtime.plugin.files import WorkspaceError, WorkspaceFiles
@@ -27,7 +28,9 @@ def at(root: Path, path: str = "a.txt") -> str:
 
 @pytest.fixture
 def writers(tmp_path: Path) -> dict[str, Tool]:
-    return {each.name: each for each in changing_tools(WorkspaceFiles(tmp_path), Options(max_write_bytes=50))}
+    files = WorkspaceFiles(tmp_path)
+    made = changing_tools(files, Options(max_write_bytes=50), SeenFiles(files, 50))
+    return {each.name: each for each in made}
 
 
 def test_a_tool_without_a_preview_tells_nothing() -> None:
@@ -99,7 +102,7 @@ def test_a_file_of_other_bytes_has_another_text(
     if lost.startswith(b"\xef"):
         kept = previewed(writers["edit_file"], path="a.csv", old="a;", new="c;")
         change = Change("/a.csv", "\ufeffa;b\n", "\ufeffc;b\n", at(tmp_path, "a.csv"))
-        assert kept == Preview((change,), ("old", "new", "replace_all"))
+        assert kept == Preview((change,), ("old", "new", "replace_all", "more"))
 
 
 def test_an_edit_is_told_as_the_whole_text_before_and_after(writers: dict[str, Tool], tmp_path: Path) -> None:
@@ -107,7 +110,7 @@ def test_an_edit_is_told_as_the_whole_text_before_and_after(writers: dict[str, T
     (tmp_path / "a.txt").write_text("one two two\n")
     change = Change("/a.txt", "one two two\n", "one 2 2\n", at(tmp_path))
     assert previewed(edit, path="a.txt", old="two", new="2", replace_all=True) == Preview(
-        (change,), ("old", "new", "replace_all")
+        (change,), ("old", "new", "replace_all", "more")
     )
     ambiguous = previewed(edit, path="a.txt", old="two", new="2")
     assert ambiguous is not None

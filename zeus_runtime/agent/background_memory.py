@@ -205,7 +205,7 @@ class BackgroundMemory:
         """The model of policies, else the agent's own, and its meter, which counts the session's last turn too."""
         from zeus_runtime.context.ledger import StepRecord
         from zeus_runtime.plan.redaction import behind_mask, masked_for
-        from zeus_runtime.run.assembly import policy_model
+        from zeus_runtime.run.assembly import role_model
         from zeus_runtime.run.cost_limit import spent_before
         from zeus_runtime.run.links import ChainedModel
         from zeus_runtime.run.usage import Metered, UsageMeter
@@ -224,10 +224,10 @@ class BackgroundMemory:
                 meter.before_usd = await spent_before(connections.log, thread, run, memory=memory)
         links = [
             ChainedModel(each, lambda opened: behind_mask(connections.recorded(opened), secrets))
-            for each in connections.summary_of(plan)
+            for each in connections.role_of(plan, "summary")
         ]
         own = behind_mask(connections.model_of(plan), secrets)
-        return policy_model(plan, links, meter) or Metered(own, meter, plan.profile), meter
+        return role_model(plan, "summary", links, meter) or Metered(own, meter, plan.profile), meter
 
 
 async def _asked(

@@ -331,7 +331,7 @@ def _notices(plan: Plan, references: Sequence[Reference]) -> Iterator[Notice]:
     for each in references:
         if each.problem:
             yield Notice("reference", f"@{each.path}: {each.problem}")
-    for picture, why in pictures_left_out(references, plan.profile):
+    for picture, why in pictures_left_out(references, plan.picture_profile):
         yield Notice("picture_not_shown", f"{picture.label} is not shown to the model: {why}.")
 
 

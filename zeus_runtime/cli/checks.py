@@ -148,7 +148,9 @@ def _model(checked: Checked) -> Iterator[DoctorFinding]:
     from zeus_runtime.run.connections import plans
 
     checked_already: list[object] = []
-    for planned in (each for plan in plans(make_plan(checked)) for each in (*plan.models, *plan.summary)):
+    for planned in (
+        each for plan in plans(make_plan(checked)) for each in (*plan.models, *plan.summary, *plan.vision)
+    ):
         key = (planned.component.name, planned.component.value)
         if key in checked_already:
             continue

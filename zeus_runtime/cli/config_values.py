@@ -88,13 +88,14 @@ def _chain(
 
 
 def _roles(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
-    summary, path = plan.config.models.summary, ("models", "summary")
-    if isinstance(summary, Ref):
-        yield from _component(document, plan.summary[0].component, path)
-    elif summary is not None:
-        yield from _chain(document, summary, plan.summary, path)
-    else:
-        yield path, None, path
+    for role, models in plan.roles.items():
+        written, path = getattr(plan.config.models, role), ("models", role)
+        if isinstance(written, Ref):
+            yield from _component(document, models[0].component, path)
+        elif written is not None:
+            yield from _chain(document, written, models, path)
+        else:
+            yield path, None, path
     yield from _inside(plan.config.models.subagents, ("models", "subagents"))
 
 

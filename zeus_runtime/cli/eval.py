@@ -71,6 +71,14 @@ def command() -> None:
     help="A model's name instead of the file's `models`; may be repeated.",
 )
 @click.option("--repeats", metavar="N", type=click.IntRange(min=1), help="How often each case is run.")
+@click.option(
+    "--concurrency",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    help="The most cases that run at the same time.",
+)
 @click.option("--record", is_flag=True, help="Ask the models, and record their answers.")
 @click.option("--replay", is_flag=True, help="Replay the recorded answers; ask no model.")
 @click.option("--live", is_flag=True, help="Ask the models, even if the file names `cassette`.")
@@ -94,6 +102,7 @@ def run_cases(
     names: tuple[str, ...],
     models: tuple[str, ...],
     repeats: int | None,
+    concurrency: int,
     record: bool,
     replay: bool,
     live: bool,
@@ -134,7 +143,9 @@ def run_cases(
         runs = [*planned_runs(read, agents, names)]
         source = sources[0] if sources else _source_of(read)
         _check_files(read, agents, runs, source)
-        done, interrupted = _done(process, read, runs, source, quiet=quiet or as_object)
+        done, interrupted = _done(
+            process, read, runs, source, concurrency=concurrency, quiet=quiet or as_object
+        )
     report = _reported(read, runs, done, interrupted=interrupted)
     if as_object:
         from zeus_runtime.testing.cases.report import as_object as to_object
@@ -224,7 +235,13 @@ def _check_files(
 
 
 def _done(
-    process: Process, read: ReadEvaluation, runs: Sequence[PlannedRun], source: Source, *, quiet: bool
+    process: Process,
+    read: ReadEvaluation,
+    runs: Sequence[PlannedRun],
+    source: Source,
+    *,
+    concurrency: int,
+    quiet: bool,
 ) -> tuple[list[RunOutcome], bool]:
     """The outcomes, and whether the user interrupted the runs."""
     from contextlib import aclosing
@@ -234,7 +251,7 @@ def _done(
     done: list[RunOutcome] = []
 
     async def work() -> None:
-        async with aclosing(outcomes(read, runs, source)) as stream:
+        async with aclosing(outcomes(read, runs, source, concurrency=concurrency)) as stream:
             async for outcome in stream:
                 done.append(outcome)
                 if not quiet:

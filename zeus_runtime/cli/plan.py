@@ -144,7 +144,7 @@ def _prompt(plan: Plan) -> str:
 
 
 def _model_rows(plan: Plan, written: Sequence[str] | None) -> Iterator[tuple[str, str]]:
-    """The model, or the models of a chain, each with its limits and prices; then those of policies."""
+    """The model, or the models of a chain, each with its limits and prices; then those for parts of the work."""
     for number, each in enumerate(plan.models):
         path = "model" if plan.config.chain is None else f"model.chain.{number}"
         yield from _rows_of(each, "model" if number == 0 else f"model {number + 1}", path, written)
@@ -152,10 +152,11 @@ def _model_rows(plan: Plan, written: Sequence[str] | None) -> Iterator[tuple[str
             yield "", f"asked to reason: {_reasoning(each.reasoning)}"
     if (chain := plan.config.chain) is not None:
         yield "moves on", f"after {', '.join(chain.move_on) or 'no error'}"
-    is_single = len(plan.summary) == 1 and isinstance(plan.config.models.summary, Ref)
-    for number, each in enumerate(plan.summary):
-        path = "models.summary" if is_single else f"models.summary.chain.{number}"
-        yield from _rows_of(each, "summary" if number == 0 else f"summary {number + 1}", path, written)
+    for role, models in plan.roles.items():
+        is_single = isinstance(getattr(plan.config.models, role), Ref)
+        for number, each in enumerate(models):
+            path = f"models.{role}" if is_single else f"models.{role}.chain.{number}"
+            yield from _rows_of(each, role if number == 0 else f"{role} {number + 1}", path, written)
 
 
 def _rows_of(
@@ -473,10 +474,13 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
             }
             for each in plan.fallbacks
         ],
-        "summary": [
-            {**_component_object(each.component), "model_notes": each.notes, "profile": each.profile}
-            for each in plan.summary
-        ],
+        **{
+            role: [
+                {**_component_object(each.component), "model_notes": each.notes, "profile": each.profile}
+                for each in models
+            ]
+            for role, models in plan.roles.items()
+        },
         "middlewares": [_component_object(each) for each in plan.middlewares],
         "counter": plan.counter and _component_object(plan.counter),
         "memory": _memory_object(checked, plan),

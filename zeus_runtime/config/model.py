@@ -565,6 +565,14 @@ class ModelRoles:
             " agent's model."
         ),
     ] = None
+    vision: Annotated[
+        Annotated[Ref, RefTo("model", plain=("litellm", "model"))] | ModelChain | None,
+        AlsoCalled(("pictures", "images", "image")),
+        Doc(
+            "The model that describes pictures where the agent's model, or one of its chain, takes none; the"
+            " description is part of the conversation. null: such a model is told that there is a picture."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -605,9 +613,9 @@ class Config:
         AlsoCalled(("llm", "model_name", "language_model")),
         Doc("A model name (run by litellm), a Ref to a model component, or `{chain: […]}` of several."),
     ]
-    models: Annotated[ModelRoles, Doc("Other models for parts of the work: summaries, sub-agents.")] = field(
-        default_factory=ModelRoles
-    )
+    models: Annotated[
+        ModelRoles, Doc("Other models for parts of the work: summaries, sub-agents, pictures.")
+    ] = field(default_factory=ModelRoles)
     reasoning: Annotated[
         ReasoningAmount | None,
         AlsoCalled(("thinking", "reasoning_effort", "effort")),

@@ -69,7 +69,8 @@ class Dispatcher:
             connections.redactor,
             connections.recorded,
             connections.chain_of(plan),
-            connections.summary_of(plan),
+            connections.role_of(plan, "summary"),
+            connections.role_of(plan, "vision"),
         )
 
     async def __call__(self, task: DelegatedTask) -> ToolResult:

@@ -74,6 +74,11 @@ class PlanContext:
     closing: AsyncExitStack = field(repr=False)
     learn: Callable[[str, str], None] = field(repr=False)
 
+    @property
+    def takes_pictures(self) -> bool:
+        """Whether the model gets pictures, or descriptions of them by the model of ``models.vision``."""
+        return self.profile.vision or self.config.models.vision is not None
+
 
 class Notes(Protocol):
     """Values that a run's middlewares store in the session's database: the same run finds them after a resume.

@@ -21,7 +21,7 @@ def plan_digest(plan: Plan) -> str:
         "model": [plan.model.name, plan.model.options],
         # An unset key is left out, so that it does not change the digest of a config without it.
         **({"chain": _chain(plan)} if plan.config.chain else {}),
-        **({"summary": _summary(plan)} if plan.summary else {}),
+        **{name: _role(plan, name) for name, models in plan.roles.items() if models},
         **({"reasoning": [each.reasoning for each in plan.models]} if plan.config.reasoning else {}),
         "counter": plan.counter and [plan.counter.name, plan.counter.options],
         "memory": plan.memory
@@ -70,9 +70,9 @@ def _chain(plan: Plan) -> list[object]:
     return [{key: value for key, value in settings.items() if key != "chain"}, _models(plan.fallbacks)]
 
 
-def _summary(plan: Plan) -> list[object]:
-    """The models of policies with their windows, and the settings of their chain."""
-    return [as_json(plan.config.models.summary), _models(plan.summary)]
+def _role(plan: Plan, name: str) -> list[object]:
+    """The models for a part of the work with their windows, and the settings of their chain."""
+    return [as_json(getattr(plan.config.models, name)), _models(plan.roles[name])]
 
 
 def _models(models: Sequence[PlannedModel]) -> list[object]:

@@ -114,6 +114,12 @@ def planned_chain(
     return found
 
 
+def planned_role(checked: Checked, role: str) -> Sequence[tuple[PlannedComponent, ModelProfile]]:
+    """The models that a config names for a part of the work (``models``), the preferred one first; none if unset."""
+    written = getattr(checked.config.models, role)
+    return () if written is None else planned_chain(checked, written, ("models", role))
+
+
 def _refs(written: Ref | ModelChain, path: Path) -> Iterator[tuple[Ref, Path]]:
     from zeus_runtime.config.ref import Ref
 

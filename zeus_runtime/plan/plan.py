@@ -20,7 +20,7 @@ from zeus_runtime.plan.components import (
     planned_toolsets,
 )
 from zeus_runtime.plan.fingerprint import plan_digest
-from zeus_runtime.plan.models import PlannedModel, planned_chain, planned_models
+from zeus_runtime.plan.models import PlannedModel, planned_chain, planned_models, planned_role
 from zeus_runtime.plan.servers import implied_component
 from zeus_runtime.plan.services import PlannedMemory, model_of, plan_context, planned_memory
 from zeus_runtime.plan.tools import PlannedOff, PlannedTool, PlannedTools, planned_tools
@@ -53,6 +53,7 @@ class Plan:
             used.
         fallbacks: the further models of a chain, in their order.
         summary: the models of policies' own calls; empty for the running model.
+        vision: the models that describe pictures for a model that takes none; empty for none.
         memory: the components of long-term memory; None without it.
         toolsets: the tool components.
         opens: those of them whose tools are known only when the agent runs.
@@ -86,6 +87,7 @@ class Plan:
     opens: tuple[PlannedComponent, ...] = ()
     fallbacks: tuple[PlannedModel, ...] = ()
     summary: tuple[PlannedModel, ...] = ()
+    vision: tuple[PlannedModel, ...] = ()
     agents: Mapping[str, PlannedAgent] = field(default_factory=dict)
     output: PlannedOutput | None = None
     off: tuple[PlannedOff, ...] = ()
@@ -103,6 +105,16 @@ class Plan:
         """The model, and the further ones of a chain."""
         context = replace(self.context, profile=self.profile)
         return (PlannedModel(self.model, self.profile, self.counter, context), *self.fallbacks)
+
+    @property
+    def roles(self) -> Mapping[str, tuple[PlannedModel, ...]]:
+        """The models for parts of the work, by their keys under ``models``, the preferred one of each first."""
+        return {"summary": self.summary, "vision": self.vision}
+
+    @property
+    def picture_profile(self) -> ModelProfile:
+        """The profile of the model that looks at pictures: the agent's, or that of ``models.vision`` in its place."""
+        return self.vision[0].profile if self.vision and not self.profile.vision else self.profile
 
     @property
     def tool_counts(self) -> ToolCounts:
@@ -125,8 +137,8 @@ def make_plan(
     """
     config = checked.config if mode is None else replace(checked.config, mode=mode)
     chain = planned_chain(checked, checked.config.model)
-    role = checked.config.models.summary
-    for_summary = planned_chain(checked, role, ("models", "summary")) if role is not None else ()
+    for_summary = planned_role(checked, "summary")
+    for_vision = planned_role(checked, "vision")
     model, profile = chain[0]
     memory = planned_memory(checked)
     toolsets = (*implied_component(checked), *planned_toolsets(checked))
@@ -145,7 +157,8 @@ def make_plan(
     kept = (memory.embeddings, memory.vector_store, memory.backend) if memory is not None else ()
     fallbacks = planned_models(chain[1:], counter, context)
     summary = planned_models(for_summary, None, context)
-    further = (each.component for each in (*fallbacks, *summary))
+    vision = planned_models(for_vision, None, context)
+    further = (each.component for each in (*fallbacks, *summary, *vision))
     single = [each for each in (model, *further, counter, *kept, checkpointer) if each is not None]
     profiles = [profile for _, profile in chain]
     told = refuse_conflicts(
@@ -156,6 +169,7 @@ def make_plan(
         given,
         chain,
         [profile for _, profile in for_summary],
+        [profile for _, profile in for_vision],
         is_part=above is not None,
     )
     output = _output(checked, profiles, given)
@@ -177,6 +191,7 @@ def make_plan(
         opens=tuple(planned for planned, _ in given.opens),
         fallbacks=fallbacks,
         summary=summary,
+        vision=vision,
         context=context,
         output=output,
         open_model=lambda ref: model_of(checked, context, ref),
@@ -185,7 +200,7 @@ def make_plan(
             *checked.notices,
             *(
                 each
-                for one in (*profiles, *(each.profile for each in summary))
+                for one in (*profiles, *(each.profile for each in (*summary, *vision)))
                 for each in notices(one)
                 if each.code != "unknown-model"
             ),

@@ -128,7 +128,9 @@ def _planned(
         plan = make_plan(own, mode=planned_mode, above=above, leaf=spec.config is None)
     except ConfigError as error:
         raise _blamed(checked, name, error) from None
-    if above.priced and (names := unpriced(each.profile for each in (*plan.models, *plan.summary))):
+    if above.priced and (
+        names := unpriced(each.profile for each in (*plan.models, *plan.summary, *plan.vision))
+    ):
         raise _refused(
             checked,
             "unknown-price",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.access import Reached as Reached
     from zeus_runtime.tools.access import Ruling as Ruling
     from zeus_runtime.tools.attachments import Reference as Reference
+    from zeus_runtime.tools.diff import difference as difference
     from zeus_runtime.tools.entries import FileEntry as FileEntry
     from zeus_runtime.tools.gate import AccessAsked as AccessAsked
     from zeus_runtime.tools.masked_text import OPEN_BYTES as OPEN_BYTES
@@ -59,6 +60,7 @@ _ROOMS = {
     "compile_filter": "tools.patterns",
     "compile_glob": "tools.patterns",
     "composed": "tools.paths",
+    "difference": "tools.diff",
     "edited_masked": "tools.masked_text",
     "expand_braces": "tools.patterns",
     "folded_glob": "tools.patterns",

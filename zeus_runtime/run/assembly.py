@@ -49,6 +49,7 @@ def run_resources(
     recorded: Callable[[Model], Model] = lambda model: model,
     chain: Sequence[OpenModel] = (),
     summary: Sequence[OpenModel] = (),
+    vision: Sequence[OpenModel] = (),
 ) -> RunResources:
     """The resources of one run on ``session``: the agent's shared parts, and new middlewares.
 
@@ -60,6 +61,7 @@ def run_resources(
         recorded: wraps the further models, of the chain and of middlewares, in a recorder if calls are recorded.
         chain: the models of the plan's chain, instead of ``model``.
         summary: the models of policies, instead of the running model.
+        vision: the models that describe pictures.
     """
     known = known or Redactor()
     secrets = masked_for(plan, known)
@@ -80,7 +82,7 @@ def run_resources(
         max_age_days=kept.max_age_days,
         max_megabytes=kept.max_megabytes,
     )
-    for_policies = policy_model(plan, linked(summary), meter)
+    for_policies = role_model(plan, "summary", linked(summary), meter)
     memory = plan.context.memory and plan.context.memory.for_session(session)
     notes = RunNotes(secrets)
     context = RunContext(
@@ -138,16 +140,26 @@ def run_resources(
         memory=memory,
         follow=follow,
         notes=notes,
+        describes=_describes(plan, role_model(plan, "vision", linked(vision), meter)),
     )
 
 
-def policy_model(plan: Plan, links: Sequence[ChainedModel], meter: UsageMeter) -> PolicyModel | None:
-    """The model of policies' own calls, counted at the prices of the one that answers; None for the running model."""
+def _describes(plan: Plan, model: PolicyModel | None) -> PolicyModel | None:
+    """The model that describes pictures; None if each model of the agent takes them itself."""
+    return None if all(each.profile.vision for each in plan.models) else model
+
+
+def role_model(plan: Plan, role: str, links: Sequence[ChainedModel], meter: UsageMeter) -> PolicyModel | None:
+    """The model for a part of the work, counted at the prices of the one that answers; None without one.
+
+    Args:
+        role: the key under ``models``.
+    """
     from zeus_runtime.config.model import ModelChain
 
     if not links:
         return None
-    written = plan.config.models.summary
+    written = getattr(plan.config.models, role)
     move_on = written.move_on if isinstance(written, ModelChain) else ()
     return PolicyModel(links, move_on, lambda link: Metered(link, meter, link.planned.profile))
 

@@ -114,7 +114,7 @@ class Connections:
         saver, graph: hold the checkpoints and run the steps.
         redactor: the known secrets of the agent and its sub-agents.
         models: the open models, by the ``id()`` of their plan.
-        summaries: those of policies, likewise.
+        role_models: those for parts of the work, by the key under ``models`` and the ``id()`` of their plan.
         circuits: their circuit breakers.
         toolsets: the open toolsets.
         given_model: replaces every model that a plan names.
@@ -128,7 +128,7 @@ class Connections:
     graph: Graph
     redactor: Redactor
     models: dict[int, tuple[OpenModel, ...]]
-    summaries: dict[int, tuple[OpenModel, ...]]
+    role_models: dict[tuple[str, int], tuple[OpenModel, ...]]
     circuits: Circuits
     toolsets: list[OpenToolsets]
     given_model: Model | None
@@ -143,16 +143,19 @@ class Connections:
         """The models of a plan's chain; empty for a single model, and if a given one replaces them."""
         return () if self.given_model is not None or plan.config.chain is None else self._opened(plan)
 
-    def summary_of(self, plan: Plan) -> tuple[OpenModel, ...]:
-        """The models of a plan's policies; empty for the running model, and if a given one replaces them."""
-        if self.given_model is not None or not plan.summary:
+    def role_of(self, plan: Plan, role: str) -> tuple[OpenModel, ...]:
+        """The models of a plan for a part of the work; empty if it names none, and if a given one replaces them.
+
+        Args:
+            role: the key under ``models``.
+        """
+        if self.given_model is not None or not plan.roles[role]:
             return ()
-        if id(plan) not in self.summaries:
-            config = plan.config
-            self.summaries[id(plan)] = open_models(
-                plan.summary, config.models.summary, config.retry, self.circuits
-            )
-        return self.summaries[id(plan)]
+        key, config = (role, id(plan)), plan.config
+        if key not in self.role_models:
+            written = getattr(config.models, role)
+            self.role_models[key] = open_models(plan.roles[role], written, config.retry, self.circuits)
+        return self.role_models[key]
 
     def _opened(self, plan: Plan) -> tuple[OpenModel, ...]:
         if id(plan) not in self.models:
@@ -260,7 +263,7 @@ class ConnectionPool:
             build_graph(saver),
             self._redactor,
             models={},
-            summaries={},
+            role_models={},
             circuits=Circuits(),
             toolsets=[],
             given_model=self._model,
@@ -269,7 +272,8 @@ class ConnectionPool:
         )
         # Opened now, so that a missing key or package is reported before the run begins.
         opened.model_of(plan)
-        opened.summary_of(plan)
+        for role in plan.roles:
+            opened.role_of(plan, role)
         stack.push_async_callback(opened.close_toolsets)
         return opened
 

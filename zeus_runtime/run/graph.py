@@ -117,10 +117,11 @@ def _nodes_and_edges() -> StateGraph[Any, Any, Any, Any]:
 
 
 async def _step(state: State, run: Run) -> Command[Any]:
-    run_id, seq = state["run_id"], state["cursor"] + 1
+    run_id = state["run_id"]
     with _UNSPOKEN:
         if run.is_answered(state["cursor"]):
             return Command(goto=END)
+        seq = await run.pictures_described(state["cursor"], run_id) + 1
         message = await run.answer(seq, run_id)
         if run.steps % PRUNE_EVERY_STEPS == 0:
             await run.prune()

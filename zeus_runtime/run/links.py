@@ -105,7 +105,7 @@ class ChainedModel:
 
 
 class PolicyModel:
-    """The models of ``models.summary`` in one run: if one fails, the next one answers.
+    """The models for a part of the work (``models``) in one run: if one fails, the next one answers.
 
     Args:
         links: the models, the preferred one first.

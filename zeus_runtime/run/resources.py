@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.plan.output import PlannedOutput
     from zeus_runtime.run.delegated_task import Delegate
-    from zeus_runtime.run.links import ChainedModel
+    from zeus_runtime.run.links import ChainedModel, PolicyModel
     from zeus_runtime.tools import WorkspaceFiles
 
 
@@ -60,6 +60,7 @@ class RunResources:
         chain: the models of a chain, of which ``model`` is the first; empty for a single model.
         chain_rules: the settings of the chain; None for a single model.
         memory: the session's long-term memory; None without one.
+        describes: the model that describes pictures for one that takes none; None for none.
         follow: makes the middlewares' context and the meter follow another model of the chain.
     """
 
@@ -88,6 +89,7 @@ class RunResources:
     chain: Sequence[ChainedModel] = ()
     chain_rules: ModelChain | None = None
     memory: MemoryService | None = None
+    describes: PolicyModel | None = None
     follow: Callable[[RunResources], None] = field(default=lambda _resources: None, repr=False)
 
     def of(self, link: ChainedModel) -> RunResources:

@@ -33,6 +33,7 @@ from zeus_runtime.run.output import (
     repair_notice,
     written,
 )
+from zeus_runtime.run.picture_descriptions import PictureDescriptions
 from zeus_runtime.run.repeated_calls import DIGEST, WARN_AT, Repeats, digest_of, named, warning
 from zeus_runtime.run.resources import RunResources
 from zeus_runtime.run.spans import traced_call
@@ -100,6 +101,9 @@ class Run:
         self.waiting: list[PendingApproval] = []
         self._repeats: Repeats | None = None
         self._noted = 0
+        self._pictures = (
+            None if resources.describes is None else PictureDescriptions(resources.describes, transcript)
+        )
 
     @property
     def model_name(self) -> str:
@@ -180,6 +184,12 @@ class Run:
     def finish_reason(self) -> str:
         """How that answer ended: ``stop``, or ``length`` where it was cut."""
         return ended_early(self.transcript[self.transcript.last])
+
+    async def pictures_described(self, cursor: int, run_id: str) -> int:
+        """The last message's place, after new pictures are described in a message for a model that takes none."""
+        if self._pictures is None:
+            return cursor
+        return await self._pictures.add(cursor, run_id, self.turn.user_text, self.emit)
 
     async def answer(self, seq: int, run_id: str) -> BaseMessage:
         """The model's answer at ``seq``: from the log if this run wrote it before a resume, else by a model call."""
@@ -286,7 +296,7 @@ class Run:
             self.turn.session,
             self._resources.known,
             self._run_call(call, seq),
-            is_tool=self._resources.toolbox.find(call["name"] or "") is not None,
+            lambda: self._resources.toolbox.find(call["name"] or "") is not None,
         )
         content = well_formed(result.content)
         artifact = {
@@ -316,8 +326,10 @@ class Run:
     def _shown(self, result: ToolResult) -> list[Picture]:
         """The pictures of a result that the model is shown; a notice names those that it is not shown."""
         shown = [each for each in result.pictures if too_large(each) is None][:MOST_PICTURES]
+        profile, describes = self._models.resources.profile, self._resources.describes
+        seeing = profile if describes is None or profile.vision else describes.profile
         for each in result.pictures:
-            why = not_seen(each, self._models.resources.profile)
+            why = not_seen(each, seeing)
             if why is None and each not in shown:
                 why = f"of one result {MOST_PICTURES} are shown"
             if why is not None:

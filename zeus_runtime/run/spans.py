@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config.secrets.masking import Redactor
@@ -58,16 +58,21 @@ def note_ending(span: TraceSpan, run: str, ending: RunCompleted | RunFailed) -> 
 
 
 async def traced_call(
-    call: Mapping[str, Any], session: str, known: Redactor, work: Awaitable[ToolResult], *, is_tool: bool
+    call: Mapping[str, Any],
+    session: str,
+    known: Redactor,
+    work: Awaitable[ToolResult],
+    is_tool: Callable[[], bool],
 ) -> ToolResult:
     """The result of ``work``, which runs the call; its span also covers the wait for an approval.
 
     Args:
         known: masked in the call's texts.
-        is_tool: whether there is a tool of the call's name.
+        is_tool: whether there is a tool of the call's name; asked again at the end, since the call may have waited for
+            a server that is late.
     """
     # Another name is the model's own words.
-    name = call["name"] if is_tool else "unknown_tool"
+    name = call["name"] if is_tool() else "unknown_tool"
     about: dict[str, Value] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": name,
@@ -86,6 +91,10 @@ async def traced_call(
             error = "tool_error" if result.is_error else ""
         finally:
             span.fail(error)
+            if name != call["name"] and is_tool():
+                name = call["name"]
+                span.rename(f"execute_tool {name}")
+                span.note({"gen_ai.tool.name": name})
             record_tool_call(name, time.monotonic() - started, error)
         if span.is_recording and shows_content():
             arguments = _json(call["args"], known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,12 +19,18 @@ from tests.support.golden import assert_golden
 from zeus_runtime import ZeusError
 from zeus_runtime.plugin import PlanContext, Redactor
 from zeus_runtime.plugin.files import WorkspaceError, WorkspaceFiles
-from zeus_runtime.plugin.model import ModelProfile
 from zeus_runtime.plugin.tool import Tool, ToolResult, preview_of
 from zeus_runtime.tools import invoke, validate_arguments
 
 Call = Callable[..., Awaitable[ToolResult]]
-RUN = cast(Any, SimpleNamespace(secrets=Redactor()))
+
+
+def run_with(secrets: Redactor, known: Mapping[str, Any] | None = None, *, answer: int = 1) -> Any:
+    """A run in which the calls of a session before have stored the state ``known``."""
+    return SimpleNamespace(secrets=secrets, session="s", answer=answer, state=(known or {}).get)
+
+
+RUN = run_with(Redactor())
 GOLDEN = Path(__file__).parent / "golden"
 RUNAWAY = r"^(?:(a|b|ab)+)+\1\1\1[cd]$"
 
@@ -32,9 +38,7 @@ RUNAWAY = r"^(?:(a|b|ab)+)+\1\1\1[cd]$"
 def tools_of(
     root: Path, options: Options | None = None, routes: dict[str, Path] | None = None
 ) -> dict[str, Tool]:
-    context = cast(
-        PlanContext, SimpleNamespace(workspace=WorkspaceFiles(root, routes), profile=ModelProfile("m"))
-    )
+    context = cast(PlanContext, SimpleNamespace(workspace=WorkspaceFiles(root, routes), takes_pictures=False))
     return {tool.name: tool for tool in create(options or Options(), context)}
 
 
@@ -225,15 +229,83 @@ async def test_write_file_refuses_what_it_cannot_write(root: Path) -> None:
 
 async def test_edit_file_says_where(call: Call, root: Path) -> None:
     (root / "a").write_text("x\ny\nx\n")
-    assert (
-        await text(call, "edit_file", path="a", old="y", new="z")
-        == "Edited /a: replaced 1 occurrence (line 2)."
-    )
+    edited = await text(call, "edit_file", path="a", old="y", new="z")
+    assert edited == "Edited /a: replaced 1 occurrence (line 2).\n x\n-y\n+z\n x"
     edited = await text(call, "edit_file", path="a", old="x", new="w", replace_all="true")
-    assert edited == "Edited /a: replaced 2 occurrences (line 1, 3)."
+    assert edited == "Edited /a: replaced 2 occurrences (line 1, 3).\n-x\n+w\n z\n-x\n+w"
     assert (root / "a").read_text() == "w\nz\nw\n"
     assert "does not exist" in await error(call, "edit_file", path="b", old="x", new="w")
     assert "not found" in await error(call, "edit_file", path="a", old="q", new="w")
+
+
+async def test_several_replacements_are_all_made_or_none(call: Call, root: Path) -> None:
+    (root / "a").write_text("one\n  two\nthree\n")
+    more: list[dict[str, Any]] = [{"old": "2\ttwo", "new": "2\tTWO"}, {"old": "ONE\n", "new": "1\n"}]
+    edited = await text(call, "edit_file", path="a", old="one", new="ONE", more=more)
+    assert (root / "a").read_text() == "1\n  TWO\nthree\n"
+    assert "replaced 1 occurrence (line 2, found without regard to white space and line numbers)" in edited
+    assert edited.endswith("\n-one\n-  two\n+1\n+  TWO\n three")
+    refused = await error(call, "edit_file", path="a", old="1", new="I", more=[{"old": "gone", "new": "x"}])
+    assert "Replacement 2 of 2: old was not found; nothing was changed" in refused
+    assert (root / "a").read_text() == "1\n  TWO\nthree\n"
+
+
+async def test_a_long_diff_is_cut(call: Call, root: Path) -> None:
+    (root / "a").write_text("x\n" * 2_000)
+    edited = await text(call, "edit_file", path="a", old="x", new="y", replace_all=True)
+    assert len(edited) < 3_400
+    assert edited.endswith("\n[the diff is cut: read_file shows the rest]")
+
+
+EDIT = {"path": "a", "old": "x", "new": "y"}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("edit_file", EDIT), ("write_file", {"path": "a", "content": "n"})]
+)
+async def test_a_change_after_the_models_last_read_is_not_overwritten(
+    root: Path, name: str, arguments: dict[str, Any]
+) -> None:
+    tools = tools_of(root)
+    (root / "a").write_text("x\n")
+    known = (await invoke(tools["read_file"], {"path": "/a"}, RUN)).state
+    (root / "a").write_text("x\nthe user's line\n")
+    refused = await invoke(tools[name], arguments, run_with(Redactor(), known))
+    assert refused.is_error
+    assert "/a was changed after you last read or wrote it" in refused.content
+    assert "Read it again" in refused.content
+    assert (root / "a").read_text() == "x\nthe user's line\n"
+    known = (await invoke(tools["read_file"], {"path": "a"}, RUN)).state
+    changed = await invoke(tools[name], arguments, run_with(Redactor(), known))
+    assert not changed.is_error
+    # What it has written itself it knows, by the log in another process too.
+    again = await invoke(
+        tools_of(root)["write_file"], {"path": "a", "content": "z"}, run_with(Redactor(), changed.state)
+    )
+    assert not again.is_error
+
+
+async def test_calls_of_one_answer_know_what_each_other_wrote(root: Path) -> None:
+    tools = tools_of(root)
+    (root / "a").write_text("x\nb\n")
+    known = (await invoke(tools["read_file"], {"path": "a"}, RUN)).state
+    run = run_with(Redactor(), known)
+    for old, new in (("x", "y"), ("b", "c")):
+        assert not (await invoke(tools["edit_file"], {"path": "a", "old": old, "new": new}, run)).is_error
+    assert (root / "a").read_text() == "y\nc\n"
+    # The results are in the log by the next answer.
+    later = run_with(Redactor(), known, answer=2)
+    assert (await invoke(tools["edit_file"], {"path": "a", "old": "c", "new": "d"}, later)).is_error
+
+
+async def test_a_repeated_write_after_an_interrupted_one_is_no_foreign_change(root: Path) -> None:
+    (root / "a").write_text("x\n")
+    known = (await invoke(tools_of(root)["read_file"], {"path": "a"}, RUN)).state
+    for _ in range(2):
+        written = await invoke(
+            tools_of(root)["write_file"], {"path": "a", "content": "n"}, run_with(Redactor(), known)
+        )
+        assert not written.is_error
 
 
 # glob
@@ -470,7 +542,7 @@ async def test_routes_are_seen_by_every_tool(root: Path, tmp_path: Path) -> None
 async def test_a_cut_line_does_not_end_in_a_part_of_a_secret(root: Path) -> None:
     secret = "x7" + "kept-secret" * 40
     (root / "wide.txt").write_text(secret * 50)
-    run = cast(Any, SimpleNamespace(secrets=Redactor().adding({secret: "K"})))
+    run = run_with(Redactor().adding({secret: "K"}))
     tools = tools_of(root, Options(max_line_chars=300))
     shown = await invoke(tools["read_file"], {"path": "/wide.txt"}, run)
     assert "<secret:K><secret:K>" in shown.content
@@ -479,7 +551,7 @@ async def test_a_cut_line_does_not_end_in_a_part_of_a_secret(root: Path) -> None
 
 async def test_grep_searches_what_the_model_may_see(root: Path) -> None:
     (root / "a.txt").write_text("TOKEN=abc-123-def-456\nother=1\n")
-    run = cast(Any, SimpleNamespace(secrets=Redactor().adding({"abc-123-def-456": "T"})))
+    run = run_with(Redactor().adding({"abc-123-def-456": "T"}))
     grep = tools_of(root)["grep"]
     assert "TOKEN=<secret:T>" in (await invoke(grep, {"pattern": "<secret:T>"}, run)).content
     assert "TOKEN=<secret:T>" in (await invoke(grep, {"pattern": "TOKEN", "context": 1}, run)).content
@@ -491,7 +563,7 @@ async def test_a_secret_that_is_wrapped_is_masked_before_a_file_is_cut_into_line
     secret = "tok-Secret-abc123XYZ-0011"
     wrapped = base64.encodebytes(b"x" * 40 + secret.encode() + b"y" * 40).decode()
     (root / "wrapped.txt").write_text(f"{wrapped}MODE=test\n")
-    run = cast(Any, SimpleNamespace(secrets=Redactor().adding({secret: "T"})))
+    run = run_with(Redactor().adding({secret: "T"}))
     tools = tools_of(root)
     (form,) = (each for each in run.secrets.forms if each in wrapped.replace("\n", ""))
     shown = [
@@ -512,7 +584,7 @@ async def test_a_file_too_large_to_be_masked_whole_is_masked_by_lines(
 ) -> None:
     monkeypatch.setattr("zeus_plugins.tools.filesystem.pages._MASKED_BYTES", 8)
     (root / "large.txt").write_text("a=1\nTOKEN=abc-123-def-456\n")
-    run = cast(Any, SimpleNamespace(secrets=Redactor().adding({"abc-123-def-456": "T"})))
+    run = run_with(Redactor().adding({"abc-123-def-456": "T"}))
     for tool, arguments in (("read_file", {"path": "/large.txt"}), ("grep", {"pattern": "TOKEN"})):
         assert "TOKEN=<secret:T>" in (await invoke(tools_of(root)[tool], arguments, run)).content
 
@@ -523,7 +595,7 @@ OLD, NEW = "aaa-First-11-xyz", "bbb-Second-22-xyz"
 @pytest.mark.parametrize("replace_all", [True, False])
 async def test_a_variable_is_renamed_and_its_secret_stays(root: Path, *, replace_all: bool) -> None:
     """The new name is that of another secret of the file."""
-    run = cast(Any, SimpleNamespace(secrets=Redactor().adding({OLD: "OLD_TOKEN", NEW: "NEW_TOKEN"})))
+    run = run_with(Redactor().adding({OLD: "OLD_TOKEN", NEW: "NEW_TOKEN"}))
     (root / "c.env").write_text(f"OLD_TOKEN={OLD}\nNEW_TOKEN={NEW}\n")
     edit = tools_of(root)["edit_file"]
     arguments = {"path": "c.env", "old": "OLD_TOKEN", "new": "NEW_TOKEN", "replace_all": replace_all}
@@ -535,7 +607,7 @@ async def test_a_variable_is_renamed_and_its_secret_stays(root: Path, *, replace
 
 
 async def test_a_file_that_cannot_be_read_does_not_lose_its_secret_to_a_placeholder(root: Path) -> None:
-    run = cast(Any, SimpleNamespace(secrets=Redactor().adding({OLD: "OLD_TOKEN"})))
+    run = run_with(Redactor().adding({OLD: "OLD_TOKEN"}))
     text = f"OLD_TOKEN={OLD}\n{'x' * 100}"
     (root / "c.env").write_text(text)
     write = tools_of(root, Options(max_write_bytes=100))["write_file"]
@@ -550,7 +622,7 @@ async def test_a_file_that_cannot_be_read_does_not_lose_its_secret_to_a_placehol
 
 
 async def test_a_file_is_not_written_with_a_placeholder_that_was_renamed(root: Path) -> None:
-    run = cast(Any, SimpleNamespace(secrets=Redactor().adding({OLD: "OLD_TOKEN"})))
+    run = run_with(Redactor().adding({OLD: "OLD_TOKEN"}))
     (root / "c.env").write_text(f"OLD_TOKEN={OLD}\n")
     arguments = {"path": "c.env", "content": "STORE_TOKEN=<secret:STORE_TOKEN>\n"}
     refused = await invoke(tools_of(root)["write_file"], arguments, run)

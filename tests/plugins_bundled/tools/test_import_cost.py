@@ -25,7 +25,7 @@ from zeus_plugins.tools.filesystem import options, tools
 from zeus_plugins.tools.todos import options as todo_options, tools as todo_tools
 from zeus_runtime.prompt import tools_description
 from zeus_runtime.tools import WorkspaceFiles, check_tools, visible
-context = SimpleNamespace(workspace=WorkspaceFiles(Path(".")), profile=SimpleNamespace(vision=False))
+context = SimpleNamespace(workspace=WorkspaceFiles(Path(".")), takes_pictures=False)
 made = [*tools.create(options.Options(), context), *todo_tools.create(todo_options.Options(), context)]
 assert not check_tools(made) and len(tools_description(visible(made, "ask"), "full")) > 500
 print(" ".join(sys.modules))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config import ConfigError
@@ -29,6 +30,7 @@ def refuse_conflicts(
     given: PlannedTools,
     chain: Sequence[tuple[PlannedComponent, ModelProfile]],
     others: Sequence[ModelProfile] = (),
+    seeing: Sequence[ModelProfile] = (),
     *,
     is_part: bool = False,
 ) -> Sequence[Diagnostic]:
@@ -42,6 +44,7 @@ def refuse_conflicts(
         given: the tools of all.
         chain: every model that answers, with its profile.
         others: the profiles of the models of policies.
+        seeing: those of the models that describe pictures.
         is_part: whether this is a sub-agent's plan, which may share its parent's config and not use all of it.
 
     Returns:
@@ -57,9 +60,11 @@ def refuse_conflicts(
         *misfits(checked, [*components, *middlewares], context, given),
         *changed_after_asking(checked, middlewares),
         *(() if is_part else approvals_unused(checked, middlewares)),
-        *_price_unknown(checked, [*(profile for _, profile in chain), *others]),
+        *_price_unknown(checked, [*(profile for _, profile in chain), *others, *seeing]),
         *(() if is_part else _subagents_unused(checked, given)),
         *reasoning_refused(checked, chain),
+        *_blind(checked, seeing),
+        *(() if is_part else _vision_unused(checked, [profile for _, profile in chain], seeing, given)),
     ]
     if any(each.severity == "error" for each in problems):
         raise ConfigError(problems)
@@ -111,6 +116,36 @@ def _subagents_unused(checked: Checked, given: PlannedTools) -> Iterator[Diagnos
         ("models", "subagents"),
         hint="remove it",
     )
+
+
+def _blind(checked: Checked, seeing: Sequence[ModelProfile]) -> Iterator[Diagnostic]:
+    from zeus_runtime.config import Ref
+
+    for index, profile in enumerate(seeing):
+        if profile.vision:
+            continue
+        place = () if isinstance(checked.config.models.vision, Ref) else ("chain", index)
+        yield checked.diagnostic(
+            "no-vision",
+            f"no table says that {profile.name!r} takes pictures, so it cannot describe them",
+            ("models", "vision", *place),
+            hint="name a model that takes pictures; for a custom model, set profiles.models.NAME.vision",
+        )
+
+
+def _vision_unused(
+    checked: Checked, models: Sequence[ModelProfile], seeing: Sequence[ModelProfile], given: PlannedTools
+) -> Iterator[Diagnostic]:
+    has_agents = bool(checked.config.agents or given.agents)
+    if not seeing or has_agents or not all(each.vision for each in models):
+        return
+    found = checked.diagnostic(
+        "model-unused",
+        f"{models[0].name!r} takes pictures itself, so this model describes none",
+        ("models", "vision"),
+        hint="remove it",
+    )
+    yield replace(found, severity="warning")
 
 
 def shares_model(agent: SubAgent) -> bool:

@@ -69,13 +69,16 @@ def reported(
 
     Args:
         runs: all planned runs.
-        done: the outcomes of the first of them, in the same order.
+        done: the outcomes of those that have finished, in any order.
         default_rate: the share of repeats that must pass where a case names none.
     """
+    finished = {(each.case, each.agent, each.model, each.number): each for each in done}
     grouped: dict[tuple[str, str, str | None], list[RunOutcome]] = {}
     rates: dict[tuple[str, str, str | None], float] = {}
-    for run, outcome in zip(runs, done, strict=False):
-        key = (outcome.case, outcome.agent, outcome.model)
+    for run in runs:
+        key = (run.case.name, run.agent.name, run.agent.model)
+        if (outcome := finished.get((*key, run.number))) is None:
+            continue
         grouped.setdefault(key, []).append(outcome)
         own = run.case.min_pass_rate
         rates[key] = default_rate if own is None else own

@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -133,11 +134,27 @@ def planned_runs(
 
 
 async def outcomes(
-    read: ReadEvaluation, runs: Sequence[PlannedRun], source: Source
+    read: ReadEvaluation, runs: Sequence[PlannedRun], source: Source, *, concurrency: int = 1
 ) -> AsyncGenerator[RunOutcome, None]:
-    """Do the runs one after the other, and yield what became of each."""
-    for run in runs:
-        yield await _outcome(read, run, source)
+    """Do the runs, begun in their order, and yield what became of each as it ends; closing it ends those that run.
+
+    Args:
+        concurrency: the most runs at the same time.
+    """
+    waiting, running = iter(runs), set[asyncio.Task[RunOutcome]]()
+    try:
+        while True:
+            for run in islice(waiting, concurrency - len(running)):
+                running.add(asyncio.create_task(_outcome(read, run, source), name=f"case {run.case.name}"))
+            if not running:
+                return
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                yield each.result()
+    finally:
+        for each in running:
+            each.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
 
 async def _outcome(read: ReadEvaluation, run: PlannedRun, source: Source) -> RunOutcome:

@@ -113,9 +113,10 @@ class ReferencedFiles(Middleware):
         where = printable(each.handle)
         try:
             data = self._context.workspace.runtime.read(each.copy, max_bytes=MAX_BYTES)
-            if each.picture is not None and self._context.profile.vision:
+            if each.picture is not None and self._context.takes_pictures:
                 what = f"{each.picture.width}x{each.picture.height}, {each.size_bytes:,} bytes"
-                return f'<file path="{name}">a picture ({what}), shown with the message; read_file {where}</file>'
+                how = "shown with" if self._context.profile.vision else "described after"
+                return f'<file path="{name}">a picture ({what}), {how} the message; read_file {where}</file>'
             if "." + name.rpartition(".")[2].lower() in _PICTURES:
                 return f'<file path="{name}">a picture of {each.size_bytes:,} bytes; its content is not shown</file>'
             text = (

@@ -3,34 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from zeus_plugins.tools.filesystem.options import Options
+from zeus_plugins.tools.filesystem.seen import SeenFiles
 from zeus_plugins.tools.filesystem.texts import binary_kind, plural, whole_text
 from zeus_runtime.plugin import Redactor, printable
 from zeus_runtime.plugin.files import (
     NoSuchFileError,
     WorkspaceError,
     WorkspaceFiles,
+    difference,
     edited_masked,
     placeholders_left,
     written_masked,
 )
-from zeus_runtime.plugin.tool import Change, Preview, Tool, ToolRun, tool
+from zeus_runtime.plugin.tool import Change, Preview, Tool, ToolResult, ToolRun, tool
+
+if TYPE_CHECKING:
+    from zeus_plugins.tools.filesystem.edits import Edited
 
 
-def changing_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:
+_MOST_DIFF_CHARACTERS: Final = 3_000
+_MOST_COMPARED: Final = 400_000
+"""Characters of a file whose change is shown as a diff: a larger one takes too long to compare."""
+
+
+class Replacement(TypedDict):
+    """A further replacement of edit_file."""
+
+    old: str
+    new: str
+    replace_all: NotRequired[bool]
+
+
+def changing_tools(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Sequence[Tool]:
     """``write_file`` and ``edit_file``."""
-    return [_write_file(files, options), _edit_file(files, options)]
+    return [_write_file(files, options, seen), _edit_file(files, options, seen)]
 
 
-def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
+def _write_file(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Tool:
     def preview(path: str, content: str, secrets: Redactor) -> Preview:
         before = _text_of(files, path, options)
         data = written_masked(content.encode(), lambda: _held(files, path, options), secrets)
         return Preview((_change(files, path, before, whole_text(data)),), ("content",))
 
     @tool(category="filesystem", access="write", replayable_arguments=("content",), preview=preview)
-    def write_file(path: str, content: str, run: ToolRun) -> str:
+    def write_file(path: str, content: str, run: ToolRun) -> ToolResult:
         """Write a whole file; an existing file is replaced.
 
         Missing folders are created. To change a part of a file, use edit_file.
@@ -51,62 +71,140 @@ def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
                 remedy="Write several smaller files.",
             )
         data = written_masked(data, lambda: _held(files, path, options), run.secrets)
+        if run.state(seen.name(path)) is not None:
+            with suppress(NoSuchFileError):
+                held = files.read(path, max_bytes=options.max_write_bytes)
+                if held != data:  # the same: an interrupted call that is repeated
+                    seen.refuse_changed(path, held, run)
+        seen.note_written(path, data, run)
         created = files.write(path, data)
         lines = plural(content.count("\n") + (not content.endswith("\n") and content != ""), "line")
         where, left = printable(files.normalize(path)), placeholders_left(data, run.secrets)
-        return f"{'Created' if created else 'Replaced'} {where} ({lines}, {plural(len(data), 'byte')}).{left}"
+        told = f"{'Created' if created else 'Replaced'} {where} ({lines}, {plural(len(data), 'byte')}).{left}"
+        return ToolResult(told, state=seen.state(path, data))
 
     return write_file
 
 
-def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
-    def preview(path: str, old: str, new: str, secrets: Redactor, replace_all: bool = False) -> Preview:
-        from zeus_plugins.tools.filesystem.edits import replace_text
-
+def _edit_file(files: WorkspaceFiles, options: Options, seen: SeenFiles) -> Tool:
+    def preview(
+        path: str,
+        old: str,
+        new: str,
+        secrets: Redactor,
+        replace_all: bool = False,
+        more: Sequence[Replacement] = (),
+    ) -> Preview:
         def replaced(data: bytes, placeholders: Sequence[str]) -> bytes:
-            return replace_text(data, old, new, replace_all=replace_all, placeholders=placeholders).data
+            return _replaced(data, _all(old, new, more, replace_all=replace_all), placeholders)[0]
 
         data = files.read(path, max_bytes=options.max_write_bytes)
         edited = edited_masked(data, replaced, secrets)
         change = _change(files, path, whole_text(data), whole_text(edited))
-        return Preview((change,), ("old", "new", "replace_all"))
+        return Preview((change,), ("old", "new", "replace_all", "more"))
 
-    @tool(category="filesystem", access="write", replayable_arguments=("old", "new"), preview=preview)
-    def edit_file(path: str, old: str, new: str, run: ToolRun, replace_all: bool = False) -> str:
-        """Replace an exact piece of text in a file.
+    @tool(category="filesystem", access="write", replayable_arguments=("old", "new", "more"), preview=preview)
+    def edit_file(
+        path: str,
+        old: str,
+        new: str,
+        run: ToolRun,
+        replace_all: bool = False,
+        more: list[Replacement] | None = None,
+    ) -> ToolResult:
+        """Replace a piece of text in a file, or several at once; returns a diff.
 
-        Read the file first. The text must occur exactly once, with the same spaces and line breaks, unless
-        replace_all is set.
+        Read the file first. The text must occur exactly once, unless replace_all is set.
 
         Args:
             path: File to change.
             old: Text to replace, without the line numbers read_file shows.
             new: Text to put in its place.
             replace_all: Replace every occurrence.
+            more: Further replacements in the same file, made one after the other; all are made, or none.
         """
-        from zeus_plugins.tools.filesystem.edits import replace_text
-
-        lines: tuple[int, ...] = ()
-        left = ""
+        replacements = _all(old, new, more or (), replace_all=replace_all)
+        told, left, after = "", "", b""
 
         def replaced(data: bytes, placeholders: Sequence[str]) -> bytes:
-            nonlocal lines
-            edited = replace_text(data, old, new, replace_all=replace_all, placeholders=placeholders)
-            lines = edited.lines
-            return edited.data
-
-        def change(data: bytes) -> bytes:
-            nonlocal left
-            changed = edited_masked(data, replaced, run.secrets)
-            left = placeholders_left(changed, run.secrets)
+            nonlocal told
+            changed, edits = _replaced(data, replacements, placeholders)
+            told = _told(edits) + _diff(whole_text(data), whole_text(changed))
             return changed
 
+        def change(data: bytes) -> bytes:
+            nonlocal left, after
+            seen.refuse_changed(path, data, run)
+            after = edited_masked(data, replaced, run.secrets)
+            left = placeholders_left(after, run.secrets)
+            seen.note_written(path, after, run)
+            return after
+
         files.edit(path, change, max_bytes=options.max_write_bytes)
-        listed = ", ".join(str(line) for line in lines[:20]) + (", ..." if len(lines) > 20 else "")
         where = printable(files.normalize(path))
-        return f"Edited {where}: replaced {plural(len(lines), 'occurrence')} (line {listed}).{left}"
+        return ToolResult(f"Edited {where}: {told}{left}", state=seen.state(path, after))
 
     return edit_file
+
+
+def _all(old: str, new: str, more: Sequence[Replacement], *, replace_all: bool) -> Sequence[Replacement]:
+    return [{"old": old, "new": new, "replace_all": replace_all}, *more]
+
+
+def _replaced(
+    data: bytes, replacements: Sequence[Replacement], placeholders: Sequence[str]
+) -> tuple[bytes, Sequence[Edited]]:
+    """The new bytes, and each replacement that was made.
+
+    Raises:
+        WorkspaceError: one of them cannot be made, so none is; it names the one.
+    """
+    from zeus_plugins.tools.filesystem.edits import replace_text
+
+    edits: list[Edited] = []
+    for number, each in enumerate(replacements, 1):
+        try:
+            edited = replace_text(
+                data,
+                each["old"],
+                each["new"],
+                replace_all=each.get("replace_all", False),
+                placeholders=placeholders,
+            )
+        except WorkspaceError as error:
+            if len(replacements) == 1:
+                raise
+            raise WorkspaceError(
+                f"Replacement {number} of {len(replacements)}: {error.message}", remedy=error.remedy
+            ) from error
+        edits.append(edited)
+        data = edited.data
+    return data, edits
+
+
+def _told(edits: Sequence[Edited]) -> str:
+    """How often each text was replaced, and in which lines."""
+    parts = []
+    for each in edits:
+        listed = ", ".join(str(line) for line in each.lines[:20]) + (", ..." if len(each.lines) > 20 else "")
+        loose = ", found without regard to white space and line numbers" if each.is_loose else ""
+        parts.append(f"replaced {plural(len(each.lines), 'occurrence')} (line {listed}{loose})")
+    return f"{'; '.join(parts)}."
+
+
+def _diff(before: str, after: str) -> str:
+    """The changed lines with those around them, cut if they are many; nothing for a file that is too large."""
+    if len(before) > _MOST_COMPARED:
+        return ""
+    lines = []
+    for each in difference(before, after).lines:
+        text = each.text.removesuffix("\n").removesuffix("\r")
+        lines.append(f"@ line {text}" if each.kind == "@" else f"{each.kind}{text}")
+    text = "\n".join(lines).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    if len(text) > _MOST_DIFF_CHARACTERS:
+        end = text.rfind("\n", 0, _MOST_DIFF_CHARACTERS)
+        text = f"{text[: max(end, 0)]}\n[the diff is cut: read_file shows the rest]"
+    return f"\n{text}"
 
 
 def _change(files: WorkspaceFiles, path: str, before: str | None, after: str) -> Change:

@@ -1,4 +1,4 @@
-"""The exact replacement that edit_file makes, and its errors where the text is not found. Pure."""
+"""The replacement that edit_file makes, and its errors where the text is not found. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from zeus_plugins.tools.filesystem.loose_match import LooseMatch, loose_matches, without_line_numbers
 from zeus_plugins.tools.filesystem.texts import binary_kind, decode, encode, plural
 from zeus_runtime.plugin.files import WorkspaceError
 
@@ -16,10 +17,15 @@ _MAX_LINE_NUMBERS = 10
 
 
 class Edited(NamedTuple):
-    """A file's new bytes, and the line number of each replacement in the old text."""
+    """A file's new bytes, and the line number of each replacement in the old text.
+
+    Args:
+        is_loose: the text was found only without its line numbers, or with other white space at the ends of lines.
+    """
 
     data: bytes
     lines: tuple[int, ...]
+    is_loose: bool = False
 
 
 def replace_text(
@@ -27,7 +33,8 @@ def replace_text(
 ) -> Edited:
     """``data`` with ``old`` replaced by ``new``; the BOM, other line ends and bytes that are not UTF-8 do not change.
 
-    A line end in ``old`` matches LF and CRLF. Line ends in ``new`` become those of the file.
+    A line end in ``old`` matches LF and CRLF. Line ends in ``new`` become those of the file. If ``old`` is nowhere
+    exactly, whole lines match that differ in white space at their ends, and line numbers of read_file are ignored.
 
     Args:
         placeholders: texts that are changed as a whole or not at all: a match that begins or ends inside one is none.
@@ -48,23 +55,37 @@ def replace_text(
     decoded = decode(data)
     plain, wanted = _plain(decoded.text), _plain(old)
     closed = _Closed(plain, placeholders)
+    replacement = _plain(new)
     places = _places(wanted, closed)
-    if not places:
+    found = [LooseMatch(place, place + len(wanted), replacement) for place in places]
+    is_loose = not found and wanted not in plain
+    if is_loose:
+        found = _loose(closed, plain, wanted, replacement)
+    if not found:
         if wanted in plain:
             raise _within(closed.at(plain.find(wanted), len(wanted)))
-        raise _not_found(plain, wanted, _plain(new))
+        raise _not_found(plain, wanted, replacement)
+    places = [each.start for each in found]
     lines = _line_numbers(plain, places)
     if not replace_all:
-        overlapping = closed.find(wanted, places[0] + 1)
-        if overlapping >= 0:
+        overlapping = -1 if is_loose else closed.find(wanted, places[0] + 1)
+        if len(places) > 1 or overlapping >= 0:
             raise _ambiguous(lines if len(places) > 1 else _line_numbers(plain, [places[0], overlapping]))
-    replacement = _plain(new).replace("\n", decoded.newline)
     try:
         return Edited(
-            encode(decoded._replace(text=_spliced(decoded.text, places, wanted, replacement))), lines
+            encode(decoded._replace(text=_spliced(decoded.text, found, decoded.newline))), lines, is_loose
         )
     except UnicodeEncodeError:
         raise WorkspaceError("new contains characters that UTF-8 cannot encode (lone surrogates).") from None
+
+
+def _loose(closed: _Closed, plain: str, wanted: str, new: str) -> list[LooseMatch]:
+    """The matches that are not exact; with copied line numbers, exact ones without the numbers come first."""
+    if (bare := without_line_numbers(wanted, new)) is not None:
+        wanted, new = bare
+        if places := _places(wanted, closed) if wanted else []:
+            return [LooseMatch(place, place + len(wanted), new) for place in places]
+    return [each for each in loose_matches(plain, wanted, new) if not closed.tears(each.start, each.end)]
 
 
 def _plain(text: str) -> str:
@@ -97,6 +118,10 @@ class _Closed:
                 return self._plain[slice(*self._spans[number])]
         return ""
 
+    def tears(self, start: int, end: int) -> bool:
+        """Whether a text from ``start`` to ``end`` has only a part of a placeholder."""
+        return bool(self.at(start, end - start))
+
 
 def _places_of(plain: str, wanted: str) -> list[int]:
     return [match.start() for match in re.finditer(re.escape(wanted), plain)]
@@ -111,8 +136,8 @@ def _places(wanted: str, closed: _Closed) -> list[int]:
     return places
 
 
-def _spliced(text: str, places: list[int], wanted: str, replacement: str) -> str:
-    """``text`` with the replacement at each place; ``places`` count a CRLF as one character."""
+def _spliced(text: str, found: list[LooseMatch], newline: str) -> str:
+    """``text`` with each match replaced; places count a CRLF as one character."""
     returns: list[int] = []
     place = text.find("\r\n")
     while place >= 0:
@@ -120,9 +145,8 @@ def _spliced(text: str, places: list[int], wanted: str, replacement: str) -> str
         place = text.find("\r\n", place + 2)
     pieces: list[str] = []
     end = 0
-    for place in places:
-        pieces += [text[end : place + bisect_left(returns, place)], replacement]
-        plain_end = place + len(wanted)
+    for start, plain_end, new in found:
+        pieces += [text[end : start + bisect_left(returns, start)], new.replace("\n", newline)]
         end = plain_end + bisect_left(returns, plain_end)
     return "".join([*pieces, text[end:]])
 
@@ -158,10 +182,9 @@ def _within(placeholder: str) -> WorkspaceError:
 def _not_found(text: str, old: str, new: str) -> WorkspaceError:
     message = "old was not found; nothing was changed."
     wanted = old.split("\n")
-    if all(re.match(r"\s*\d+\t", line) for line in wanted if line.strip()):
-        return WorkspaceError(
-            message, remedy="old contains read_file's line numbers: leave out the number and the tab."
-        )
+    if (bare := without_line_numbers(old, new)) is not None:
+        old, new = bare
+        wanted = old.split("\n")
     if new and new in text:
         return WorkspaceError(
             message, remedy="The file already contains new: the edit may have been made before."
@@ -169,7 +192,7 @@ def _not_found(text: str, old: str, new: str) -> WorkspaceError:
     lines = text.split("\n")
     start = _same_but_for_spaces(lines, wanted)
     if start is not None:
-        difference = "Text that differs only in spaces at line starts or ends"
+        difference = "Text that differs only in spaces, so that the indentation of new is not clear,"
     else:
         start, difference = _nearest(lines, wanted), "The nearest text"
     if start is None:

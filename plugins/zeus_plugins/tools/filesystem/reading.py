@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 from zeus_plugins.tools.filesystem.limits import countdown
 from zeus_plugins.tools.filesystem.options import Options
@@ -15,18 +15,22 @@ from zeus_runtime.plugin.model import keep_picture, most_picture_bytes
 from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
+    from zeus_plugins.tools.filesystem.seen import SeenFiles
     from zeus_runtime.plugin import Redactor
     from zeus_runtime.plugin.files import WorkspaceFiles
     from zeus_runtime.plugin.model import Picture
 
 
-def reading_tools(files: WorkspaceFiles, options: Options, *, sees: bool) -> Sequence[Tool]:
+def reading_tools(
+    files: WorkspaceFiles, options: Options, seen: SeenFiles | None, *, sees: bool
+) -> Sequence[Tool]:
     """``ls`` and ``read_file``.
 
     Args:
+        seen: notes which content the model knows; None where it changes no file.
         sees: whether the model can be shown pictures.
     """
-    return [_ls(files, options), _read_file(files, options, sees=sees)]
+    return [_ls(files, options), _read_file(files, options, seen, sees=sees)]
 
 
 def _ls(files: WorkspaceFiles, options: Options) -> Tool:
@@ -46,7 +50,7 @@ def _ls(files: WorkspaceFiles, options: Options) -> Tool:
     return ls
 
 
-def _read_file(files: WorkspaceFiles, options: Options, *, sees: bool) -> Tool:
+def _read_file(files: WorkspaceFiles, options: Options, seen: SeenFiles | None, *, sees: bool) -> Tool:
     @tool(category="filesystem", access="read", replayable_result=True)
     def read_file(
         path: str,
@@ -83,9 +87,10 @@ def _read_file(files: WorkspaceFiles, options: Options, *, sees: bool) -> Tool:
                     f"{where} is {kind} ({_size(file):,} bytes); read_file shows UTF-8 text only.",
                     is_error=True,
                 )
+            state = {} if seen is None else _state(file, path, seen)
             file.seek(0)
             page = read_page(file, offset, limits, lambda: remaining() <= 0, run.secrets)
-            return page_result(page, where, _size(file))
+            return replace(page_result(page, where, _size(file)), state=state)
 
     if not sees:
         return read_file
@@ -99,6 +104,13 @@ def _picture(file: BinaryIO, where: str, files: WorkspaceFiles, secrets: Redacto
     most = most_picture_bytes()
     data = file.read(most + 1)
     return keep_picture(data, where, files, secrets) if len(data) <= most else None
+
+
+def _state(file: BinaryIO, path: str, seen: SeenFiles) -> dict[str, Any]:
+    """What the result stores of the whole file; nothing of one that is too large to be changed."""
+    file.seek(0)
+    data = file.read(seen.max_bytes + 1)
+    return seen.state(path, data) if len(data) <= seen.max_bytes else {}
 
 
 def _size(file: BinaryIO) -> int:

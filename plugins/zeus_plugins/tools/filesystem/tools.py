@@ -9,6 +9,7 @@ from zeus_plugins.tools.filesystem.changing import changing_tools
 from zeus_plugins.tools.filesystem.finding import finding_tools
 from zeus_plugins.tools.filesystem.options import Options
 from zeus_plugins.tools.filesystem.reading import reading_tools
+from zeus_plugins.tools.filesystem.seen import SeenFiles
 from zeus_runtime.plugin import ZeusError
 from zeus_runtime.plugin.files import expand_braces
 from zeus_runtime.plugin.tool import Tool
@@ -36,8 +37,9 @@ def create(options: Options, context: PlanContext) -> Sequence[Tool]:
         except ValueError as error:
             raise PatternError(f"filesystem: {error}", remedy="Write several patterns.") from None
     files = context.workspace
+    seen = None if options.read_only else SeenFiles(files, options.max_write_bytes)
     return [
-        *reading_tools(files, options, sees=context.profile.vision),
-        *(() if options.read_only else changing_tools(files, options)),
+        *reading_tools(files, options, seen, sees=context.takes_pictures),
+        *(() if seen is None else changing_tools(files, options, seen)),
         *finding_tools(files, options),
     ]

@@ -1,0 +1,74 @@
+"""Whether a file is still as the model knows it: as it read it last, or wrote it itself.
+
+The session's log has a digest of each file that the model read or wrote (``ToolResult.state``), so that this also holds
+after a resume. The results of calls of the same answer may not be there yet, so their digests are kept in memory too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from threading import Lock
+from typing import Any, Final
+
+from zeus_runtime.plugin import printable
+from zeus_runtime.plugin.files import WorkspaceError, WorkspaceFiles
+from zeus_runtime.plugin.tool import ToolRun
+
+_MOST_ANSWERS: Final = 256
+
+
+class SeenFiles:
+    """The digests of the files that sessions know.
+
+    Args:
+        files: the workspace.
+        max_bytes: larger files are not compared; the tools cannot change them.
+    """
+
+    def __init__(self, files: WorkspaceFiles, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self._files = files
+        self._lock = Lock()
+        self._written: OrderedDict[tuple[str, int], dict[str, set[str]]] = OrderedDict()
+
+    def state(self, path: str, data: bytes) -> dict[str, Any]:
+        """What a result stores, so that later calls know the file's content."""
+        return {self.name(path): digest_of(data)}
+
+    def note_written(self, path: str, data: bytes, run: ToolRun) -> None:
+        """Note that a call writes this content, before it does."""
+        with self._lock:
+            key = (run.session, run.answer)
+            self._written.setdefault(key, {}).setdefault(self.name(path), set()).add(digest_of(data))
+            self._written.move_to_end(key)
+            while len(self._written) > _MOST_ANSWERS:
+                self._written.popitem(last=False)
+
+    def refuse_changed(self, path: str, data: bytes, run: ToolRun) -> None:
+        """Refuse to change a file that somebody else has changed since the model knew its content.
+
+        Raises:
+            WorkspaceError: its content is another one.
+        """
+        name = self.name(path)
+        known = run.state(name)
+        if known is None:
+            return
+        with self._lock:
+            written = self._written.get((run.session, run.answer), {}).get(name, set())
+        if digest_of(data) not in {known, *written}:
+            raise WorkspaceError(
+                f"{printable(self._files.normalize(path))} was changed after you last read or wrote it, by the user or"
+                " a program; nothing was changed.",
+                remedy="Read it again, then make your change in its present text.",
+            )
+
+    def name(self, path: str) -> str:
+        """The name of the state of a file."""
+        return f"file:{self._files.normalize(path)}"
+
+
+def digest_of(data: bytes) -> str:
+    """A digest of a file's bytes."""
+    return hashlib.blake2b(data, digest_size=12).hexdigest()
