@@ -699,6 +699,21 @@ def test_an_approved_call_does_not_run_in_another_workspace(zeus: Zeus, project:
     assert "HEY" not in done.err
 
 
+def test_an_approved_call_does_not_run_where_a_route_leads_elsewhere(zeus: Zeus, project: Project) -> None:
+    project.agent(shouting(), "done", more=f"{ASKING}workspace: {{routes: {{/d/: current}}}}\n")
+    for folder in ("one", "other"):
+        project.write(f"{folder}/notes.txt", "")
+    link = project.folder / "current"
+    link.symlink_to("one")
+    assert zeus("run", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    link.unlink()
+    link.symlink_to("other")
+    done = zeus("resume", pending["session"], "--decide", f"{pending['id']}=approve")
+    assert "← shout: This call of shout was not run: the user approved it in another workspace." in done.err
+    assert "HEY" not in done.err
+
+
 def test_a_call_decided_later_does_what_was_shown_last(zeus: Zeus, project: Project) -> None:
     """Each time the file has changed since the question; the second time the user looked at it again."""
     file = project.folder / "a.txt"

@@ -275,7 +275,7 @@ class Runner:
         broker = ApprovalBroker(
             connections.log,
             user=self.user,
-            workspace=self._plan.context.workspace.identity("/"),
+            workspace=self._plan.context.workspace.folders_identity(),
             known=redactor,
             secrets=self.secrets,
             emit=emit,

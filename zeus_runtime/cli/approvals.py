@@ -134,7 +134,7 @@ async def _previewed(checked: Checked, entries: Sequence[str], pending: PendingA
         if entry not in plan.agents:
             return replace(pending, preview=Preview(problem=f"this config has no agent {entry!r} there"))
         plan = plan.agents[entry].plan
-    if pending.workspace not in ("", plan.context.workspace.identity("/")):
+    if pending.workspace not in ("", plan.context.workspace.folders_identity()):
         problem = "the agent that waits has another workspace than this config: name its own with --config"
         return replace(pending, preview=Preview(problem=problem))
     tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)

@@ -171,7 +171,7 @@ class Dispatcher:
         broker = ApprovalBroker(
             connections.log,
             user=self.broker.user,
-            workspace=plan.context.workspace.identity("/"),
+            workspace=plan.context.workspace.folders_identity(),
             known=connections.redactor,
             secrets=secrets,
             emit=emit,

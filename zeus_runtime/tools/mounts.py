@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Final, TypeAlias
 
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.tools.access import Name
-from zeus_runtime.tools.paths import split
+from zeus_runtime.tools.paths import join, split
 
 Parts: TypeAlias = tuple[str, ...]
 
@@ -86,6 +87,16 @@ class Mounts:
         """The root and the folders of the routes that the YAML has, as they are written."""
         yield self.root
         yield from (folder for prefix, folder in self.folders.items() if prefix in self._written)
+
+    def identity(self) -> str:
+        """The SHA-256 of where the root and the YAML's routes lead; if it changes, a path may mean another file."""
+        routes = sorted(
+            (join(prefix), folder) for prefix, folder in self.folders.items() if prefix in self._written
+        )
+        places = [real_path(self.root)]
+        for prefix, folder in routes:
+            places += prefix, real_path(folder)
+        return hashlib.sha256(os.fsencode("\0".join(places))).hexdigest()
 
     def real(self, folder: Path) -> str:
         """A mount's folder with its links resolved, asked again when another folder is there."""

@@ -296,6 +296,10 @@ class WorkspaceFiles:
             return self.gate.paths_of(real)
         return [join(name.parts) for name in self._mounts.names_of(real)]
 
+    def folders_identity(self) -> str:
+        """Return the SHA-256 of where the root and the config's routes lead."""
+        return self._mounts.identity()
+
     def identity(self, path: str) -> str:
         """Return the SHA-256 of the real place of ``path`` on this machine; ``real`` ignores that a mount is a link."""
         return hashlib.sha256(os.fsencode(self._followed(path)[2])).hexdigest()
