@@ -51,6 +51,7 @@ bench: $(VENV)/.installed-bench  ## Measure beside peers, and evaluate the defau
 	$(BIN)/python -m benchmarks.memory_peers
 	$(BIN)/python -m benchmarks.sandbox
 	$(BIN)/python -m benchmarks.powers
+	$(BIN)/python -m benchmarks.serve
 
 bench-install: $(VENV)/.installed-dev  ## Measure an installation: a fresh environment, megabytes by distribution.
 	$(BIN)/python -m benchmarks.install
