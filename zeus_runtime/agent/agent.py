@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from zeus_runtime.agent.result import RunResult, result_of
 from zeus_runtime.agent.runner import Runner
 from zeus_runtime.config.secrets.masking import secrets_of_environment
-from zeus_runtime.errors import masking_errors
+from zeus_runtime.errors import NotFoundError, masking_errors
 from zeus_runtime.events import Event
 from zeus_runtime.plan.plan import Plan, make_plan
 from zeus_runtime.plan.validated import check
@@ -192,6 +192,22 @@ class Agent:
         return [
             masked_pending(each, known) for each in await open_approvals((await self._open()).log, session)
         ]
+
+    @_masking
+    async def previewed(self, approval: str) -> PendingApproval:
+        """A waiting call with the change that it would make now, if its tool can tell; a decision is bound to that.
+
+        Raises:
+            NotFoundError: no call with that id waits for a decision.
+        """
+        from zeus_runtime.agent.approval_preview import previewed
+        from zeus_runtime.store.approvals import open_approvals
+
+        log = (await self._open()).log
+        found = next((each for each in await open_approvals(log) if each.id == approval), None)
+        if found is None:
+            raise NotFoundError(f"no call with the id {approval!r} waits for a decision")
+        return masked_pending(await previewed(self._checked, log, found), self._runner.redactor.masked)
 
     @_masking
     async def decide(self, session: str, decisions: Mapping[str, Decision]) -> None:
