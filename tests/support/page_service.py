@@ -20,12 +20,11 @@ from zeus_runtime.serving.http.app import app_of
 
 YAML = """
 description: Answers from a script.
-tools: [probe, filesystem, todos, subagents]
 agents:
-  scout: {description: Looks things up., tools: [probe]}
+  scout: {description: Looks things up.}
 middlewares:
   - eviction: {max_tokens: 400}
-  - summarization: {trigger: {tokens: 1500}, keep: {messages: 2}, cheaper_first: [], by_price: false}
+  - summarization: {trigger: {tokens: 2400}, keep: {messages: 8}, cheaper_first: [], by_price: false}
   - recall
   - approve: {allow: [task, echo]}
 profiles: {models: {gpt-4o: {max_input_tokens: 6000, max_output_tokens: 1000}}}
@@ -45,38 +44,38 @@ def answer(request: ModelRequest) -> AIMessage:
     texts = [str(each.content) for each in request.messages]
     if not request.tools:  # a policy asks for a summary
         return AIMessage("The user's orders were discussed; 1042 and 1077 are late.")
-    place = max(
-        index
-        for index, each in enumerate(request.messages)
-        if each.type == "human" and "from_runtime" not in each.additional_kwargs
-    )
-    prompt, since = texts[place], request.messages[place + 1 :]
-    done = sum(each.type == "tool" for each in since)
-    if "write" in prompt and not done:
-        return calling(
-            call("write_file", f"w{len(texts)}", path="/plan.md", content="# Plan\n\n1. Ship order 1042.\n2. Call the customer.\n"),
-            text="I will write the plan.",
-        )
-    if "edit" in prompt and not done:
-        return calling(call("edit_file", f"e{len(texts)}", path="/plan.md", old_string="Ship", new_string="Ship today:"))
-    if "tools" in prompt and done < 3:
-        steps = [
-            call("write_todos", f"t{len(texts)}", todos=[
-                {"content": "Find the late orders", "status": "completed"},
-                {"content": "Ask why they are late", "status": "in_progress"},
-                {"content": "Write to the customers", "status": "pending"},
-            ]),
-            call("echo", f"x{len(texts)}", text="order 1042 waits for a part. " * 60),
-            call("task", f"s{len(texts)}", description="Look up order 1077.", agent="scout"),
-        ]
-        return calling(steps[done])
+    people = [each for each in request.messages if each.type == "human" and "from_runtime" not in each.additional_kwargs]
+    prompt = str(people[-1].content)
+    last = request.messages[-1]
+    calls = next((each.tool_calls for each in reversed(request.messages) if isinstance(each, AIMessage)), [])
+    # By the last call, which no policy removes, so that a compaction does not begin the script anew.
+    made = calls[-1]["name"] if last.type == "tool" and calls else ""
+    tag = sum(len(text) for text in texts)
+    if "write" in prompt and not made:
+        content = "# Plan\n\n1. Ship order 1042.\n2. Call the customer.\n"
+        return calling(call("write_file", f"w{tag}", path="/plan.md", content=content), text="I will write the plan.")
+    if "edit" in prompt and not made:
+        return calling(call("edit_file", f"e{tag}", path="/plan.md", old_string="Ship", new_string="Ship today:"))
+    if "record" in prompt and not made:
+        return calling(call("record", f"r{tag}", text="draft"))
     if "Look up" in prompt:
-        return calling(call("echo", "l1", text="order 1077")) if not done else AIMessage("Order 1077 is one day late.")
-    if "record" in prompt and not done:
-        return calling(call("record", f"r{len(texts)}", text="draft"))
+        return AIMessage("Order 1077 is one day late.") if made else calling(call("echo", "l1", text="order 1077"))
+    if "tools" in prompt:
+        todos = [
+            {"content": "Find the late orders", "status": "completed"},
+            {"content": "Ask why they are late", "status": "in_progress"},
+            {"content": "Write to the customers", "status": "pending"},
+        ]
+        following = {
+            "": call("write_todos", f"t{tag}", todos=todos),
+            "write_todos": call("echo", f"x{tag}", text="order 1042 waits for a part. " * 40),
+            "echo": call("task", f"s{tag}", description="Order 1077", prompt="Look up order 1077.", agent="scout"),
+        }
+        if made in following:
+            return calling(following[made])
     if "long" in prompt:
         return AIMessage(LONG)
-    if done:
+    if made:
         return AIMessage("It is done.")
     return AIMessage(f"Two orders are **late**:\n\n{TABLE}\n\nYou asked: *{prompt[:60]}*")
 
@@ -102,7 +101,7 @@ class SlowModel:
 
 def main(folder: Path, port: int, seconds: float) -> None:
     if not (folder / "zeus.yaml").exists():
-        write_agent(folder, YAML.replace("tools: [probe, filesystem, todos, subagents]\n", ""), tools="[probe, filesystem, todos, subagents]")
+        write_agent(folder, YAML, tools="[probe, filesystem, todos, subagents]")
     service = service_of(folder, SlowModel(seconds))
     print(f"http://127.0.0.1:{port}/?token={TOKEN}", flush=True)
     uvicorn.run(app_of(service), host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=2)

@@ -54,7 +54,7 @@ const of = (session: string): string => `v1/sessions/${encodeURIComponent(sessio
 export const agents = () => get<AgentInfo[]>("v1/agents");
 export const sessions = () => get<SessionInfo[]>("v1/sessions");
 export const session = (id: string) => get<SessionInfo>(of(id));
-export const newSession = (agent: string) => post<SessionInfo>("v1/sessions", { agent });
+export const newSession = (agent: string, title: string) => post<SessionInfo>("v1/sessions", { agent, title });
 export const deleteSession = (id: string) => call<void>("DELETE", of(id));
 export const messages = (id: string) => get<Json[]>(`${of(id)}/messages`);
 export const runs = (id: string) => get<RunInfo[]>(`${of(id)}/runs`);

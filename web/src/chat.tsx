@@ -95,6 +95,12 @@ export function Chat(props: {
     found?.scrollIntoView({ block: "center" });
     found?.classList.add("target");
   }, [props.place.message, loaded]);
+  // An approval below makes the conversation's box lower, and its end should stay in sight.
+  useEffect(() => {
+    const watcher = new ResizeObserver(() => { if (sticks.current && box.current) box.current.scrollTop = box.current.scrollHeight; });
+    watcher.observe(box.current!);
+    return () => watcher.disconnect();
+  }, []);
   const onScroll = () => {
     const { scrollTop, scrollHeight, clientHeight } = box.current!;
     sticks.current = scrollHeight - scrollTop - clientHeight < 40;

@@ -6,8 +6,7 @@ const AROUND = 3;
 const MOST_CELLS = 4_000_000;
 
 export function difference(before: string, after: string): Line[] {
-  const old = before === "" ? [] : before.split("\n");
-  const now = after === "" ? [] : after.split("\n");
+  const [old, now] = [lined(before), lined(after)];
   let head = 0;
   while (head < old.length && head < now.length && old[head] === now[head]) head++;
   let tail = 0;
@@ -18,6 +17,13 @@ export function difference(before: string, after: string): Line[] {
     ...old.slice(old.length - tail).map((text): Line => ({ kind: " ", text })),
   ];
   return trimmed(lines);
+}
+
+/** A text's lines; what comes after its last line break is a line only if it is not empty. */
+function lined(text: string): string[] {
+  const lines = text.split("\n");
+  if (lines[lines.length - 1] === "") lines.pop();
+  return lines;
 }
 
 /** The longest common subsequence; where that would be too much work, all lines are replaced. */

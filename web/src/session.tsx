@@ -98,7 +98,7 @@ export function SessionView(props: {
   const { live, isLost } = useLive(loaded?.active?.run ?? null, ended);
 
   const send = async (prompt: string): Promise<void> => {
-    const to = session ?? (await api.newSession(agentName)).session;
+    const to = session ?? (await api.newSession(agentName, prompt.split("\n")[0].slice(0, 100))).session;
     await api.begin(to, prompt, crypto.randomUUID());
     if (session) await reload();
     else go({ session: to });
