@@ -13,10 +13,10 @@ demo: $(VENV)/.installed  ## Run the quickstart: no key, no network.
 	$(BIN)/zeus run quickstart "Show me what you can do"
 
 web: $(VENV)/.installed-dev  ## Build the page of `zeus serve`, unless it is built already.
-	$(BIN)/python web/build.py
+	$(BIN)/python web/bundle.py
 
 test: $(VENV)/.installed-dev  ## Run all tests.
-	$(BIN)/python web/build.py
+	$(BIN)/python web/bundle.py
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
 site: $(VENV)/.installed-dev  ## Build the static site of docs/ into build/site; a warning is an error.
@@ -30,7 +30,7 @@ style: $(VENV)/.installed-dev  ## Format, lint, types, import contracts, generat
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/zeus schema --check
-	$(BIN)/python web/build.py --check
+	$(BIN)/python web/bundle.py --check
 
 fix: $(VENV)/.installed-dev  ## Format, and repair what can be repaired.
 	$(BIN)/ruff check --fix .

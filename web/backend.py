@@ -16,7 +16,7 @@ from hatchling.build import (
 )
 
 sys.path.insert(0, str(Path(__file__).parent))
-import build as page  # noqa: E402
+import bundle
 
 __all__ = [
     "build_editable",
@@ -30,4 +30,7 @@ __all__ = [
 
 def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
     """What building a wheel needs besides hatchling."""
-    return [*hatch.get_requires_for_build_wheel(config_settings), *([] if page.is_fresh() else [page.NODE])]
+    return [
+        *hatch.get_requires_for_build_wheel(config_settings),
+        *([] if bundle.is_fresh() else [bundle.NODE]),
+    ]

@@ -44,7 +44,11 @@ def answer(request: ModelRequest) -> AIMessage:
     texts = [str(each.content) for each in request.messages]
     if not request.tools:  # a policy asks for a summary
         return AIMessage("The user's orders were discussed; 1042 and 1077 are late.")
-    people = [each for each in request.messages if each.type == "human" and "from_runtime" not in each.additional_kwargs]
+    people = [
+        each
+        for each in request.messages
+        if each.type == "human" and "from_runtime" not in each.additional_kwargs
+    ]
     prompt = str(people[-1].content)
     last = request.messages[-1]
     calls = next((each.tool_calls for each in reversed(request.messages) if isinstance(each, AIMessage)), [])
@@ -53,13 +57,21 @@ def answer(request: ModelRequest) -> AIMessage:
     tag = sum(len(text) for text in texts)
     if "write" in prompt and not made:
         content = "# Plan\n\n1. Ship order 1042.\n2. Call the customer.\n"
-        return calling(call("write_file", f"w{tag}", path="/plan.md", content=content), text="I will write the plan.")
+        return calling(
+            call("write_file", f"w{tag}", path="/plan.md", content=content), text="I will write the plan."
+        )
     if "edit" in prompt and not made:
-        return calling(call("edit_file", f"e{tag}", path="/plan.md", old_string="Ship", new_string="Ship today:"))
+        return calling(
+            call("edit_file", f"e{tag}", path="/plan.md", old_string="Ship", new_string="Ship today:")
+        )
     if "record" in prompt and not made:
         return calling(call("record", f"r{tag}", text="draft"))
     if "Look up" in prompt:
-        return AIMessage("Order 1077 is one day late.") if made else calling(call("echo", "l1", text="order 1077"))
+        return (
+            AIMessage("Order 1077 is one day late.")
+            if made
+            else calling(call("echo", "l1", text="order 1077"))
+        )
     if "tools" in prompt:
         todos = [
             {"content": "Find the late orders", "status": "completed"},
@@ -69,7 +81,9 @@ def answer(request: ModelRequest) -> AIMessage:
         following = {
             "": call("write_todos", f"t{tag}", todos=todos),
             "write_todos": call("echo", f"x{tag}", text="order 1042 waits for a part. " * 40),
-            "echo": call("task", f"s{tag}", description="Order 1077", prompt="Look up order 1077.", agent="scout"),
+            "echo": call(
+                "task", f"s{tag}", description="Order 1077", prompt="Look up order 1077.", agent="scout"
+            ),
         }
         if made in following:
             return calling(following[made])
@@ -104,7 +118,9 @@ def main(folder: Path, port: int, seconds: float) -> None:
         write_agent(folder, YAML, tools="[probe, filesystem, todos, subagents]")
     service = service_of(folder, SlowModel(seconds))
     print(f"http://127.0.0.1:{port}/?token={TOKEN}", flush=True)
-    uvicorn.run(app_of(service), host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=2)
+    uvicorn.run(
+        app_of(service), host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=2
+    )
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from zeus_runtime.config.model import Mode, Retention
+    from zeus_runtime.context.inspection import Trace
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.store.event_log import StoredEvent
@@ -347,6 +348,17 @@ class Agent:
         """
         log = await self.masked_log()
         return await history_of(log, await log.find(session), whole=whole)
+
+    @_masking
+    async def context_trace(self, session: str) -> Trace:
+        """What a session's model calls were sent and why, for the functions of ``zeus_runtime.context.inspection``.
+
+        Raises:
+            UsageError: the session does not exist, or it is archived.
+        """
+        from zeus_runtime.sessions.context_trace import context_trace
+
+        return await context_trace(await self.masked_log(), self._checked, session)
 
     @_masking
     async def chosen_mode(self, session: str) -> Mode | None:

@@ -1,4 +1,4 @@
-"""The page's login: the token that the service printed, exchanged for a cookie, because EventSource sends no headers."""
+"""The page's login: a token, exchanged for a cookie, because a browser's EventSource sends no headers."""
 
 from __future__ import annotations
 

@@ -44,9 +44,7 @@ async def one(request: Request, caller: Reader, approval: str) -> dict[str, Any]
                 "agent": hosted.name,
                 "may_remember": shown.may_remember and not shown.is_question,
                 "may_change": shown.schema is not None,
-                "changes": [
-                    {"path": one.path, "before": one.before, "after": one.after} for one in changes
-                ],
+                "changes": [{"path": one.path, "before": one.before, "after": one.after} for one in changes],
                 "problem": "" if shown.preview is None else shown.preview.problem,
             }
     raise NotFoundError(f"no call with the id {approval!r} waits for a decision")

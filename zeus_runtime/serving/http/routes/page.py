@@ -44,7 +44,8 @@ _HEADERS: Final = {
     "Cache-Control": "no-cache",
 }
 _NOT_BUILT: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Zeus</title>
-<h1>The page is not built</h1><p>This service runs from a checkout. Run <code>make web</code> there, then load this page again.</p></html>
+<h1>The page is not built</h1>
+<p>This service runs from a checkout. Run <code>make web</code> there, then load this page again.</p></html>
 """
 
 

@@ -1,4 +1,4 @@
-"""Build the page's bundle into the package, unless it is there already: ``python web/build.py``, or ``make web``."""
+"""Build the page's bundle into the package, unless it is there already: ``python web/bundle.py``, or ``make web``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NodeMissingError(Exception):
 
 def sources() -> list[Path]:
     """Every file that the bundle is made of."""
-    own = [*WEB.glob("*.json"), WEB / ".npmrc", WEB / "build.py", *(WEB / "src").rglob("*")]
+    own = [*WEB.glob("*.json"), WEB / ".npmrc", WEB / "bundle.py", *(WEB / "src").rglob("*")]
     return sorted(path for path in own if path.is_file())
 
 
@@ -107,7 +107,9 @@ def run(program: str, *arguments: str) -> None:
     path = os.pathsep.join((str(folder), os.environ.get("PATH", "")))
     script = npm if program == "npm" else WEB / program
     # What esbuild's package names is a script only until its own installer has run, which it does not here.
-    subprocess.run([node, script, *arguments], cwd=WEB, env={**os.environ, "PATH": path}, check=True, stdout=sys.stderr)
+    subprocess.run(
+        [node, script, *arguments], cwd=WEB, env={**os.environ, "PATH": path}, check=True, stdout=sys.stderr
+    )
 
 
 def main(arguments: list[str]) -> int:
