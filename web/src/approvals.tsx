@@ -71,7 +71,7 @@ function ApprovalCard({ approval, decided }: { approval: api.Approval; decided: 
   const changes = edited === null ? (approval.changes ?? []) : [];
   return (
     <section class="approval" aria-label={isQuestion ? t("The agent asks") : t("Approve this call?")}>
-      <h3>{isQuestion ? t("The agent asks") : t("Approve this call?")} <code>{approval.tool_name}</code></h3>
+      <h2>{isQuestion ? t("The agent asks") : t("Approve this call?")} <code>{approval.tool_name}</code></h2>
       {approval.reason && <p>{approval.reason}</p>}
       {isQuestion ? (
         <Form schema={approval.answer_schema!} isBusy={isBusy} answer={(changed) => void decide({ decision: "approve", changed })} decline={() => void decide({ decision: "reject" })} />

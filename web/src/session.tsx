@@ -31,11 +31,15 @@ async function load(session: string): Promise<Loaded> {
     // What the running turn has stored so far is told by its events.
     if (last && last.prompt?.trim() === active.prompt.trim()) turns.pop();
   }
-  const ended = runs.filter((each) => FINAL.has(each.state));
-  const newest = ended[ended.length - 1];
-  const last = turns[turns.length - 1];
-  if (newest && last && newest.state !== "complete" && newest.prompt.trim() === last.prompt?.trim())
-    last.failure = newest.state === "cancelled" ? t("cancelled") : String(newest.ending?.message ?? newest.state);
+  // The service's runs and the conversation's turns, from the newest back: the command line's turns have no run here.
+  let at = turns.length - 1;
+  for (const run of runs.filter((each) => FINAL.has(each.state) && each.started_ms !== null).reverse()) {
+    const place = turns.findLastIndex((turn, index) => index <= at && turn.prompt?.trim() === run.prompt.trim());
+    if (place < 0) continue;
+    if (run.state !== "complete")
+      turns[place].failure = run.state === "cancelled" ? t("cancelled") : String(run.ending?.message ?? run.state);
+    at = place - 1;
+  }
   return { turns, active, queued };
 }
 

@@ -41,7 +41,7 @@ export function Settings(props: { language: Language; choose: (language: Languag
           <option value="dark">{t("Dark")}</option>
         </select>
       </div>
-      <h3>{t("Keyboard")}</h3>
+      <p class="label">{t("Keyboard")}</p>
       <dl class="keys">
         {KEYS.map(([keys, does]) => [<dt>{keys.split(" ").map((each) => <kbd>{each}</kbd>)}</dt>, <dd>{t(does)}</dd>])}
       </dl>

@@ -68,11 +68,11 @@ export const ToolCard = memo(
         )}
         {isOpen && (
           <div class="body">
-            <h4>{t("Arguments")}</h4>
+            <p class="label">{t("Arguments")}</p>
             {part.args ? <Arguments args={part.args} /> : <pre class="exact">{part.written}</pre>}
             {part.result !== null && (
               <>
-                <h4>{t("Result")}{part.seq && session && <Why session={session} seq={part.seq} />}</h4>
+                <p class="label">{t("Result")}{part.seq && session && <Why session={session} seq={part.seq} />}</p>
                 <Result text={part.result} />
               </>
             )}

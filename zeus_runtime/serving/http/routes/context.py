@@ -54,6 +54,7 @@ async def one(request: Request, caller: Reader, session: str, step: Step = None)
     return {
         "session": session,
         **asdict(found),
+        "step": _short(trace, found.step),
         "sent": [*_fixed(trace, found.step), *_messages(trace, found.step)],
     }
 
@@ -113,6 +114,7 @@ def _current(trace: Trace) -> list[StepRecord]:
 
 
 def _short(trace: Trace, step: StepRecord) -> Mapping[str, Any]:
+    """The step without what the other answers tell."""
     return {
         "number": step.number,
         "run": step.run_id,
