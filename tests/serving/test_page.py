@@ -219,7 +219,7 @@ def test_the_context_shows_what_was_forgotten_and_why(user: User) -> None:
     page.get_by_role("region", name="Step 3").wait_for()
     sent = page.get_by_role("region", name="What was sent")
     sent.locator("summary", has_text="tool:echo").wait_for()
-    page.locator(".plot canvas").click(position={"x": 100, "y": 100})
+    page.locator(".u-over").click(position={"x": 100, "y": 100})
     page.get_by_role("region", name="Step 1").wait_for()
     page.get_by_role("searchbox", name="Search what was sent").fill("waits for a part")
     page.locator(".found").get_by_text("later").first.wait_for()
