@@ -60,6 +60,7 @@ export const messages = (id: string) => get<Json[]>(`${of(id)}/messages`);
 export const runs = (id: string) => get<RunInfo[]>(`${of(id)}/runs`);
 export const begin = (id: string, prompt: string, key: string) =>
   post<RunInfo>(`${of(id)}/runs?queue=1`, { prompt }, { "Idempotency-Key": key });
+export const rollback = (id: string, to: number) => post<Json>(`${of(id)}/rollback`, { to, before: true });
 export const cancel = (run: string) => post<RunInfo>(`v1/runs/${encodeURIComponent(run)}/cancel`);
 export const approvals = () => get<Approval[]>("v1/approvals");
 export const approval = (id: string) => get<Approval>(`v1/approvals/${encodeURIComponent(id)}`);

@@ -1,9 +1,10 @@
 // The conversation, and where the user writes.
 
 import { memo } from "preact/compat";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { Approvals } from "./approvals";
+import { Dialog } from "./dialog";
 import { t, word } from "./i18n";
 import { Icon } from "./icons";
 import { Markdown } from "./markdown";
@@ -38,19 +39,24 @@ export function Why({ session, seq }: { session: string; seq: number }) {
   );
 }
 
-function Prompt({ text, seq, session }: { text: string; seq: number | null; session: string | null }) {
+function Prompt({ text, seq, session, back }: { text: string; seq: number | null; session: string | null; back?: (seq: number, text: string) => void }) {
   return (
     <div class="prompt" data-seq={seq}>
       <div class="bubble">{text}</div>
-      {seq && session && <Why session={session} seq={seq} />}
+      {seq && session && (
+        <span class="deeds">
+          {back && <button class="link" onClick={() => back(seq, text)}>{t("Go back to here")}</button>}
+          <Why session={session} seq={seq} />
+        </span>
+      )}
     </div>
   );
 }
 
-const TurnView = memo(function TurnView({ turn, session }: { turn: Turn; session: string | null }) {
+const TurnView = memo(function TurnView({ turn, session, back }: { turn: Turn; session: string | null; back: (seq: number, text: string) => void }) {
   return (
     <article class="turn">
-      {turn.prompt !== null && <Prompt text={turn.prompt} seq={turn.seq} session={session} />}
+      {turn.prompt !== null && <Prompt text={turn.prompt} seq={turn.seq} session={session} back={back} />}
       {turn.parts.map((part) => (
         <div key={part.key} data-seq={part.seq}><PartView part={part} session={session} /></div>
       ))}
@@ -111,6 +117,22 @@ export function Chat(props: {
     setAtEnd(true);
     box.current!.scrollTop = box.current!.scrollHeight;
   };
+  const [goal, setGoal] = useState<{ seq: number; text: string } | null>(null);
+  const [draft, setDraft] = useState<{ text: string } | null>(null);
+  const [problem, setProblem] = useState("");
+  const askBack = useCallback((seq: number, text: string) => setGoal({ seq, text }), []);
+  const goBack = async () => {
+    try {
+      await api.rollback(session!, goal!.seq);
+      // To be said otherwise, the prompt is in the field again.
+      setDraft({ text: goal!.text });
+      setProblem("");
+      await props.reload();
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error));
+    }
+    setGoal(null);
+  };
   const isRunning = loaded.active !== null;
   const tasks = tasksOf([...loaded.turns, ...(live ? [{ parts: live.parts }] : [])]);
   const isEmpty = !loaded.turns.length && !isRunning;
@@ -132,7 +154,7 @@ export function Chat(props: {
               {props.agent?.description && <p class="meta">{props.agent.description}</p>}
             </div>
           )}
-          {loaded.turns.map((turn) => <TurnView key={turn.key} turn={turn} session={session} />)}
+          {loaded.turns.map((turn) => <TurnView key={turn.key} turn={turn} session={session} back={askBack} />)}
           {loaded.active && (
             <article class="turn live" aria-busy={loaded.active.state === "running"}>
               <Prompt text={loaded.active.prompt} seq={null} session={null} />
@@ -155,17 +177,28 @@ export function Chat(props: {
         {props.isLost && <p class="banner" role="status">{t("The connection is lost. Trying again…")}</p>}
         {live && live.asked.size > 0 && <Approvals ids={[...live.asked.keys()]} reload={props.reload} />}
         {tasks.length > 0 && <Tasks tasks={tasks} />}
+        {problem && <p class="problem" role="alert">{problem}</p>}
         <Composer
-          key={session ?? "new"} session={session} agent={props.agent?.name ?? ""} active={loaded.active}
+          key={session ?? "new"} draft={draft} session={session} agent={props.agent?.name ?? ""} active={loaded.active}
           send={async (text) => { toEnd(); await props.send(text); }}
         />
       </div>
+      {goal && (
+        <Dialog title={t("Go back to here")} close={() => setGoal(null)}>
+          <p>{t("Go back to this message? Later messages are set aside.")}</p>
+          <div class="bubble">{goal.text}</div>
+          <div class="actions">
+            <button onClick={() => setGoal(null)}>{t("Cancel")}</button>
+            <button class="primary" onClick={() => void goBack()}>{t("Go back")}</button>
+          </div>
+        </Dialog>
+      )}
     </div>
   );
 }
 
 function Composer(props: {
-  session: string | null; agent: string; active: api.RunInfo | null; send: (text: string) => Promise<void>;
+  draft: { text: string } | null; session: string | null; agent: string; active: api.RunInfo | null; send: (text: string) => Promise<void>;
 }) {
   const place = `draft ${props.session ?? ""}`;
   const [text, setText] = useState(sessionStorage.getItem(place) ?? "");
@@ -182,6 +215,11 @@ function Composer(props: {
   useEffect(() => {
     if (matchMedia("(hover: hover)").matches) field.current?.focus();
   }, []);
+  useEffect(() => {
+    if (!props.draft) return;
+    setText(props.draft.text);
+    field.current!.focus();
+  }, [props.draft]);
   const submit = async () => {
     const prompt = text.trim();
     if (!prompt || isSending) return;

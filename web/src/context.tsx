@@ -6,6 +6,7 @@ import { type Key, money, number, seconds, short, t, word } from "./i18n";
 import { Icon } from "./icons";
 import * as api from "./ledger";
 import { addressOf, go, type Place } from "./place";
+import { WhatIf } from "./whatif";
 
 const WHILE_RUNNING_MS = 2000;
 
@@ -69,6 +70,7 @@ export function ContextView({ session, place, version, isRunning }: { session: s
             previous={steps[at - 1]?.number ?? null} next={steps[at + 1]?.number ?? null} choose={choose} last={last.number}
           />
         </div>
+        <WhatIf session={session} />
       </div>
     </div>
   );

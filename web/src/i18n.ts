@@ -153,7 +153,19 @@ const zh = {
   "Continue": "继续",
   "Details": "详情",
   "show all": "显示全部",
-  "edit {n}": "第 {n} 次编辑",
+  "What if?": "如果换一种策略？",
+  "Recompute this session under other policies. No model is called.": "用其他策略重新计算此会话，不调用任何模型。",
+  "Texts that the last request should keep, one a line": "最后一次请求应保留的文本，每行一个",
+  "Recompute": "重新计算",
+  "Recomputing…": "正在重新计算…",
+  "Largest request": "最大请求",
+  "Compactions": "压缩次数",
+  "Summaries": "摘要次数",
+  "Refused as too large": "因过大被拒绝",
+  "Texts kept": "保留的文本",
+  "Present policies": "当前策略",
+  "Other policies": "其他策略",
+  "Go back": "回退",
 } as const;
 
 export type Key = keyof typeof zh;

@@ -1,6 +1,6 @@
 // What the service tells about a session's context.
 
-import { get } from "./api";
+import { get, post } from "./api";
 
 export interface Decision {
   policy: string; kind: string; admitted: boolean; reason: string; count: number; seqs: number[];
@@ -30,11 +30,24 @@ export interface Item {
 }
 export interface Found { what: string; name: string; source: string; status: string; excerpt: string; fate: Fate | null; note: string }
 
+export interface Outcome {
+  steps: number; sent_tokens: number; read_tokens: number; cost_usd: number | null; summaries: number; compactions: number;
+  overflows: number; needles_kept: number; needles_needed: number; largest_tokens: number; failure: string;
+}
+export interface Recomputed {
+  outcome: Outcome;
+  steps: { sources: Record<string, number>; input_tokens: number; cost_usd: number | null; compactions: string[] }[];
+}
+
 const of = (session: string): string => `v1/sessions/${encodeURIComponent(session)}/context`;
 
 export const ledger = (session: string) => get<Ledger>(`${of(session)}/steps`);
 export const detail = (session: string, step: number) => get<StepDetail>(`${of(session)}?step=${step}`);
 export const explained = (session: string, item: string, step: number) =>
   get<{ item: Item }>(`${of(session)}/why?step=${step}&item=${encodeURIComponent(item)}`).then((answer) => answer.item);
+const whatIfOf = (session: string): string => `v1/sessions/${encodeURIComponent(session)}/what-if`;
+export const presentPolicies = (session: string) => get<{ middlewares: string }>(whatIfOf(session)).then((answer) => answer.middlewares);
+export const whatIf = (session: string, middlewares: string, needles: string[]) =>
+  post<{ present: Recomputed; other: Recomputed }>(whatIfOf(session), { middlewares, needles });
 export const searched = (session: string, text: string, step: number) =>
   get<{ found: Found[] }>(`${of(session)}/why?step=${step}&text=${encodeURIComponent(text)}`).then((answer) => answer.found);

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.config.model import Mode, Retention
     from zeus_runtime.context.inspection import Trace
+    from zeus_runtime.context.replay.recordings import Recording
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.store.event_log import StoredEvent
@@ -359,6 +360,17 @@ class Agent:
         from zeus_runtime.sessions.context_trace import context_trace
 
         return await context_trace(await self.masked_log(), self._checked, session)
+
+    @_masking
+    async def recording(self, session: str) -> Recording:
+        """A stored session to play again under other context policies (``zeus_runtime.agent.backtest``).
+
+        Raises:
+            UsageError: the session does not exist, or it is archived.
+        """
+        from zeus_runtime.sessions.session_recording import session_recording
+
+        return await session_recording(await self.masked_log(), session)
 
     @_masking
     async def chosen_mode(self, session: str) -> Mode | None:

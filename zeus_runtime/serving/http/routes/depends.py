@@ -39,4 +39,5 @@ def _scoped(scope: Scope) -> Callable[[Request], Principal]:
 
 Reader = Annotated[Principal, Depends(_scoped("read"))]
 Runner = Annotated[Principal, Depends(_scoped("run"))]
+Administrator = Annotated[Principal, Depends(_scoped("admin"))]
 Approver = Annotated[Principal, Depends(_scoped("approve"))]
