@@ -121,3 +121,51 @@ async def test_the_service_tells_what_each_step_sent_and_why_something_left(tmp_
         ):
             wrong = await client.get(f"{base}/why", params=query)
             assert (wrong.status_code, bool(wrong.json()["detail"])) == (422, True)
+
+
+async def test_a_session_is_recomputed_under_other_policies_without_calling_a_model(tmp_path: Path) -> None:
+    write_agent(tmp_path, COMPACTING)
+    said: list[AIMessage | str] = [
+        calling(call("echo", str(number), text=f"part {number} " + "word " * 60)) for number in range(4)
+    ]
+    answers = iter([*said, "Done."])
+    model = script()
+    model._answer = lambda request: next(answers) if request.tools else "A summary."
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        path = f"/v1/sessions/{session}/what-if"
+        assert "summarization" in (await client.get(path)).json()["middlewares"]
+        calls = len(model.requests)
+        body = {"middlewares": "- pins: {first_user: true}\n", "needles": ["echo: part 0"]}
+        found = (await client.post(path, json=body)).json()
+        assert len(model.requests) == calls
+        assert (found["present"]["outcome"]["needles_kept"], found["other"]["outcome"]["needles_kept"]) == (
+            0,
+            1,
+        )
+        assert [len(found[each]["steps"]) for each in ("present", "other")] == [5, 5]
+        for wrong in ("- nonsense", "{", "- {hooks: {before_tool: [{command: [touch, x]}]}}"):
+            refused = await client.post(path, json={"middlewares": wrong})
+            assert (refused.status_code, bool(refused.json()["detail"])) == (422, True), refused.text
+
+
+async def test_going_back_counts_messages_of_the_conversation_as_it_is(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    model = script("One.", "Two.", "Two again.")
+    model._answer = lambda request: f"Answer {len(model.requests)}."
+    async with serving(service_of(tmp_path, model)) as client:
+        session = ""
+        for prompt in ("first", "second"):
+            session, run = await begun(client, prompt, session or None)
+            await until(client, run, "complete")
+        path = f"/v1/sessions/{session}"
+        for prompt in ("third", "fourth"):
+            gone = await client.post(f"{path}/rollback", json={"to": 3, "before": True})
+            assert gone.json() == {"set_aside": 2}
+            _, run = await begun(client, prompt, session)
+            await until(client, run, "complete")
+        told = (await client.get(f"{path}/messages")).json()
+        assert [each["content"] for each in told] == ["first", "Answer 1.", "fourth", "Answer 4."]
+        for to, status in ((9, 404), (2, 422), (0, 422)):
+            assert (await client.post(f"{path}/rollback", json={"to": to})).status_code == status

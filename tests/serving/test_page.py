@@ -223,7 +223,33 @@ def test_the_context_shows_what_was_forgotten_and_why(user: User) -> None:
     page.get_by_role("region", name="Step 1").wait_for()
     page.get_by_role("searchbox", name="Search what was sent").fill("waits for a part")
     page.locator(".found").get_by_text("later").first.wait_for()
-    assert user.complaints == []
+    page.locator(".whatif summary").click()
+    page.get_by_role("textbox", name="middlewares").fill("- recall\n")
+    page.get_by_role("textbox", name="Texts that").fill("waits for a part")
+    page.get_by_role("button", name="Recompute").click()
+    kept = page.get_by_role("row", name="Needed texts kept").get_by_role("cell")
+    kept.first.wait_for()
+    (present, needed), (other, _) = [each.split(" / ") for each in kept.all_inner_texts()]
+    assert (int(present) < int(needed), other) == (True, needed)
+    page.get_by_role("textbox", name="middlewares").fill("- recal\n")
+    page.get_by_role("button", name="Recompute").click()
+    assert "recall" in page.locator(".whatif .problem").inner_text()
+    assert [each for each in user.complaints if "422" not in each] == []
+
+
+def test_a_user_goes_back_to_say_it_otherwise(user: User) -> None:
+    page = user.tab()
+    for prompt in ("The first question", "The secnd question"):
+        say(page, prompt)
+        answered(page)
+    page.locator(".turn").last.hover()
+    page.get_by_role("button", name="Go back to here").last.click()
+    page.get_by_role("dialog").get_by_role("button", name="Go back", exact=True).click()
+    page.locator(".turn").nth(1).wait_for(state="detached")
+    assert page.locator(".composer textarea").input_value() == "The secnd question"
+    say(page, "The second question")
+    assert "The second question" in answered(page).inner_text()
+    assert page.locator(".prompt .bubble").all_inner_texts() == ["The first question", "The second question"]
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])

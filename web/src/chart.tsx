@@ -49,6 +49,8 @@ const HEIGHT = 250;
 
 export function Chart(props: {
   steps: StepInfo[]; stacks: Stack[]; chosen: number; choose: (step: number) => void; hover: (at: number | null) => void;
+  /** The least height of the scale, so that two charts can be compared. */
+  least?: number;
 }) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -62,7 +64,7 @@ export function Chart(props: {
       plot.current?.destroy();
       const cumulated: number[][] = [];
       stacks.forEach((each, at) => cumulated.push(each.tokens.map((tokens, step) => tokens + (at ? cumulated[at - 1][step] : 0))));
-      const most = Math.max(1, ...(cumulated[cumulated.length - 1] ?? [1]));
+      const most = Math.max(props.least ?? 1, ...(cumulated[cumulated.length - 1] ?? [1]));
       const limits = steps.map((each) => each.input_limit_tokens || null);
       const hasLimit = limits.some((each) => each !== null && each <= most * 1.6);
       const [line, dim, accent, ask, bad] = ["--line", "--dim", "--accent", "--ask", "--bad"].map((each) => colorOf(place, each));

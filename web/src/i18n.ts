@@ -162,7 +162,7 @@ const zh = {
   "Compactions": "压缩次数",
   "Summaries": "摘要次数",
   "Refused as too large": "因过大被拒绝",
-  "Texts kept": "保留的文本",
+  "Needed texts kept": "保留的所需文本",
   "Present policies": "当前策略",
   "Other policies": "其他策略",
   "Go back": "回退",

@@ -53,10 +53,11 @@ const ROWS: [Key, (each: api.Outcome) => string][] = [
   ["Compactions", (each) => number(each.compactions)],
   ["Summaries", (each) => number(each.summaries)],
   ["Refused as too large", (each) => number(each.overflows)],
-  ["Texts kept", (each) => (each.needles_needed ? `${each.needles_kept} / ${each.needles_needed}` : "–")],
+  ["Needed texts kept", (each) => (each.needles_needed ? `${each.needles_kept} / ${each.needles_needed}` : "–")],
 ];
 
 function Comparison({ present, other }: { present: api.Recomputed; other: api.Recomputed }) {
+  const least = Math.max(1, ...[...present.steps, ...other.steps].map((each) => Object.values(each.sources).reduce((sum, tokens) => sum + tokens, 0)));
   return (
     <>
       <div class="scroll" tabIndex={0} role="region" aria-label={t("What if?")}>
@@ -72,14 +73,14 @@ function Comparison({ present, other }: { present: api.Recomputed; other: api.Re
       </div>
       {other.outcome.failure && <p class="problem">{other.outcome.failure}</p>}
       <div class="columns">
-        <Column title={t("Present policies")} found={present} />
-        <Column title={t("Other policies")} found={other} />
+        <Column title={t("Present policies")} found={present} least={least} />
+        <Column title={t("Other policies")} found={other} least={least} />
       </div>
     </>
   );
 }
 
-function Column({ title, found }: { title: string; found: api.Recomputed }) {
+function Column({ title, found, least }: { title: string; found: api.Recomputed; least: number }) {
   const [step, setStep] = useState(found.steps.length);
   const steps = useMemo(() => found.steps.map(asStep), [found]);
   const stacks = useMemo(() => stacksOf(steps), [steps]);
@@ -87,7 +88,7 @@ function Column({ title, found }: { title: string; found: api.Recomputed }) {
   return (
     <section aria-label={title}>
       <div class="line"><h3>{title}</h3>{shown && <span class="meta">{t("Step {n}", { n: step })} · {short(shown.sent_tokens)}{found.steps[step - 1].compactions.length > 0 && ` · ${found.steps[step - 1].compactions.join(", ")}`}</span>}</div>
-      <Chart steps={steps} stacks={stacks} chosen={step} choose={setStep} hover={() => {}} />
+      <Chart steps={steps} stacks={stacks} chosen={step} choose={setStep} hover={() => {}} least={least} />
     </section>
   );
 }
