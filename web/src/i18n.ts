@@ -166,6 +166,9 @@ const zh = {
   "Present policies": "当前策略",
   "Other policies": "其他策略",
   "Go back": "回退",
+  "Trace": "轨迹",
+  "Tool": "工具",
+  "Decision": "决定",
 } as const;
 
 export type Key = keyof typeof zh;

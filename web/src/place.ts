@@ -1,8 +1,11 @@
 // What the page shows, as the part of the address after "#", so that it can be bookmarked and the back button works.
 
+export const VIEWS = ["chat", "context", "trace"] as const;
+export type View = (typeof VIEWS)[number];
+
 export interface Place {
   session: string | null;
-  view?: "chat" | "context";
+  view?: View;
   /** The step of the context view. */
   step?: number | null;
   /** The message that is asked about in the context view, or shown in the chat. */
@@ -15,7 +18,7 @@ export function placeNow(): Place {
   const whole = (name: string): number | null => (values.get(name) ? Number(values.get(name)) : null);
   return {
     session: session ? decodeURIComponent(session) : null,
-    view: view === "context" ? "context" : "chat",
+    view: VIEWS.find((each) => each === view) ?? "chat",
     step: whole("step"),
     message: whole("message"),
   };
@@ -27,7 +30,7 @@ export function addressOf(place: Place): string {
   if (place.step) values.set("step", String(place.step));
   if (place.message) values.set("message", String(place.message));
   const query = values.toString();
-  return `#/${encodeURIComponent(place.session)}${place.view === "context" ? "/context" : ""}${query ? `?${query}` : ""}`;
+  return `#/${encodeURIComponent(place.session)}${!place.view || place.view === "chat" ? "" : `/${place.view}`}${query ? `?${query}` : ""}`;
 }
 
 export function go(place: Place, options: { replace?: boolean } = {}): void {

@@ -5,13 +5,16 @@ import * as api from "./api";
 import { Chat } from "./chat";
 import { ContextView } from "./context";
 import { Dialog } from "./dialog";
-import { t, word } from "./i18n";
+import { type Key, t, word } from "./i18n";
 import { Icon } from "./icons";
-import { go, type Place } from "./place";
+import { addressOf, go, type Place, type View, VIEWS } from "./place";
 import { follow } from "./stream";
+import { TraceView } from "./trace";
 import { LiveTurn, type Turn, turnsOf } from "./transcript";
 
 const FINAL = new Set<api.RunState>(["complete", "failed", "cancelled"]);
+
+const NAMES: Record<View, Key> = { chat: "Chat", context: "Context", trace: "Trace" };
 
 export interface Loaded {
   turns: Turn[];
@@ -138,10 +141,8 @@ export function SessionView(props: {
         {session && (
           <>
             <div class="tabs" role="tablist" aria-label={t("View")}>
-              {(["chat", "context"] as const).map((view) => (
-                <a key={view} role="tab" aria-selected={place.view === view} href={`#/${session}${view === "context" ? "/context" : ""}`}>
-                  {view === "chat" ? t("Chat") : t("Context")}
-                </a>
+              {VIEWS.map((view) => (
+                <a key={view} role="tab" aria-selected={place.view === view} href={addressOf({ session, view })}>{t(NAMES[view])}</a>
               ))}
             </div>
             <details class="menu">
@@ -157,6 +158,8 @@ export function SessionView(props: {
       {problem && <p class="banner problem" role="alert">{problem}</p>}
       {place.view === "context" && session ? (
         <ContextView session={session} place={place} version={loaded?.turns.length ?? 0} isRunning={!!loaded?.active} />
+      ) : place.view === "trace" && session ? (
+        <TraceView session={session} version={loaded?.turns.length ?? 0} />
       ) : (
         loaded && (
           <Chat
