@@ -58,7 +58,7 @@ function Run({ run, session }: { run: Span; session: string }) {
                 <span class="meta">{t(KINDS[span.kind])}</span>{" "}
                 {step === undefined ? span.name : <a href={addressOf({ session, view: "context", step })}>{span.name}</a>}
               </span>
-              <span class="track"><span class={`span ${span.kind}`} style={{ left: `${left}%`, width: `${Math.min(100 - left, Math.max(0.5, (100 * took) / length))}%` }} /></span>
+              <span class="track"><span class={`span of-${span.kind}`} style={{ left: `${left}%`, width: `${Math.min(100 - left, Math.max(0.5, (100 * took) / length))}%` }} /></span>
               <span class="took">{seconds(took / 1000)}</span>
               <span class="meta figures-of">{[word(span.state), span.details.prompt_tokens !== undefined && `${short(span.details.prompt_tokens)} → ${short(span.details.completion_tokens)}`, span.details.cost_usd !== undefined && money(span.details.cost_usd)].filter(Boolean).join(" · ")}</span>
             </li>
