@@ -242,7 +242,7 @@ def test_a_user_goes_back_to_say_it_otherwise(user: User) -> None:
     for prompt in ("The first question", "The secnd question"):
         say(page, prompt)
         answered(page)
-    page.locator(".turn").last.hover()
+    page.locator(".prompt .bubble").last.hover()
     page.get_by_role("button", name="Go back to here").last.click()
     page.get_by_role("dialog").get_by_role("button", name="Go back", exact=True).click()
     page.locator(".turn").nth(1).wait_for(state="detached")
