@@ -280,3 +280,9 @@ def test_the_page_is_accessible(user: User, look: str) -> None:
     page.reload()
     page.locator(".login").wait_for()
     assert axe(page) == []
+    page.get_by_label("Token").fill("wrong")
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_text("This token is not valid.").wait_for()
+    page.get_by_label("Token").fill(f"{user.server.address}?token={TOKEN}")
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("region", name="Context").wait_for()

@@ -74,7 +74,13 @@ export function SessionView(props: {
   session: string | null; info: api.SessionInfo | null; place: Place; agents: api.AgentInfo[];
   openMenu: () => void; changed: () => Promise<void>;
 }) {
-  const { session, info, place } = props;
+  const { session, place } = props;
+  // A sub-agent's session is not in the list.
+  const [own, setOwn] = useState<api.SessionInfo | null>(null);
+  const info = props.info ?? own;
+  useEffect(() => {
+    if (session && !props.info) api.session(session).then(setOwn, () => {});
+  }, [session, props.info === null]);
   const [loaded, setLoaded] = useState<Loaded | null>(session ? null : { turns: [], active: null, queued: [] });
   const [agentName, setAgentName] = useState(props.agents[0]?.name ?? "");
   const [problem, setProblem] = useState("");
@@ -129,13 +135,13 @@ export function SessionView(props: {
     return () => window.removeEventListener("keydown", onKey);
   }, [session, place.view]);
 
-  const agent = props.agents.find((each) => each.name === (info?.agent ?? agentName)) ?? props.agents[0];
+  const agent = props.agents.find((each) => each.name === (info?.agent.split("/")[0] ?? agentName)) ?? props.agents[0];
   return (
     <>
       <header class="bar top">
         <button class="quiet only-narrow" aria-label={t("Menu")} onClick={props.openMenu}><Icon name="menu" /></button>
         <div class="heading">
-          <h1>{info?.title || t("New session")}</h1>
+          <h1>{info?.title || (info?.parent ? `${t("Sub-agent")} ${info.agent}` : t("New session"))}</h1>
           {agent && <span class="meta">{agent.name} · {live?.model || agent.model}</span>}
         </div>
         {session && (

@@ -56,7 +56,7 @@ function Run({ run, session }: { run: Span; session: string }) {
             <li key={at}>
               <span class="span-name" style={{ paddingLeft: `${depth * 14}px` }}>
                 <span class="meta">{t(KINDS[span.kind])}</span>{" "}
-                {step === undefined ? span.name : <a href={addressOf({ session, view: "context", step })}>{span.name}</a>}
+                {span.kind === "run" ? <a href={addressOf({ session: span.session })}>{span.name}</a> : step === undefined ? span.name : <a href={addressOf({ session, view: "context", step })}>{span.name}</a>}
               </span>
               <span class="track"><span class={`span of-${span.kind}`} style={{ left: `${left}%`, width: `${Math.min(100 - left, Math.max(0.5, (100 * took) / length))}%` }} /></span>
               <span class="took">{seconds(took / 1000)}</span>

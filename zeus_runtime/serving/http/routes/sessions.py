@@ -40,7 +40,7 @@ class NewRun(BaseModel):
     prompt: str = Field(description="The user's prompt.", min_length=1)
 
 
-class Rollback(BaseModel):
+class NewRollback(BaseModel):
     """A message to go back to."""
 
     model_config = ConfigDict(extra="forbid")
@@ -95,7 +95,7 @@ async def delete(request: Request, caller: Runner, session: str) -> Response:
 
 
 @router.post("/sessions/{session}/rollback", tags=["sessions"])
-async def roll_back(request: Request, caller: Runner, session: str, body: Rollback) -> dict[str, Any]:
+async def roll_back(request: Request, caller: Runner, session: str, body: NewRollback) -> dict[str, Any]:
     """Go back to an earlier message of the user; later messages are set aside, and stay in the database."""
     _, agent = await service_of(request).of_session(caller, session)
     log = await agent.log()
