@@ -200,6 +200,21 @@ def test_a_call_runs_with_the_arguments_that_the_user_wrote_and_a_turn_can_be_st
     assert page.locator(".failure").count() == 1
 
 
+def test_a_question_of_a_tool_is_a_form(user: User) -> None:
+    page = user.tab()
+    say(page, "book a room")
+    form = page.get_by_role("region", name="The agent asks")
+    assert form.get_by_label("Name").input_value() == "Ada"
+    form.get_by_label("Room").select_option("South")
+    form.get_by_label("Nights").fill("2")
+    form.get_by_label("Breakfast").check()
+    form.get_by_role("button", name="Answer").click()
+    turn = answered(page)
+    turn.get_by_role("button", name="book").click()
+    said = "[('breakfast', True), ('name', 'Ada'), ('nights', 2), ('room', 's')]"
+    assert turn.locator(".result").inner_text() == said
+
+
 def test_the_context_shows_what_was_forgotten_and_why(user: User) -> None:
     page = user.tab()
     for prompt in ("Use tools, once", "Use tools, twice"):

@@ -13,7 +13,7 @@ from pathlib import Path
 import uvicorn
 from langchain_core.messages import AIMessage
 
-from tests.support.agents import call, calling, write_agent
+from tests.support.agents import TOOLS, call, calling, write_agent
 from tests.support.serving import TOKEN, service_of
 from zeus_runtime.plugin.model import ModelPiece, ModelRequest, ModelResponse, TextDelta, ToolCallDelta
 from zeus_runtime.serving.http.app import app_of
@@ -29,6 +29,23 @@ middlewares:
   - approve: {allow: [task, echo]}
 profiles: {models: {gpt-4o: {max_input_tokens: 6000, max_output_tokens: 1000}}}
 """
+
+BOOK = '''
+@tool(access="read")
+async def book(run) -> str:
+    """Book a room."""
+    rooms = [{"const": "n", "title": "North"}, {"const": "s", "title": "South"}]
+    form = {
+        "room": {"type": "string", "title": "Room", "oneOf": rooms},
+        "nights": {"type": "integer", "title": "Nights", "minimum": 1},
+        "breakfast": {"type": "boolean", "title": "Breakfast"},
+        "name": {"type": "string", "title": "Name", "default": "Ada"},
+    }
+    answer = await run.ask("Which room?", {"type": "object", "properties": form, "required": ["room", "nights"]})
+    return "declined" if answer is None else str(sorted(answer.items()))
+
+@hookimpl
+'''
 
 CODE = "```python\ndef area(width: float, height: float) -> float:\n    return width * height\n```"
 LONG = "\n\n".join(
@@ -66,6 +83,8 @@ def answer(request: ModelRequest) -> AIMessage:
         )
     if "record" in prompt and not made:
         return calling(call("record", f"r{tag}", text="draft"))
+    if "book" in prompt and not made:
+        return calling(call("book", f"b{tag}"))
     if "Look up" in prompt:
         return (
             AIMessage("Order 1077 is one day late.")
@@ -115,7 +134,8 @@ class SlowModel:
 
 def main(folder: Path, port: int, seconds: float) -> None:
     if not (folder / "zeus.yaml").exists():
-        write_agent(folder, YAML, tools="[probe, filesystem, todos, subagents]")
+        plugin = TOOLS.replace("@hookimpl\n", BOOK, 1).replace("fail, keep]", "fail, keep, book]")
+        write_agent(folder, YAML, plugin=plugin, tools="[probe, filesystem, todos, subagents]")
     service = service_of(folder, SlowModel(seconds))
     print(f"http://127.0.0.1:{port}/?token={TOKEN}", flush=True)
     uvicorn.run(

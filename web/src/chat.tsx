@@ -85,7 +85,7 @@ function Tasks({ tasks }: { tasks: Task[] }) {
 export function Chat(props: {
   session: string | null; loaded: Loaded; live: LiveTurn | null; isLost: boolean; place: Place;
   send: (prompt: string) => Promise<void>; reload: () => Promise<void>;
-  agent: api.AgentInfo | undefined; agents: api.AgentInfo[]; chooseAgent: ((name: string) => void) | null;
+  parent: string; agent: api.AgentInfo | undefined; agents: api.AgentInfo[]; chooseAgent: ((name: string) => void) | null;
 }) {
   const { loaded, live, session } = props;
   const box = useRef<HTMLDivElement>(null);
@@ -178,10 +178,10 @@ export function Chat(props: {
         {live && live.asked.size > 0 && <Approvals ids={[...live.asked.keys()]} reload={props.reload} />}
         {tasks.length > 0 && <Tasks tasks={tasks} />}
         {problem && <p class="problem" role="alert">{problem}</p>}
-        <Composer
+        {props.parent ? <p class="meta"><a href={addressOf({ session: props.parent })}>{t("This session is a sub-agent's. Back to its parent")}</a></p> : <Composer
           key={session ?? "new"} draft={draft} session={session} agent={props.agent?.name ?? ""} active={loaded.active}
           send={async (text) => { toEnd(); await props.send(text); }}
-        />
+        />}
       </div>
       {goal && (
         <Dialog title={t("Go back to here")} close={() => setGoal(null)}>

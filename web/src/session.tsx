@@ -170,7 +170,7 @@ export function SessionView(props: {
         loaded && (
           <Chat
             session={session} loaded={loaded} live={live} isLost={isLost} place={place} send={send} reload={reload}
-            agent={agent} agents={props.agents} chooseAgent={session ? null : setAgentName}
+            parent={info?.parent ?? ""} agent={agent} agents={props.agents} chooseAgent={session ? null : setAgentName}
           />
         )
       )}
