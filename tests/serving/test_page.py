@@ -215,6 +215,24 @@ def test_a_question_of_a_tool_is_a_form(user: User) -> None:
     assert turn.locator(".result").inner_text() == said
 
 
+def test_eight_tabs_of_a_waiting_turn_load_because_only_a_visible_one_listens(user: User) -> None:
+    first = user.tab()
+    say(first, "record it")
+    first.locator(".approval .danger").wait_for()
+    user.context.add_init_script(
+        "window.isHidden = true; Object.defineProperty(document, 'hidden', {get: () => window.isHidden})"
+    )
+    others = [user.tab(first.url.removeprefix(user.server.address)) for _ in range(7)]
+    for each in others:
+        each.locator(".prompt").wait_for()
+    last = others[-1]
+    assert last.locator(".approval").count() == 0
+    last.evaluate("isHidden = false; document.dispatchEvent(new Event('visibilitychange'))")
+    last.locator(".approval .danger").click()
+    assert answered(last).locator(".tool .badge").inner_text() == "error"
+    assert answered(first).locator(".tool .badge").inner_text() == "error"
+
+
 def test_the_context_shows_what_was_forgotten_and_why(user: User) -> None:
     page = user.tab()
     for prompt in ("Use tools, once", "Use tools, twice"):

@@ -27,7 +27,7 @@ export function SessionList(props: {
               <span class="meta">
                 {props.hasAgents && <span>{each.agent}</span>}
                 <span>{when(each.updated_ms)}</span>
-                {(LIVELY.has(each.state) || each.state === "error") && <span class={`state ${each.state}`}>{word(each.state)}</span>}
+                {(LIVELY.has(each.state) || each.state === "error") && <span class={`state is-${each.state}`}>{word(each.state)}</span>}
               </span>
             </a>
           </li>
