@@ -306,6 +306,12 @@ def test_the_page_is_accessible(user: User, look: str) -> None:
     assert axe(page) == []
     if look == "dark":
         return
+    page.locator(".whatif summary").click()
+    page.get_by_role("textbox", name="middlewares").wait_for()
+    assert axe(page) == []
+    page.get_by_role("tab", name="Trace").click()
+    page.locator(".spans").wait_for()
+    assert axe(page) == []
     page.locator("nav .quiet").first.dispatch_event("click")
     page.locator("dialog").wait_for()
     assert axe(page) == []
@@ -318,4 +324,4 @@ def test_the_page_is_accessible(user: User, look: str) -> None:
     page.get_by_text("This token is not valid.").wait_for()
     page.get_by_label("Token").fill(f"{user.server.address}?token={TOKEN}")
     page.get_by_role("button", name="Log in").click()
-    page.get_by_role("region", name="Context").wait_for()
+    page.get_by_role("region", name="Trace").wait_for()

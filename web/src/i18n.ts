@@ -167,6 +167,7 @@ const zh = {
   "Other policies": "其他策略",
   "Go back": "回退",
   "Trace": "轨迹",
+  "{n} more: search for them": "还有 {n} 个：请搜索",
   "This session is a sub-agent's. Back to its parent": "这是子智能体的会话，返回上级会话",
   "Tool": "工具",
   "Decision": "决定",

@@ -1,9 +1,11 @@
 import type { RefObject } from "preact";
 import { useState } from "preact/hooks";
 import type { SessionInfo } from "./api";
-import { t, when, word } from "./i18n";
+import { number, t, when, word } from "./i18n";
 import { addressOf } from "./place";
 
+/** A longer list is slow to draw, and nobody reads it. */
+const MOST = 200;
 const LIVELY = new Set(["open", "approval", "running", "waiting", "queued"]);
 
 export function SessionList(props: {
@@ -20,7 +22,7 @@ export function SessionList(props: {
         aria-label={t("Search sessions")} onInput={(event) => setQuery(event.currentTarget.value)}
       />
       <ul class="sessions">
-        {found.map((each) => (
+        {found.slice(0, MOST).map((each) => (
           <li key={each.session}>
             <a href={addressOf({ session: each.session })} aria-current={each.session === props.shown ? "page" : undefined}>
               <span class="title">{each.title || t("New session")}</span>
@@ -33,6 +35,7 @@ export function SessionList(props: {
           </li>
         ))}
       </ul>
+      {found.length > MOST && <p class="empty">{t("{n} more: search for them", { n: number(found.length - MOST) })}</p>}
       {props.sessions && !found.length && <p class="empty">{wanted ? t("No session matches") : t("No session yet")}</p>}
     </>
   );
