@@ -7,12 +7,16 @@ comma := ,
 # Compiled once here, so that commands start fast also where PYTHONDONTWRITEBYTECODE is set.
 COMPILE = $(BIN)/python -m compileall -q zeus_runtime plugins/zeus_plugins tests/support
 
-.PHONY: demo test site check style fix schema golden bench bench-install clean
+.PHONY: demo web test site check style fix schema golden bench bench-install clean
 
 demo: $(VENV)/.installed  ## Run the quickstart: no key, no network.
 	$(BIN)/zeus run quickstart "Show me what you can do"
 
+web: $(VENV)/.installed-dev  ## Build the page of `zeus serve`, unless it is built already.
+	$(BIN)/python web/bundle.py
+
 test: $(VENV)/.installed-dev  ## Run all tests.
+	$(BIN)/python web/bundle.py
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
 site: $(VENV)/.installed-dev  ## Build the static site of docs/ into build/site; a warning is an error.
@@ -26,6 +30,7 @@ style: $(VENV)/.installed-dev  ## Format, lint, types, import contracts, generat
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/zeus schema --check
+	$(BIN)/python web/bundle.py --check
 
 fix: $(VENV)/.installed-dev  ## Format, and repair what can be repaired.
 	$(BIN)/ruff check --fix .
@@ -51,12 +56,13 @@ bench: $(VENV)/.installed-bench  ## Measure beside peers, and evaluate the defau
 	$(BIN)/python -m benchmarks.memory_peers
 	$(BIN)/python -m benchmarks.sandbox
 	$(BIN)/python -m benchmarks.powers
+	$(BIN)/python -m benchmarks.serve
 
 bench-install: $(VENV)/.installed-dev  ## Measure an installation: a fresh environment, megabytes by distribution.
 	$(BIN)/python -m benchmarks.install
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist web/node_modules zeus_runtime/serving/http/bundle .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 # uv resolves in seconds what takes pip minutes; where uv cannot reach the index that pip is configured for, pip does it.
 define install
 	$(BIN)/pip install --quiet uv \

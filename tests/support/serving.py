@@ -30,7 +30,9 @@ def service_of(folder: Path, model: Any, configs: Sequence[str] = ("zeus.yaml",)
     def hosted(name: str) -> HostedAgent:
         trust = recorded_trust({}, "all")
         return HostedAgent(
-            lambda: check(folder / name, directory=folder, environ={}, trust=trust), hub.stored, model
+            lambda sets: check(folder / name, sets=sets, directory=folder, environ={}, trust=trust),
+            hub.stored,
+            model,
         )
 
     return Service(Hosting([hosted(name) for name in configs]), LocalToken(TOKEN), hub)

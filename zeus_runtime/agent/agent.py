@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from zeus_runtime.agent.result import RunResult, result_of
 from zeus_runtime.agent.runner import Runner
 from zeus_runtime.config.secrets.masking import secrets_of_environment
-from zeus_runtime.errors import UsageError, masking_errors
+from zeus_runtime.errors import NotFoundError, UsageError, masking_errors
 from zeus_runtime.events import Event
 from zeus_runtime.plan.plan import Plan, make_plan
 from zeus_runtime.plan.validated import check
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from zeus_runtime.config.model import Mode, Retention
+    from zeus_runtime.context.inspection import Trace
+    from zeus_runtime.context.replay.recordings import Recording
     from zeus_runtime.memory.document_facts import DocumentPart
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models.interface import Model
@@ -196,6 +198,22 @@ class Agent:
         ]
 
     @_masking
+    async def previewed(self, approval: str) -> PendingApproval:
+        """A waiting call with the change that it would make now, if its tool can tell; a decision is bound to that.
+
+        Raises:
+            NotFoundError: no call with that id waits for a decision.
+        """
+        from zeus_runtime.agent.approval_preview import previewed
+        from zeus_runtime.store.approvals import open_approvals
+
+        log = (await self._open()).log
+        found = next((each for each in await open_approvals(log) if each.id == approval), None)
+        if found is None:
+            raise NotFoundError(f"no call with the id {approval!r} waits for a decision")
+        return masked_pending(await previewed(self._checked, log, found), self._runner.redactor.masked)
+
+    @_masking
     async def decide(self, session: str, decisions: Mapping[str, Decision]) -> None:
         """Decide open requests of a session, all of the given ones or none; ``resume`` then continues the run.
 
@@ -333,6 +351,28 @@ class Agent:
         """
         log = await self.masked_log()
         return await history_of(log, await log.find(session), whole=whole)
+
+    @_masking
+    async def context_trace(self, session: str) -> Trace:
+        """What a session's model calls were sent and why, for the functions of ``zeus_runtime.context.inspection``.
+
+        Raises:
+            UsageError: the session does not exist, or it is archived.
+        """
+        from zeus_runtime.sessions.context_trace import context_trace
+
+        return await context_trace(await self.masked_log(), self._checked, session)
+
+    @_masking
+    async def recording(self, session: str) -> Recording:
+        """A stored session to play again under other context policies (``zeus_runtime.agent.backtest``).
+
+        Raises:
+            UsageError: the session does not exist, or it is archived.
+        """
+        from zeus_runtime.sessions.session_recording import session_recording
+
+        return await session_recording(await self.masked_log(), session)
 
     @_masking
     async def chosen_mode(self, session: str) -> Mode | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -15,14 +14,9 @@ from zeus_runtime.cli.sessions.options import config_option
 from zeus_runtime.cli.streams import answer, complain, terminal_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.config.secrets.masking import Redactor
-    from zeus_runtime.plan.validated import Checked
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.tools.approval import PendingApproval
-    from zeus_runtime.tools.tool import JSON
 
 user_option: Decorator = click.option(
     "--user", metavar="NAME", help="Whose allowlist; the config's memory.user by default, else local."
@@ -79,20 +73,17 @@ def list_pending(
 @click.pass_obj
 def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
     """Show a call that waits for a decision in full, and the diff that it would make now."""
+    from zeus_runtime.agent.approval_preview import previewed
     from zeus_runtime.errors import UsageError
     from zeus_runtime.run.approvals import masked_pending
-    from zeus_runtime.store.approvals import note_shown, open_approvals
+    from zeus_runtime.store.approvals import open_approvals
     from zeus_runtime.tools.question import question_lines
 
     checked, _ = read_owner(process, which)
 
     async def work(log: ThreadLog) -> PendingApproval | None:
         found = next((each for each in await open_approvals(log) if each.id == name), None)
-        if found is None or found.is_question:
-            return found
-        shown = await _previewed(checked, await _entries(log, found.session), found)
-        await note_shown(log, shown)
-        return shown
+        return found and await previewed(checked, log, found)
 
     pending = with_log(process, checked, work)
     if pending is None:
@@ -103,66 +94,6 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
     pending = masked_pending(pending, process.secrets.masked)
     for line in question_lines(pending, whole=True, width=terminal_columns()):
         answer(line.text, style=line.style)
-
-
-async def _entries(log: ThreadLog, session: str) -> list[str]:
-    """The names under ``agents``, outermost first, that lead to the agent of a sub-agent's session."""
-    from zeus_runtime.store.session_tree import parent_of
-
-    names: list[str] = []
-    thread = await log.find(session)
-    while (parent := await parent_of(log, thread)) is not None:
-        names.insert(0, (await log.info(thread)).agent.rpartition("/")[2])
-        thread = await log.find(parent)
-    return names
-
-
-async def _previewed(checked: Checked, entries: Sequence[str], pending: PendingApproval) -> PendingApproval:
-    """The call with the change that it would make now, from the tool of the agent that waits.
-
-    Args:
-        entries: the names under ``agents`` that lead to the agent.
-    """
-    from zeus_runtime.plan.plan import make_plan
-    from zeus_runtime.plan.redaction import masked_for
-    from zeus_runtime.tools.preview import Preview, masked, preview_of, redacted
-
-    plan = make_plan(checked)
-    # The secrets of the run, or the digest would be another one than the run's.
-    redactor = checked.secrets
-    for entry in entries:
-        if entry not in plan.agents:
-            return replace(pending, preview=Preview(problem=f"this config has no agent {entry!r} there"))
-        plan = plan.agents[entry].plan
-    if pending.workspace not in ("", plan.context.workspace.folders_identity()):
-        problem = "the agent that waits has another workspace than this config: name its own with --config"
-        return replace(pending, preview=Preview(problem=problem))
-    tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
-    arguments = _written(pending, redactor)
-    preview = None if tool is None else await preview_of(tool, arguments, masked_for(plan, redactor))
-    if preview is None:
-        return pending
-    shows = masked(preview, redactor)
-    if (
-        arguments is pending.arguments
-        and redactor.real(arguments) != arguments
-        and not _is_of(pending, arguments)
-    ):
-        shows = Preview(problem="the stored arguments do not tell every known secret from its placeholder")
-    return replace(pending, preview=shows, shown=redacted(preview, redactor.masked).digest)
-
-
-def _written(pending: PendingApproval, secrets: Redactor) -> Mapping[str, JSON]:
-    """The arguments as the model wrote them: stored ones have placeholders also for secrets that it knows."""
-    known = secrets.real(pending.arguments)
-    return known if _is_of(pending, known) else pending.arguments
-
-
-def _is_of(pending: PendingApproval, arguments: Mapping[str, JSON]) -> bool:
-    from zeus_runtime.tools.approval import ApprovalRequest
-
-    meant = ApprovalRequest(pending.tool, arguments, pending.place, schema=pending.schema)
-    return meant.digest == pending.digest
 
 
 @command.command("list")

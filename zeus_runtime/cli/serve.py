@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,11 +96,11 @@ def _serve(service: object, host: str, port: int, token: str) -> None:
     _Announcing(config).run()
 
 
-def _reader(process: Process, which: ConfigArgs) -> Callable[[], Checked]:
-    def read() -> Checked:
+def _reader(process: Process, which: ConfigArgs) -> Callable[[Sequence[str]], Checked]:
+    def read(sets: Sequence[str]) -> Checked:
         from zeus_runtime.cli.trusting import read_trusted
 
-        return read_trusted(process, which, may_ask=False)
+        return read_trusted(process, replace(which, sets=(*which.sets, *sets)), may_ask=False)
 
     return read
 

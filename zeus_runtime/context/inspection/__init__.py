@@ -15,6 +15,7 @@ from zeus_runtime.context.inspection.composition import (
 from zeus_runtime.context.inspection.difference import Difference, StepDifference, difference
 from zeus_runtime.context.inspection.excerpts import around, excerpt
 from zeus_runtime.context.inspection.explanation import Explanation, explanation
+from zeus_runtime.context.inspection.forecast import Forecast, forecast
 from zeus_runtime.context.inspection.missing import TextPlace, why_missing
 from zeus_runtime.context.inspection.trace import Branch, Fate, Trace
 
@@ -25,6 +26,7 @@ __all__ = [
     "Difference",
     "Explanation",
     "Fate",
+    "Forecast",
     "TextPlace",
     "PolicyTotals",
     "Row",
@@ -36,6 +38,7 @@ __all__ = [
     "difference",
     "excerpt",
     "explanation",
+    "forecast",
     "policy_totals",
     "session_totals",
     "why_missing",

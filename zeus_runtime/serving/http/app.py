@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from zeus_runtime import __version__
 from zeus_runtime.serving.http import problems
-from zeus_runtime.serving.http.routes import approvals, sessions
+from zeus_runtime.serving.http.routes import approvals, context, page, sessions, trace, what_if
 
 if TYPE_CHECKING:
     from zeus_runtime.serving.http.service import Service
@@ -45,6 +45,10 @@ def app_of(service: Service) -> FastAPI:
     app.middleware("http")(_around)
     app.include_router(sessions.router, prefix="/v1")
     app.include_router(approvals.router, prefix="/v1")
+    app.include_router(context.router, prefix="/v1")
+    app.include_router(trace.router, prefix="/v1")
+    app.include_router(what_if.router, prefix="/v1")
+    app.include_router(page.router)
 
     @app.get("/health", tags=["operation"])
     async def health() -> Response:

@@ -31,7 +31,7 @@ class HostedAgent:
     """One config and the agents made from it.
 
     Args:
-        read: reads and checks the config, as it is now.
+        read: reads and checks the config, as it is now, with overrides such as ``limits.max_steps=5``.
         stored: receives the stored events of its sessions.
         model: replaces the config's model; for tests.
 
@@ -40,7 +40,7 @@ class HostedAgent:
         checked: the content that is used.
     """
 
-    read: Callable[[], Checked]
+    read: Callable[[Sequence[str]], Checked]
     stored: Callable[[str, Sequence[StoredEvent]], None]
     model: Model | None = None
     problem: str = ""
@@ -52,7 +52,7 @@ class HostedAgent:
     _beside: tuple[Checked, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        self._use(self.read())
+        self._use(self.read(()))
         self._looked = time.monotonic()
 
     @property
@@ -97,7 +97,7 @@ class HostedAgent:
         if _stats(self._files) == self._files:
             return False
         try:
-            checked = self.read()
+            checked = self.read(())
             make_plan(checked)
         except ZeusError as error:
             # The service keeps the content that it has; `/ready` tells.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,8 @@ class Service:
     token: LocalToken
     hub: Hub
     turns: TurnQueue = field(init=False)
+    replaying: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
+    """Held while a session is replayed, which takes a core."""
 
     def __post_init__(self) -> None:
         self.turns = TurnQueue(self.hosting)

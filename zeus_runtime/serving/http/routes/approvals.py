@@ -34,10 +34,19 @@ async def pending(request: Request, caller: Reader) -> list[dict[str, Any]]:
 
 @router.get("/approvals/{approval}")
 async def one(request: Request, caller: Reader, approval: str) -> dict[str, Any]:
-    """One waiting call."""
+    """One waiting call, with the change that it would make now, if its tool can tell."""
     for hosted, each in await service_of(request).approvals(caller):
         if each.id == approval:
-            return {**each.as_json(), "agent": hosted.name}
+            shown = await hosted.of(caller.owner).previewed(approval)
+            changes = () if shown.preview is None else shown.preview.changes
+            return {
+                **shown.as_json(),
+                "agent": hosted.name,
+                "may_remember": shown.may_remember and not shown.is_question,
+                "may_change": shown.schema is not None,
+                "changes": [{"path": one.path, "before": one.before, "after": one.after} for one in changes],
+                "problem": "" if shown.preview is None else shown.preview.problem,
+            }
     raise NotFoundError(f"no call with the id {approval!r} waits for a decision")
 
 

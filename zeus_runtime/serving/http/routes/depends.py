@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import Depends, Request
 
+from zeus_runtime.serving.http.page_login import token_of
 from zeus_runtime.serving.http.principals import Principal, Scope
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ def service_of(request: Request) -> Service:
 
 def _caller(request: Request) -> Principal:
     kind, _, token = request.headers.get("authorization", "").partition(" ")
-    caller = service_of(request).caller(token.strip() if kind.lower() == "bearer" else None)
+    given = token.strip() if kind.lower() == "bearer" else token_of(request)
+    caller = service_of(request).caller(given)
     request.state.caller = caller
     return caller
 
@@ -37,4 +39,5 @@ def _scoped(scope: Scope) -> Callable[[Request], Principal]:
 
 Reader = Annotated[Principal, Depends(_scoped("read"))]
 Runner = Annotated[Principal, Depends(_scoped("run"))]
+Administrator = Annotated[Principal, Depends(_scoped("admin"))]
 Approver = Annotated[Principal, Depends(_scoped("approve"))]

@@ -9,11 +9,14 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import StreamingResponse
 
+from zeus_runtime.errors import NotFoundError
 from zeus_runtime.models.messages import to_payload
 from zeus_runtime.serving.http import streams
 from zeus_runtime.serving.http.hub import Read
 from zeus_runtime.serving.http.routes.depends import Reader, Runner, service_of
 from zeus_runtime.serving.http.service import as_json
+from zeus_runtime.store.branch import line_of
+from zeus_runtime.store.rollbacks import rollbacks
 from zeus_runtime.store.turns import turns_of
 
 router = APIRouter()
@@ -35,6 +38,14 @@ class NewRun(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     prompt: str = Field(description="The user's prompt.", min_length=1)
+
+
+class NewRollback(BaseModel):
+    """A message to go back to."""
+
+    model_config = ConfigDict(extra="forbid")
+    to: int = Field(ge=1, description="The message's place in the conversation, from 1.")
+    before: bool = Field(False, description="Set the message itself aside too, to rephrase it.")
 
 
 @router.get("/agents", tags=["agents"])
@@ -81,6 +92,19 @@ async def delete(request: Request, caller: Runner, session: str) -> Response:
     _, agent = await service_of(request).of_session(caller, session)
     await agent.delete_session(session)
     return Response(status_code=204)
+
+
+@router.post("/sessions/{session}/rollback", tags=["sessions"])
+async def roll_back(request: Request, caller: Runner, session: str, body: NewRollback) -> dict[str, Any]:
+    """Go back to an earlier message of the user; later messages are set aside, and stay in the database."""
+    _, agent = await service_of(request).of_session(caller, session)
+    log = await agent.log()
+    thread = await log.find(session)
+    line = line_of(await rollbacks(log, thread))
+    numbers = [entry.seq for entry in await log.read(thread) if line.place(entry.seq) is not None]
+    if body.to > len(numbers):
+        raise NotFoundError(f"the session has {len(numbers)} messages, not {body.to}")
+    return {"set_aside": await agent.rollback(session, to=numbers[body.to - 1], before=body.before)}
 
 
 @router.get("/sessions/{session}/messages", tags=["sessions"])

@@ -1,0 +1,327 @@
+"""The page in a real Chromium, as a user would use it; its server is another process, which one test kills."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from tests.support.page_service import LONG
+from tests.support.ports import unused_port
+from tests.support.serving import TOKEN
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+ROOT = Path(__file__).parents[2]
+AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+
+pytestmark = [
+    pytest.mark.xdist_group("page"),
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+]
+
+
+@dataclass
+class Server:
+    """The service of ``tests.support.page_service``.
+
+    Args:
+        folder: its config and database.
+    """
+
+    folder: Path
+    port: int = field(default_factory=unused_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    def start(self) -> None:
+        words = ["-m", "tests.support.page_service", str(self.folder), str(self.port)]
+        self.process = subprocess.Popen([sys.executable, *words], cwd=ROOT)
+        for _ in range(600):
+            try:
+                with urlopen(f"{self.address}health"):
+                    return
+            except OSError:
+                assert self.process.poll() is None, "the service did not start"
+                time.sleep(0.05)
+        raise AssertionError("the service did not start")
+
+    def kill(self) -> None:
+        assert self.process is not None
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    subprocess.run([sys.executable, "web/bundle.py"], cwd=ROOT, check=True)
+    server = Server(tmp_path_factory.mktemp("page"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class User:
+    """A user's browser.
+
+    Attributes:
+        complaints: the console's errors and the page's exceptions.
+        hosts: every host that was asked for something.
+    """
+
+    server: Server
+    context: Any
+    complaints: list[str] = field(default_factory=list)
+    hosts: set[str] = field(default_factory=set)
+
+    def tab(self, place: str = "") -> Any:
+        page = self.context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda message: self.complaints.append(message.text) if message.type == "error" else None,
+        )
+        page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
+        page.goto(self.server.address + place)
+        return page
+
+
+@pytest.fixture
+def user(server: Server, browser: Any) -> Iterator[User]:
+    context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-GB")
+    user = User(server, context)
+    user.tab(f"?token={TOKEN}").close()
+    yield user
+    context.close()
+
+
+def say(page: Any, text: str) -> None:
+    turns = page.locator(".turn").count()
+    page.locator(".composer textarea").fill(text)
+    page.keyboard.press("Enter")
+    page.locator(".turn").nth(turns).wait_for()
+
+
+def answered(page: Any) -> Any:
+    """The newest turn, once nothing runs."""
+    page.locator(".live").wait_for(state="detached")
+    return page.locator(".turn").last
+
+
+def axe(page: Any) -> list[str]:
+    """What axe-core finds on the page."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run()")
+    return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found["violations"]]
+
+
+def test_a_user_logs_in_by_the_printed_address_and_works_with_an_agent(user: User) -> None:
+    page = user.tab()
+    assert page.url == user.server.address
+    (cookie,) = user.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Strict", "/")
+    say(page, "Which orders are late? Use tools.")
+    turn = answered(page)
+    assert turn.locator(".tool .name").all_inner_texts() == ["write_todos", "echo", "task"]
+    turn.get_by_role("button", name="echo").click()
+    assert "order 1042 waits" in turn.locator(".result").inner_text()
+    assert "1 of 3 done" in page.locator(".tasks").inner_text()
+    say(page, "And now in a table <img src=x onerror=alert(1)>")
+    turn = answered(page)
+    assert turn.locator("td").all_inner_texts() == ["1042", "3 days", "1077", "1 day"]
+    assert turn.locator("img").count() == 0
+    assert page.get_by_role("navigation").get_by_role("link").first.inner_text().startswith("Which orders")
+    assert user.hosts == {f"127.0.0.1:{user.server.port}"}
+    assert user.complaints == []
+
+
+def test_a_stream_and_an_approval_outlive_a_killed_server(user: User) -> None:
+    asking, streaming = user.tab(), user.tab()
+    say(asking, "write the plan")
+    card = asking.get_by_role("region", name="Approve this call?")
+    assert card.locator(".added").first.inner_text().strip() == "+ # Plan"
+    say(streaming, "a long answer")
+    streaming.get_by_role("heading", name="Part 3").wait_for()
+    user.server.kill()
+    streaming.get_by_text("The connection is lost").first.wait_for()
+    user.server.start()
+    said = answered(streaming).locator(".said")
+    headings = [line for line in LONG.splitlines() if line.startswith("## ")]
+    assert [f"## {each}" for each in said.get_by_role("heading").all_inner_texts()] == headings
+    card.get_by_role("button", name="Approve", exact=True).click()
+    assert answered(asking).locator(".tool .badge").inner_text() == "done"
+    assert (
+        user.server.folder / "plan.md"
+    ).read_text() == "# Plan\n\n1. Ship order 1042.\n2. Call the customer.\n"
+
+
+def test_a_call_runs_with_the_arguments_that_the_user_wrote_and_a_turn_can_be_stopped(user: User) -> None:
+    page = user.tab()
+    say(page, "record it")
+    card = page.get_by_role("region", name="Approve this call?")
+    assert card.locator(".exact").inner_text() == "draft"
+    card.get_by_role("button", name="Edit arguments").click()
+    card.get_by_role("textbox", name="Arguments").fill('{"text": "final"}')
+    card.get_by_role("button", name="Approve", exact=True).click()
+    answered(page)
+    assert (user.server.folder / "effects.txt").read_text() == "final\n"
+    say(page, "a long answer")
+    page.get_by_role("heading", name="Part 1").wait_for()
+    page.locator(".composer textarea").fill("And this waits.")
+    page.keyboard.press("Enter")
+    page.locator(".queued").wait_for()
+    page.get_by_role("button", name="Stop").click()
+    page.locator(".failure").get_by_text("cancelled").wait_for()
+    assert "And this waits." in answered(page).inner_text()
+    assert page.locator(".failure").count() == 1
+
+
+def test_a_question_of_a_tool_is_a_form(user: User) -> None:
+    page = user.tab()
+    say(page, "book a room")
+    form = page.get_by_role("region", name="The agent asks")
+    assert form.get_by_label("Name").input_value() == "Ada"
+    form.get_by_label("Room").select_option("South")
+    form.get_by_label("Nights").fill("2")
+    form.get_by_label("Breakfast").check()
+    form.get_by_role("button", name="Answer").click()
+    turn = answered(page)
+    turn.get_by_role("button", name="book").click()
+    said = "[('breakfast', True), ('name', 'Ada'), ('nights', 2), ('room', 's')]"
+    assert turn.locator(".result").inner_text() == said
+
+
+def test_eight_tabs_of_a_waiting_turn_load_because_only_a_visible_one_listens(user: User) -> None:
+    first = user.tab()
+    say(first, "record it")
+    first.locator(".approval .danger").wait_for()
+    user.context.add_init_script(
+        "window.isHidden = true; Object.defineProperty(document, 'hidden', {get: () => window.isHidden})"
+    )
+    others = [user.tab(first.url.removeprefix(user.server.address)) for _ in range(7)]
+    for each in others:
+        each.locator(".prompt").wait_for()
+    last = others[-1]
+    assert last.locator(".approval").count() == 0
+    last.evaluate("isHidden = false; document.dispatchEvent(new Event('visibilitychange'))")
+    last.locator(".approval .danger").click()
+    assert answered(last).locator(".tool .badge").inner_text() == "error"
+    assert answered(first).locator(".tool .badge").inner_text() == "error"
+
+
+def test_the_context_shows_what_was_forgotten_and_why(user: User) -> None:
+    page = user.tab()
+    for prompt in ("Use tools, once", "Use tools, twice"):
+        say(page, prompt)
+        turn = answered(page)
+        turn.get_by_text("It is done.").wait_for()
+    first = page.locator(".turn").first
+    first.get_by_role("button", name="echo").click()
+    first.locator(".body").get_by_role("link", name="Why did it forget?").click()
+    why = page.get_by_role("region", name="Why did it forget?")
+    assert "left" in why.locator(".item .badge").inner_text()
+    assert "summarization" in why.inner_text()
+    why.get_by_role("button", name="Removed from step").click()
+    step = page.get_by_role("region", name="Step 4")
+    assert "messages summarized in one call" in step.inner_text()
+    page.keyboard.press("ArrowLeft")
+    page.get_by_role("region", name="Step 3").wait_for()
+    sent = page.get_by_role("region", name="What was sent")
+    sent.locator("summary", has_text="tool:echo").wait_for()
+    page.locator(".u-over").click(position={"x": 100, "y": 100})
+    page.get_by_role("region", name="Step 1").wait_for()
+    page.get_by_role("searchbox", name="Search what was sent").fill("waits for a part")
+    page.locator(".found").get_by_text("later").first.wait_for()
+    page.locator(".whatif summary").click()
+    page.get_by_role("textbox", name="middlewares").fill("- recall\n")
+    page.get_by_role("textbox", name="Texts that").fill("waits for a part")
+    page.get_by_role("button", name="Recompute").click()
+    kept = page.get_by_role("row", name="Needed texts kept").get_by_role("cell")
+    kept.first.wait_for()
+    (present, needed), (other, _) = [each.split(" / ") for each in kept.all_inner_texts()]
+    assert (int(present) < int(needed), other) == (True, needed)
+    page.get_by_role("textbox", name="middlewares").fill("- recal\n")
+    page.get_by_role("button", name="Recompute").click()
+    assert "recall" in page.locator(".whatif .problem").inner_text()
+    assert [each for each in user.complaints if "422" not in each] == []
+
+
+def test_a_user_goes_back_to_say_it_otherwise(user: User) -> None:
+    page = user.tab()
+    for prompt in ("The first question", "The secnd question"):
+        say(page, prompt)
+        answered(page)
+    page.locator(".prompt .bubble").last.hover()
+    page.get_by_role("button", name="Go back to here").last.click()
+    page.get_by_role("dialog").get_by_role("button", name="Go back", exact=True).click()
+    page.locator(".turn").nth(1).wait_for(state="detached")
+    assert page.locator(".composer textarea").input_value() == "The secnd question"
+    say(page, "The second question")
+    assert "The second question" in answered(page).inner_text()
+    assert page.locator(".prompt .bubble").all_inner_texts() == ["The first question", "The second question"]
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_the_page_is_accessible(user: User, look: str) -> None:
+    page = user.tab()
+    page.emulate_media(color_scheme=look)
+    page.evaluate(f"localStorage.setItem('language', '{'en' if look == 'light' else 'zh'}')")
+    page.set_viewport_size(
+        {"width": 1280, "height": 860} if look == "light" else {"width": 390, "height": 844}
+    )
+    page.reload()
+    say(page, "record it")
+    page.locator(".approval .actions").wait_for()
+    assert axe(page) == []
+    page.locator(".approval .danger").click()
+    turn = answered(page)
+    turn.locator(".tool .head").click()
+    assert axe(page) == []
+    page.keyboard.press("Alt+c")
+    page.locator(".sent summary").first.click()
+    assert axe(page) == []
+    if look == "dark":
+        return
+    page.locator(".whatif summary").click()
+    page.get_by_role("textbox", name="middlewares").wait_for()
+    assert axe(page) == []
+    page.get_by_role("tab", name="Trace").click()
+    page.locator(".spans").wait_for()
+    assert axe(page) == []
+    page.locator("nav .quiet").first.dispatch_event("click")
+    page.locator("dialog").wait_for()
+    assert axe(page) == []
+    user.context.clear_cookies()
+    page.reload()
+    page.locator(".login").wait_for()
+    assert axe(page) == []
+    page.get_by_label("Token").fill("wrong")
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_text("This token is not valid.").wait_for()
+    page.get_by_label("Token").fill(f"{user.server.address}?token={TOKEN}")
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("region", name="Trace").wait_for()

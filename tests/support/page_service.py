@@ -1,0 +1,147 @@
+"""A service in a process of its own, for the page's tests: ``python -m tests.support.page_service FOLDER PORT``.
+
+Its model answers by the prompt, slowly enough to look at. A test kills it and starts it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import uvicorn
+from langchain_core.messages import AIMessage
+
+from tests.support.agents import TOOLS, call, calling, write_agent
+from tests.support.serving import TOKEN, service_of
+from zeus_runtime.plugin.model import ModelPiece, ModelRequest, ModelResponse, TextDelta, ToolCallDelta
+from zeus_runtime.serving.http.app import app_of
+
+YAML = """
+description: Answers from a script.
+agents:
+  scout: {description: Looks things up.}
+middlewares:
+  - eviction: {max_tokens: 400}
+  - summarization: {trigger: {tokens: 2400}, keep: {messages: 8}, cheaper_first: [], by_price: false}
+  - recall
+  - approve: {allow: [task, echo]}
+profiles: {models: {gpt-4o: {max_input_tokens: 6000, max_output_tokens: 1000}}}
+"""
+
+BOOK = '''
+@tool(access="read")
+async def book(run) -> str:
+    """Book a room."""
+    rooms = [{"const": "n", "title": "North"}, {"const": "s", "title": "South"}]
+    form = {
+        "room": {"type": "string", "title": "Room", "oneOf": rooms},
+        "nights": {"type": "integer", "title": "Nights", "minimum": 1},
+        "breakfast": {"type": "boolean", "title": "Breakfast"},
+        "name": {"type": "string", "title": "Name", "default": "Ada"},
+    }
+    answer = await run.ask("Which room?", {"type": "object", "properties": form, "required": ["room", "nights"]})
+    return "declined" if answer is None else str(sorted(answer.items()))
+
+@hookimpl
+'''
+
+CODE = "```python\ndef area(width: float, height: float) -> float:\n    return width * height\n```"
+LONG = "\n\n".join(
+    f"## Part {number}\n\nA paragraph with **bold** words, `code` and a [link](https://example.org/{number}). "
+    f"{'It goes on. ' * 12}\n\n- one\n- two\n\n{CODE}"
+    for number in range(1, 13)
+)
+TABLE = "| order | late by |\n|---|---|\n| 1042 | 3 days |\n| 1077 | 1 day |"
+
+
+def answer(request: ModelRequest) -> AIMessage:
+    """The answer to a conversation, by the user's last prompt and by what was answered since."""
+    texts = [str(each.content) for each in request.messages]
+    if not request.tools:  # a policy asks for a summary
+        return AIMessage("The user's orders were discussed; 1042 and 1077 are late.")
+    people = [
+        each
+        for each in request.messages
+        if each.type == "human" and "from_runtime" not in each.additional_kwargs
+    ]
+    prompt = str(people[-1].content)
+    last = request.messages[-1]
+    calls = next((each.tool_calls for each in reversed(request.messages) if isinstance(each, AIMessage)), [])
+    # By the last call, which no policy removes, so that a compaction does not begin the script anew.
+    made = calls[-1]["name"] if last.type == "tool" and calls else ""
+    tag = sum(len(text) for text in texts)
+    if "write" in prompt and not made:
+        content = "# Plan\n\n1. Ship order 1042.\n2. Call the customer.\n"
+        return calling(
+            call("write_file", f"w{tag}", path="/plan.md", content=content), text="I will write the plan."
+        )
+    if "edit" in prompt and not made:
+        return calling(
+            call("edit_file", f"e{tag}", path="/plan.md", old_string="Ship", new_string="Ship today:")
+        )
+    if "record" in prompt and not made:
+        return calling(call("record", f"r{tag}", text="draft"))
+    if "book" in prompt and not made:
+        return calling(call("book", f"b{tag}"))
+    if "Look up" in prompt:
+        return (
+            AIMessage("Order 1077 is one day late.")
+            if made
+            else calling(call("echo", "l1", text="order 1077"))
+        )
+    if "tools" in prompt:
+        todos = [
+            {"content": "Find the late orders", "status": "completed"},
+            {"content": "Ask why they are late", "status": "in_progress"},
+            {"content": "Write to the customers", "status": "pending"},
+        ]
+        following = {
+            "": call("write_todos", f"t{tag}", todos=todos),
+            "write_todos": call("echo", f"x{tag}", text="order 1042 waits for a part. " * 40),
+            "echo": call(
+                "task", f"s{tag}", description="Order 1077", prompt="Look up order 1077.", agent="scout"
+            ),
+        }
+        if made in following:
+            return calling(following[made])
+    if "long" in prompt:
+        return AIMessage(LONG)
+    if made:
+        return AIMessage("It is done.")
+    return AIMessage(f"Two orders are **late**:\n\n{TABLE}\n\nYou asked: *{prompt[:60]}*")
+
+
+class SlowModel:
+    """Streams ``answer`` in pieces."""
+
+    name = "gpt-4o"
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        message = answer(request)
+        text = str(message.content)
+        for start in range(0, len(text), 20):
+            yield TextDelta(text[start : start + 20])
+            await asyncio.sleep(self._seconds)
+        for index, each in enumerate(message.tool_calls):
+            yield ToolCallDelta(index, each["id"], each["name"], "")
+        yield ModelResponse(message)
+
+
+def main(folder: Path, port: int, seconds: float) -> None:
+    if not (folder / "zeus.yaml").exists():
+        plugin = TOOLS.replace("@hookimpl\n", BOOK, 1).replace("fail, keep]", "fail, keep, book]")
+        write_agent(folder, YAML, plugin=plugin, tools="[probe, filesystem, todos, subagents]")
+    service = service_of(folder, SlowModel(seconds))
+    print(f"http://127.0.0.1:{port}/?token={TOKEN}", flush=True)
+    uvicorn.run(
+        app_of(service), host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=2
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]) if len(sys.argv) > 3 else 0.01)

@@ -1,0 +1,43 @@
+// What the page shows, as the part of the address after "#", so that it can be bookmarked and the back button works.
+
+export const VIEWS = ["chat", "context", "trace"] as const;
+export type View = (typeof VIEWS)[number];
+
+export interface Place {
+  session: string | null;
+  view?: View;
+  /** The step of the context view. */
+  step?: number | null;
+  /** The message that is asked about in the context view, or shown in the chat. */
+  message?: number | null;
+}
+
+export function placeNow(): Place {
+  const [, session = "", view = "", query = ""] = /^#\/([^/?]*)\/?([^?]*)\??(.*)$/.exec(location.hash) ?? [];
+  const values = new URLSearchParams(query);
+  const whole = (name: string): number | null => (values.get(name) ? Number(values.get(name)) : null);
+  return {
+    session: session ? decodeURIComponent(session) : null,
+    view: VIEWS.find((each) => each === view) ?? "chat",
+    step: whole("step"),
+    message: whole("message"),
+  };
+}
+
+export function addressOf(place: Place): string {
+  if (!place.session) return "#/";
+  const values = new URLSearchParams();
+  if (place.step) values.set("step", String(place.step));
+  if (place.message) values.set("message", String(place.message));
+  const query = values.toString();
+  return `#/${encodeURIComponent(place.session)}${!place.view || place.view === "chat" ? "" : `/${place.view}`}${query ? `?${query}` : ""}`;
+}
+
+export function go(place: Place, options: { replace?: boolean } = {}): void {
+  const address = addressOf(place);
+  if (address === location.hash) return;
+  if (options.replace) {
+    history.replaceState(null, "", address);
+    window.dispatchEvent(new HashChangeEvent("hashchange"));
+  } else location.hash = address;
+}

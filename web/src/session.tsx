@@ -1,0 +1,189 @@
+// One session: its header, and the view that is chosen.
+
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import * as api from "./api";
+import { Chat } from "./chat";
+import { ContextView } from "./context";
+import { Dialog } from "./dialog";
+import { type Key, t, word } from "./i18n";
+import { Icon } from "./icons";
+import { addressOf, go, type Place, type View, VIEWS } from "./place";
+import { follow } from "./stream";
+import { TraceView } from "./trace";
+import { LiveTurn, type Turn, turnsOf } from "./transcript";
+
+const FINAL = new Set<api.RunState>(["complete", "failed", "cancelled"]);
+
+const NAMES: Record<View, Key> = { chat: "Chat", context: "Context", trace: "Trace" };
+
+export interface Loaded {
+  turns: Turn[];
+  /** The run that runs or waits, and those behind it. */
+  active: api.RunInfo | null;
+  queued: api.RunInfo[];
+}
+
+async function load(session: string): Promise<Loaded> {
+  // Runs first: a run that ends meanwhile is followed for nothing, instead of a running one being missed.
+  const runs = await api.runs(session);
+  const turns = turnsOf(await api.messages(session));
+  const unfinished = runs.filter((each) => !FINAL.has(each.state));
+  const [active = null, ...queued] = unfinished;
+  if (active && active.state !== "queued") {
+    const last = turns[turns.length - 1];
+    // What the running turn has stored so far is told by its events.
+    if (last && last.prompt?.trim() === active.prompt.trim()) turns.pop();
+  }
+  // The service's runs and the conversation's turns, from the newest back: the command line's turns have no run here.
+  let at = turns.length - 1;
+  for (const run of runs.filter((each) => FINAL.has(each.state) && each.started_ms !== null).reverse()) {
+    const place = turns.findLastIndex((turn, index) => index <= at && turn.prompt?.trim() === run.prompt.trim());
+    if (place < 0) continue;
+    if (run.state !== "complete")
+      turns[place].failure = run.state === "cancelled" ? t("cancelled") : String(run.ending?.message ?? run.state);
+    at = place - 1;
+  }
+  return { turns, active, queued };
+}
+
+/** The turn that runs, from its events; drawn once a frame at most. */
+export function useLive(run: string | null, ended: () => void): { live: LiveTurn | null; isLost: boolean } {
+  const [state, draw] = useState<{ live: LiveTurn; version: number; isLost: boolean } | null>(null);
+  useEffect(() => {
+    if (!run) {
+      draw(null);
+      return;
+    }
+    const live = new LiveTurn();
+    let version = 0;
+    let isLost = false;
+    let frame = 0;
+    const soon = () => { frame ||= requestAnimationFrame(() => { frame = 0; draw({ live, version: ++version, isLost }); }); };
+    const stop = follow(run, {
+      onEvent: (event) => { live.apply(event); soon(); },
+      onEnd: ended,
+      onConnection: (lost) => { if (lost !== isLost) { isLost = lost; soon(); } },
+    });
+    draw({ live, version, isLost });
+    return () => { stop(); cancelAnimationFrame(frame); };
+  }, [run]);
+  return { live: state?.live ?? null, isLost: state?.isLost ?? false };
+}
+
+export function SessionView(props: {
+  session: string | null; info: api.SessionInfo | null; place: Place; agents: api.AgentInfo[];
+  openMenu: () => void; changed: () => Promise<void>;
+}) {
+  const { session, place } = props;
+  // A sub-agent's session is not in the list.
+  const [own, setOwn] = useState<api.SessionInfo | null>(null);
+  const info = props.info ?? own;
+  useEffect(() => {
+    if (session && !props.info) api.session(session).then(setOwn, () => {});
+  }, [session, props.info === null]);
+  const [loaded, setLoaded] = useState<Loaded | null>(session ? null : { turns: [], active: null, queued: [] });
+  const [agentName, setAgentName] = useState(props.agents[0]?.name ?? "");
+  const [problem, setProblem] = useState("");
+  const [isDeleting, setDeleting] = useState(false);
+  const reload = useCallback(async () => {
+    if (!session) return;
+    try {
+      setLoaded(await load(session));
+      setProblem("");
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error));
+    }
+  }, [session]);
+  useEffect(() => { void reload(); }, [reload]);
+  useEffect(() => {
+    const onShown = () => { if (!document.hidden) void reload(); };
+    document.addEventListener("visibilitychange", onShown);
+    return () => document.removeEventListener("visibilitychange", onShown);
+  }, [reload]);
+  // A run that another tab or the command line began.
+  const seen = useRef(info?.updated_ms);
+  useEffect(() => {
+    if (info && seen.current !== undefined && info.updated_ms !== seen.current && !loaded?.active) void reload();
+    seen.current = info?.updated_ms;
+  }, [info?.updated_ms]);
+
+  const ended = () => { void reload(); void props.changed(); };
+  const { live, isLost } = useLive(loaded?.active?.run ?? null, ended);
+
+  const send = async (prompt: string): Promise<void> => {
+    const to = session ?? (await api.newSession(agentName, prompt.split("\n")[0].slice(0, 100))).session;
+    await api.begin(to, prompt, crypto.randomUUID());
+    if (session) await reload();
+    else go({ session: to });
+    void props.changed();
+  };
+  const remove = async () => {
+    await api.deleteSession(session!);
+    setDeleting(false);
+    go({ session: null });
+    await props.changed();
+  };
+
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.altKey && event.key.toLowerCase() === "c" && session) {
+        event.preventDefault();
+        go({ session, view: place.view === "context" ? "chat" : "context" });
+      }
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, [session, place.view]);
+
+  const agent = props.agents.find((each) => each.name === (info?.agent.split("/")[0] ?? agentName)) ?? props.agents[0];
+  return (
+    <>
+      <header class="bar top">
+        <button class="quiet only-narrow" aria-label={t("Menu")} onClick={props.openMenu}><Icon name="menu" /></button>
+        <div class="heading">
+          <h1>{info?.title || (info?.parent ? `${t("Sub-agent")} ${info.agent}` : t("New session"))}</h1>
+          {agent && <span class="meta">{agent.name} · {live?.model || agent.model}</span>}
+        </div>
+        {session && (
+          <>
+            <div class="tabs" role="tablist" aria-label={t("View")}>
+              {VIEWS.map((view) => (
+                <a key={view} role="tab" aria-selected={place.view === view} href={addressOf({ session, view })}>{t(NAMES[view])}</a>
+              ))}
+            </div>
+            <details class="menu">
+              <summary class="quiet" aria-label={t("More")}><Icon name="dots" /></summary>
+              <div class="popup">
+                <a href={`v1/sessions/${session}/messages`} download={`${session}.json`}>{t("Export")}</a>
+                <button onClick={(event) => { event.currentTarget.closest("details")!.open = false; setDeleting(true); }}>{t("Delete")}</button>
+              </div>
+            </details>
+          </>
+        )}
+      </header>
+      {problem && <p class="banner problem" role="alert">{problem}</p>}
+      {place.view === "context" && session ? (
+        <ContextView session={session} place={place} version={loaded?.turns.length ?? 0} isRunning={!!loaded?.active} />
+      ) : place.view === "trace" && session ? (
+        <TraceView session={session} version={loaded?.turns.length ?? 0} />
+      ) : (
+        loaded && (
+          <Chat
+            session={session} loaded={loaded} live={live} isLost={isLost} place={place} send={send} reload={reload}
+            parent={info?.parent ?? ""} agent={agent} agents={props.agents} chooseAgent={session ? null : setAgentName}
+          />
+        )
+      )}
+      {isDeleting && (
+        <Dialog title={t("Delete")} close={() => setDeleting(false)}>
+          <p>{t("Delete this session with all its messages?")}</p>
+          <div class="actions">
+            <button onClick={() => setDeleting(false)}>{t("Cancel")}</button>
+            <button class="danger" onClick={() => void remove()}>{t("Delete")}</button>
+          </div>
+        </Dialog>
+      )}
+      <p class="sr" role="status">{loaded?.active ? word(loaded.active.state) : ""}</p>
+    </>
+  );
+}

@@ -1,0 +1,79 @@
+// Follows the events of one run. The connection is open only while the page is visible: over HTTP/1.1 a browser opens six
+// connections to a host, so a stream for each of eight tabs would leave none for anything else.
+
+import { get, type Json } from "./api";
+
+export interface RunEvent extends Json { seq: number; type: string }
+
+export interface Watcher {
+  onEvent(event: RunEvent): void;
+  /** The service has no more events of this run. */
+  onEnd(): void;
+  onConnection(isLost: boolean): void;
+}
+
+const FIRST_WAIT = 500;
+const LONGEST_WAIT = 8000;
+
+export function follow(run: string, watcher: Watcher): () => void {
+  let source: EventSource | null = null;
+  let timer = 0;
+  let wait = FIRST_WAIT;
+  let last = 0;
+  let isOver = false;
+
+  const close = (): void => {
+    source?.close();
+    source = null;
+    clearTimeout(timer);
+  };
+  const end = (): void => {
+    isOver = true;
+    close();
+    watcher.onEnd();
+  };
+  const again = (): void => {
+    close();
+    watcher.onConnection(true);
+    timer = window.setTimeout(() => void reopen(), wait);
+    wait = Math.min(2 * wait, LONGEST_WAIT);
+  };
+  // An EventSource does not tell an answer of 204 from one of 401, so the state of the run is asked for first.
+  const reopen = async (): Promise<void> => {
+    try {
+      await get(`v1/runs/${encodeURIComponent(run)}`);
+    } catch {
+      if (!isOver) again();
+      return;
+    }
+    if (!isOver) open();
+  };
+  const open = (): void => {
+    if (isOver || document.hidden || source) return;
+    source = new EventSource(`v1/runs/${encodeURIComponent(run)}/events?after=${last}`);
+    source.onopen = () => {
+      wait = FIRST_WAIT;
+      watcher.onConnection(false);
+    };
+    source.onmessage = (message) => {
+      const seq = Number(message.lastEventId);
+      if (seq <= last) return;
+      last = seq;
+      const event = { ...(JSON.parse(message.data) as Json), seq } as RunEvent;
+      watcher.onEvent(event);
+      if (event.type === "complete" || (event.type === "error" && event.code !== "approval_needed")) end();
+    };
+    source.onerror = again;
+  };
+  const onVisibility = (): void => {
+    if (document.hidden) close();
+    else open();
+  };
+  document.addEventListener("visibilitychange", onVisibility);
+  open();
+  return () => {
+    isOver = true;
+    document.removeEventListener("visibilitychange", onVisibility);
+    close();
+  };
+}

@@ -1,0 +1,45 @@
+"""What a session would have sent under other context policies."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import yaml
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from zeus_runtime.agent.what_if import recomputed
+from zeus_runtime.serving.http.routes.depends import Administrator, service_of
+
+router = APIRouter(tags=["context"])
+
+
+class WhatIf(BaseModel):
+    """Other policies to try."""
+
+    model_config = ConfigDict(extra="forbid")
+    middlewares: str = Field(description="The value of `middlewares`, in YAML.", max_length=20_000)
+    needles: list[str] = Field(
+        [], description="Texts that the last request should still contain.", max_length=50
+    )
+
+
+@router.get("/sessions/{session}/what-if")
+async def present(request: Request, caller: Administrator, session: str) -> dict[str, Any]:
+    """The present `middlewares` of the session's agent, in YAML."""
+    hosted, agent = await service_of(request).of_session(caller, session)
+    lines = agent.masked(list(hosted.read(()).middlewares_for_overlay()))
+    return {"middlewares": yaml.safe_dump(lines, sort_keys=False, allow_unicode=True)}
+
+
+@router.post("/sessions/{session}/what-if")
+async def what_if(request: Request, caller: Administrator, session: str, body: WhatIf) -> dict[str, Any]:
+    """Recompute the session under the present policies and under others. No model and no tool is called."""
+    hosted, agent = await service_of(request).of_session(caller, session)
+    recording = await agent.recording(session)
+    other = hosted.read([f"middlewares={body.middlewares}"])
+    async with service_of(request).replaying:
+        before = await recomputed(hosted.read(()), recording, policy="present", needles=body.needles)
+        after = await recomputed(other, recording, policy="other", needles=body.needles)
+    return {"session": session, "present": asdict(before), "other": asdict(after)}
