@@ -104,7 +104,10 @@ _ANSWER = json.dumps(
 )
 
 
-TABS = ("The user prefers tabs over spaces", "The user prefers tabs instead of spaces")
+TABS = (
+    "The user prefers tabs over spaces for indentation in code",
+    "The user prefers tabs over spaces for indentation",
+)
 THEME = tuple(
     f"The user prefers the {theme} theme in editor, terminal, browser, notes and desktop"
     for theme in ("dark", "light")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
+
+from zeus_runtime.frozen import dataclass
 
 CONTEXT: Final = 3
 _MOST_STEPS: Final = 200_000_000

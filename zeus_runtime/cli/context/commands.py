@@ -61,7 +61,7 @@ def show(
             "session": trace.session,
             **vars(found),
             "problems": trace.problems,
-            "memory_calls": calls_json(calls),
+            **calls_json(calls),
         },
         lambda: composition_text(trace.session, found, calls_text(calls)),
         as_object=as_object,

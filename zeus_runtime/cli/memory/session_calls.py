@@ -43,9 +43,9 @@ def calls_text(calls: Sequence[Batch]) -> str:
     return f"memories extracted by {what}: {tokens}, {money}; `zeus memory undo` lists them"
 
 
-def calls_json(calls: Sequence[Batch]) -> list[dict[str, Any]]:
-    """The calls as JSON."""
-    return [
+def calls_json(calls: Sequence[Batch]) -> dict[str, Any]:
+    """The calls as a JSON object: ``memory_calls`` if there are any."""
+    found = [
         {
             "batch": each.id,
             "at": each.created_at.isoformat(),
@@ -57,3 +57,4 @@ def calls_json(calls: Sequence[Batch]) -> list[dict[str, Any]]:
         }
         for each in calls
     ]
+    return {"memory_calls": found} if found else {}
