@@ -206,10 +206,10 @@ def test_a_link_that_changes_after_the_question_is_not_followed(
     link.symlink_to(project.write("inside", "mine"))
     first = running.outcomes
 
-    def swapped(*args: Any) -> Any:
+    def swapped(*args: Any, **named: Any) -> Any:
         link.unlink()
         link.symlink_to(elsewhere / "hosts")
-        return first(*args)
+        return first(*args, **named)
 
     monkeypatch.setattr(running, "outcomes", swapped)
     (run,) = zeus("eval", "cases.yaml", "--json").json["cases"][0]["runs"]
