@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -85,9 +85,9 @@ async def serve(folder: Path, port: int) -> None:
             call = {"name": "note", "args": {"text": f"{last}-{step}"}, "id": f"c{step}", "type": "tool_call"}
             yield ModelResponse(AIMessage("".join(words(step)), tool_calls=[call] if step < STEPS else []))
 
-    def read() -> Any:
+    def read(sets: Sequence[str]) -> Any:
         trust = recorded_trust({}, "all")
-        return check(folder / "zeus.yaml", directory=folder, environ={}, trust=trust)
+        return check(folder / "zeus.yaml", sets=sets, directory=folder, environ={}, trust=trust)
 
     hub = Hub()
     hosted = HostedAgent(read, hub.stored, Scripted())
