@@ -13,7 +13,7 @@ class EventOrigin(NamedTuple):
 
     Args:
         session: the session's id; that of a sub-agent for its events.
-        run: the run's id, 8 hex digits; a resumed run keeps it. Empty if the run could not begin.
+        run: the run's id, 8 hex digits, 16 in a service; a resumed run keeps it. Empty if the run could not begin.
         parent: the run that gave a sub-agent its task; None for a user's run.
         time_ms: UTC milliseconds since 1970.
     """

@@ -169,7 +169,7 @@ class Agent:
             prompt, session, attachments: as in ``run``.
             approvals: asks the user for approvals. Without it, or if it gives no answer, the run ends with the code
                 ``approval_needed``; ``decide`` and ``resume`` continue the run.
-            run_id: the run's id, 8 hex digits that no other run of the session has; a new one by default.
+            run_id: the run's id, hex digits that no other run of the session has; a new one by default.
         """
         return self._masked(self._runner.events(prompt, session, approvals, attachments, run_id))
 

@@ -110,12 +110,8 @@ class Runner:
         connections = await self.connections()
         name = session or new_session_id()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        keeper: EventLog | None = None
-
-        def put(event: Event) -> None:
-            (events.put_nowait if keeper is None else keeper.put)(event)
-
-        emit = self._emitter(put, name)
+        outlet = _Outlet(events.put_nowait)
+        emit = self._emitter(outlet, name)
         resources = await self._resources(connections, name, emit, approvals)
         if session is None:
             thread = await connections.log.open(
@@ -128,7 +124,7 @@ class Runner:
         # The claim is held until `ended` of the run: from here on no other process may write to the session.
         give_back = await connections.database.claim(name)
         try:
-            keeper = await self._keeper(connections, thread, events.put_nowait, is_new=session is None)
+            outlet.keeper = await self._keeper(connections, thread, events.put_nowait, is_new=session is None)
         except BaseException:
             give_back()
             raise
@@ -150,13 +146,11 @@ class Runner:
                         run_id=run_id,
                     )
             finally:
-                if keeper is not None:
-                    await finished(keeper.aclose())
+                await outlet.aclose()
 
         def ended() -> None:
-            nonlocal keeper
             # The claim is given back, so what a run emits that was cancelled before its first step is not stored.
-            keeper = None
+            outlet.keeper = None
             connections.log.events.pop(name, None)
             give_back()
             self._memory.ended(name)
@@ -304,6 +298,26 @@ class Runner:
 
     def _emitter(self, put: Callable[[Event], None], session: str) -> Emitter:
         return Emitter(put, self.redactor, session, observers=Observers(self._checked.registry.observers))
+
+
+class _Outlet:
+    """Where a run's events go: to their reader, through the log of the session's events if they are stored.
+
+    Attributes:
+        keeper: that log; None if they are not stored.
+    """
+
+    def __init__(self, deliver: Callable[[Event], None]) -> None:
+        self.keeper: EventLog | None = None
+        self._deliver = deliver
+
+    def __call__(self, event: Event) -> None:
+        (self._deliver if self.keeper is None else self.keeper.put)(event)
+
+    async def aclose(self) -> None:
+        """Store what waits, also if the run is cancelled meanwhile."""
+        if self.keeper is not None:
+            await finished(self.keeper.aclose())
 
 
 @contextmanager

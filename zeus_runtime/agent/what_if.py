@@ -54,7 +54,7 @@ class Recomputed:
 async def recomputed(
     checked: Checked, recording: Recording, *, policy: str, needles: Sequence[str] = ()
 ) -> Recomputed:
-    """Play ``recording`` under the config, in a thread of its own, so that a service's other work goes on.
+    """Play ``recording`` under the config, in another thread, so that a service's other work continues.
 
     Args:
         policy: the config's name in the outcome.

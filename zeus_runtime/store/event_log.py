@@ -51,7 +51,7 @@ _OTHER, _PIECE, _END = range(3)
 """The kinds of stored events: a piece of an unfinished answer, the end of a run, any other."""
 
 
-class _Stand(NamedTuple):
+class _LastEvents(NamedTuple):
     """How the stored events of one session's last run end, as event numbers; 0 if there is none.
 
     Args:
@@ -74,11 +74,13 @@ class StoredEvent(NamedTuple):
         seq: counts from 1 within its session.
         run: the run of the session's agent that emitted it, or whose sub-agent did.
         payload: the event's JSON text.
+        ends: whether it is a terminal event, of the run or of a sub-agent's.
     """
 
     seq: int
     run: str
     payload: str
+    ends: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ class EventLog:
         self._lock = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Task[None] | None = None
-        self._stood: Mapping[str, _Stand] = {}
+        self._former: Mapping[str, _LastEvents] = {}
 
     async def begin(self) -> None:
         """Read where the session's events end.
@@ -134,13 +136,13 @@ class EventLog:
             LogConflictError: the session was deleted.
         """
 
-        def work(connection: Connection) -> tuple[int, str, Mapping[str, _Stand]]:
+        def work(connection: Connection) -> tuple[int, str, Mapping[str, _LastEvents]]:
             found = connection.execute(_last(self._thread)).first()
             if found is None:
                 return 0, "", {}
-            return found.seq, found.run_id, _stands(connection, self._thread, found.run_id)
+            return found.seq, found.run_id, _last_events(connection, self._thread, found.run_id)
 
-        last, self._last_run, self._stood = await reading(self._database, self._thread, work)
+        last, self._last_run, self._former = await reading(self._database, self._thread, work)
         self._next = last + 1
 
     def resume(self, session: str, run: str) -> None:
@@ -158,12 +160,12 @@ class EventLog:
 
     def lacks_end(self, session: str) -> bool:
         """Whether a resumed run, of the log's own session or of a sub-agent's, has no stored terminal event."""
-        found = self._stood.get(session) if self._resumed else None
+        found = self._former.get(session) if self._resumed else None
         return found is not None and found.end < found.last
 
     def cut_off(self, session: str) -> int | None:
         """The last event before the pieces of an answer of ``session`` that the interruption cut off; None without."""
-        found = self._stood.get(session) if self._resumed else None
+        found = self._former.get(session) if self._resumed else None
         return found.whole if found is not None and found.piece > found.whole else None
 
     def suspend(self) -> None:
@@ -242,7 +244,12 @@ class EventLog:
     ) -> None:
         waiting, self._waiting = self._waiting, []
         rows = [
-            StoredEvent(seq, self._run, well_formed(json.dumps(each.event.to_wire(), ensure_ascii=False)))
+            StoredEvent(
+                seq,
+                self._run,
+                well_formed(json.dumps(each.event.to_wire(), ensure_ascii=False)),
+                _kind(each.event) == _END,
+            )
             for seq, each in enumerate(waiting, self._next)
         ]
         epoch = self._database.epoch(self._thread.session)
@@ -280,7 +287,7 @@ async def events_after(database: Database, thread: Thread, after: int, *, at_mos
         at_most: the most events to return.
     """
     query = (
-        select(EVENT.c.seq, EVENT.c.run_id, EVENT.c.payload)
+        select(EVENT.c.seq, EVENT.c.run_id, EVENT.c.payload, EVENT.c.kind == _END)
         .where(EVENT.c.thread == thread.key, EVENT.c.seq > after)
         .order_by(EVENT.c.seq)
         .limit(at_most)
@@ -313,7 +320,7 @@ def _last(thread: Thread) -> Select[tuple[int, str]]:
     return query.order_by(EVENT.c.seq.desc()).limit(1)
 
 
-def _stands(connection: Connection, thread: Thread, run: str) -> Mapping[str, _Stand]:
+def _last_events(connection: Connection, thread: Thread, run: str) -> Mapping[str, _LastEvents]:
     """How the events of ``run``, the session's last one, end: for each session that they come from."""
     earlier = select(func.coalesce(func.max(EVENT.c.seq), 0)).where(
         EVENT.c.thread == thread.key, EVENT.c.run_id != run
@@ -334,7 +341,7 @@ def _stands(connection: Connection, thread: Thread, run: str) -> Mapping[str, _S
         .where(EVENT.c.thread == thread.key, EVENT.c.seq > start)
         .group_by(EVENT.c.session)
     )
-    return {session: _Stand(*numbers) for session, *numbers in connection.execute(query)}
+    return {session: _LastEvents(*numbers) for session, *numbers in connection.execute(query)}
 
 
 def _kind(event: Event) -> int:

@@ -174,13 +174,14 @@ TURN: Final = Table(
     "turn",
     _METADATA,
     _thread(),
-    *_named("run_id"),
+    Column("run_id", Text, primary_key=True, index=True),
     Column("number", Integer, nullable=False),
     *_texts("state", "request"),
     Column("idempotency_key", Text),
     *_longs("created_ms"),
     *_longs("started_ms", "ended_ms", nullable=True),
     *_texts("ending", nullable=True),
+    sqlite_with_rowid=False,
 )
 """A turn that a service was asked for; ``number`` gives the order within its session.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
 
+from zeus_runtime.errors import BusyError
 from zeus_runtime.store.tables import MESSAGE, THREAD, TURN
 from zeus_runtime.store.threads import Owner, owned
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 TurnState: TypeAlias = Literal["queued", "running", "waiting", "complete", "failed", "cancelled"]
 
 UNFINISHED: Final = ("queued", "running")
+_OPEN: Final = (*UNFINISHED, "waiting")
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,29 @@ class StoredTurn:
     ending: Mapping[str, Any] | None
     idempotency_key: str | None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether its state is final."""
+        return self.state not in _OPEN
+
 
 async def add_turn(
-    log: ThreadLog, thread: Thread, run: str, request: Mapping[str, Any], *, key: str | None = None
+    log: ThreadLog,
+    thread: Thread,
+    run: str,
+    request: Mapping[str, Any],
+    *,
+    key: str | None = None,
+    queue: bool = False,
 ) -> tuple[StoredTurn, bool]:
-    """Queue a turn, unless the session has one with that run's id; also whether it is new."""
+    """Queue a turn, unless the session has one with that run's id; also whether it is new.
+
+    Args:
+        queue: whether it may wait for others.
+
+    Raises:
+        BusyError: the session has a turn that is not over, and ``queue`` is false.
+    """
     now = log.now_ms()
 
     def work(connection: Connection) -> tuple[StoredTurn, bool]:
@@ -59,6 +79,11 @@ async def add_turn(
         known = connection.execute(_turns().where(TURN.c.thread == thread.key, TURN.c.run_id == run))
         if (row := known.mappings().first()) is not None:
             return _read(row), False
+        if not queue and connection.execute(_open_turns(thread).limit(1)).first() is not None:
+            raise BusyError(
+                f"the session {thread.session} has a turn that is not over",
+                remedy="Wait for it, cancel it, or queue the turn (queue=1).",
+            )
         last = select(func.coalesce(func.max(TURN.c.number), 0)).where(TURN.c.thread == thread.key)
         values = {
             "thread": thread.key,
@@ -78,9 +103,14 @@ async def add_turn(
 
 async def next_turn(log: ThreadLog, thread: Thread) -> StoredTurn | None:
     """The first turn of a session that is queued or running, unless one before it waits for a decision."""
-    query = _turns().where(TURN.c.thread == thread.key, TURN.c.state.in_((*UNFINISHED, "waiting")))
-    found = await _all(log, query.order_by(TURN.c.number).limit(1))
+    found = await _all(log, _open_turns(thread).limit(1))
     return found[0] if found and found[0].state != "waiting" else None
+
+
+async def waiting_turn(log: ThreadLog, thread: Thread) -> StoredTurn | None:
+    """The turn of a session that waits for a decision: the first that is not over, if any."""
+    found = await _all(log, _open_turns(thread).limit(1))
+    return found[0] if found and found[0].state == "waiting" else None
 
 
 async def turns_of(log: ThreadLog, thread: Thread) -> Sequence[StoredTurn]:
@@ -142,6 +172,12 @@ async def _all(log: ThreadLog, query: Select[Any]) -> list[StoredTurn]:
     return await log.database.run(
         lambda connection: [_read(row) for row in connection.execute(query).mappings()]
     )
+
+
+def _open_turns(thread: Thread) -> Select[Any]:
+    """The turns of a session that are not over, in order."""
+    query = _turns().where(TURN.c.thread == thread.key, TURN.c.state.in_(_OPEN))
+    return query.order_by(TURN.c.number)
 
 
 def _turns() -> Select[Any]:

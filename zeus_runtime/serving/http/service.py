@@ -11,12 +11,11 @@ from zeus_runtime.errors import NotFoundError
 from zeus_runtime.serving.http.hub import Hub
 from zeus_runtime.serving.http.principals import LocalToken, Principal, UnknownPrincipalError
 from zeus_runtime.serving.http.turn_queue import TurnQueue
-from zeus_runtime.store.turns import find_turn, next_turn, set_state, turns_of
+from zeus_runtime.store.turns import find_turn, next_turn, set_state, waiting_turn
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
-    from zeus_runtime.store.event_log import StoredEvent
     from zeus_runtime.store.turns import StoredTurn
     from zeus_runtime.tools.approval import Decision, PendingApproval
 
@@ -138,21 +137,16 @@ class Service:
         session = await agent.outermost(pending.session)
         await agent.decide(session, {approval: decision})
         if not await agent.pending_approvals(session):
-            await self._go_on(hosted, agent, caller, session)
+            await self._continue(hosted, agent, caller, session)
         return session
 
-    async def _go_on(self, hosted: HostedAgent, agent: Agent, caller: Principal, session: str) -> None:
+    async def _continue(self, hosted: HostedAgent, agent: Agent, caller: Principal, session: str) -> None:
         log = await agent.log()
         thread = await log.find(session)
-        for turn in await turns_of(log, thread):
-            if turn.state == "waiting":
-                await set_state(log, turn, "running")
+        if (turn := await waiting_turn(log, thread)) is not None:
+            await set_state(log, turn, "running")
         if await next_turn(log, thread) is not None:
             self.turns.wake(hosted, caller.owner, session)
-
-    async def events(self, agent: Agent, session: str, after: int, *, at_most: int) -> Sequence[StoredEvent]:
-        """The stored events of a session."""
-        return await agent.stored_events(session, after, at_most=at_most)
 
 
 def as_json(turn: StoredTurn) -> Mapping[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import StreamingResponse
 
-from zeus_runtime.events import RunCompleted, RunFailed
+from zeus_runtime.events import SubAgentEvent
 
 if TYPE_CHECKING:
     from fastapi import Request
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 PING_SECONDS: Final = 10.0
 """Proxies cut a connection that is silent for longer; one of the usual ones after 16 seconds."""
-_ENDS: Final = tuple(f'{{"type": "{each.type}"' for each in (RunCompleted, RunFailed))
 PING: Final = b": ping\n\n"
 HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -42,21 +41,28 @@ async def of_session(hub: Hub, session: str, after: int, read: Read) -> AsyncIte
             yield b"".join(map(encoded, rows)) if rows else PING
 
 
-async def of_run(hub: Hub, session: str, run: str, after: int, read: Read) -> AsyncIterator[bytes]:
-    """The stream of one run's events; it ends with the run's terminal event."""
+async def of_run(
+    hub: Hub, session: str, run: str, after: int, read: Read, is_over: Callable[[], Awaitable[bool]]
+) -> AsyncIterator[bytes]:
+    """The stream of one run's events; it ends with the run's terminal event.
+
+    Args:
+        is_over: asked in a pause, because a turn that is cancelled while it waits has no such event.
+    """
     async with aclosing(hub.follow(session, after, read, pause_seconds=PING_SECONDS)) as batches:
         async for rows in batches:
             own = [each for each in rows if each.run == run]
             yield b"".join(map(encoded, own)) if own else PING
-            if any(_is_end(each) for each in own):
+            if any(_is_end(each) for each in own) or (not rows and await is_over()):
                 return
 
 
 def _is_end(event: StoredEvent) -> bool:
     """Whether the event ends its run; one that waits for a decision continues."""
-    if not event.payload.startswith(_ENDS):
+    if not event.ends:
         return False
-    return bool(json.loads(event.payload).get("code") != "approval_needed")
+    told: dict[str, Any] = json.loads(event.payload)
+    return bool(told["type"] != SubAgentEvent.type and told.get("code") != "approval_needed")
 
 
 def response(events: AsyncIterator[bytes]) -> StreamingResponse:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import BusyError, ZeusError
 from zeus_runtime.events import Event, RunCompleted, RunFailed
-from zeus_runtime.run.turn import SESSION_PREFIX, new_run_id, new_session_id
+from zeus_runtime.run.turn import SESSION_PREFIX, new_session_id
 from zeus_runtime.store.turns import (
     StoredTurn,
     TurnState,
@@ -35,9 +36,13 @@ def session_of_key(owner: Owner | None, key: str) -> str:
     return SESSION_PREFIX + _digest(owner, key)[:12]
 
 
+_RUN_BYTES: Final = 8
+"""Of a run's id, which the API looks up without its session: twice as many as elsewhere."""
+
+
 def run_of_key(owner: Owner | None, key: str) -> str:
     """The run that a request with an idempotency key begins in a session."""
-    return _digest(owner, key)[:8]
+    return _digest(owner, key)[: 2 * _RUN_BYTES]
 
 
 def _digest(owner: Owner | None, key: str) -> str:
@@ -86,24 +91,12 @@ class TurnQueue:
         agent = hosted.of(owner)
         log = await agent.log()
         thread = await log.find(session)
-        run = new_run_id() if key is None else run_of_key(owner, f"{session}\0{key}")
-        if not queue and await self._is_busy(log, thread, run):
-            raise BusyError(
-                f"the session {session} has a turn that is not over",
-                remedy="Wait for it, cancel it, or queue the turn (queue=1).",
-            )
-        turn, is_new = await add_turn(log, thread, run, agent.masked(dict(request)), key=agent.masked(key))
+        run = secrets.token_hex(_RUN_BYTES) if key is None else run_of_key(owner, f"{session}\0{key}")
+        masked = agent.masked(dict(request))
+        turn, is_new = await add_turn(log, thread, run, masked, key=agent.masked(key), queue=queue)
         if is_new:
             self.wake(hosted, owner, session)
         return turn
-
-    async def _is_busy(self, log: Any, thread: Any, run: str) -> bool:
-        from zeus_runtime.store.turns import turns_of
-
-        known = await turns_of(log, thread)
-        if any(each.run == run for each in known):
-            return False
-        return any(each.state in ("queued", "running", "waiting") for each in known)
 
     def wake(self, hosted: HostedAgent, owner: Owner | None, session: str) -> None:
         """Work on the session's turns, unless that is done already."""
@@ -115,10 +108,7 @@ class TurnQueue:
         """Cancel a turn: its run, or its place in the queue. False if it is over."""
         log = await agent.log()
         running = self._agents.get(turn.session)
-        if turn.state == "queued":
-            await set_state(log, turn, "cancelled", ending=_not_run(turn))
-            return True
-        if turn.state == "waiting":
+        if turn.state in ("queued", "waiting"):
             await set_state(log, turn, "cancelled", ending=_not_run(turn))
             return True
         return running is not None and running.cancel(turn.session)

@@ -172,9 +172,14 @@ async def run_events(request: Request, caller: Reader, run: str, after: After = 
     async def read(last: int, most: int) -> Any:
         return await agent.stored_events(turn.session, last, at_most=most)
 
-    if turn.ended_ms is not None and turn.state != "waiting" and not await _has_more(read, run, start):
+    if turn.is_over and not await _has_more(read, run, start):
         return Response(status_code=204)
-    return streams.response(streams.of_run(service.hub, turn.session, run, start, read))
+
+    async def is_over() -> bool:
+        _, _, now = await service.of_run(caller, run)
+        return now.is_over
+
+    return streams.response(streams.of_run(service.hub, turn.session, run, start, read, is_over))
 
 
 async def _has_more(read: Read, run: str, after: int) -> bool:
@@ -187,7 +192,7 @@ async def _has_more(read: Read, run: str, after: int) -> bool:
 
 @router.post("/runs/{run}/cancel", status_code=202, tags=["runs"])
 async def cancel(request: Request, caller: Runner, run: str) -> dict[str, Any]:
-    """Cancel a turn; it is over when its `error` event arrives. A turn that is over stays as it is."""
+    """Cancel a turn. One that runs is over with its `error` event, one that waits at once and without an event."""
     service = service_of(request)
     _, agent, turn = await service.of_run(caller, run)
     await service.turns.cancel(agent, turn)

@@ -48,4 +48,6 @@ def upgrade() -> None:
         sa.Column("started_ms", sa.BigInteger),
         sa.Column("ended_ms", sa.BigInteger),
         sa.Column("ending", sa.Text),
+        sqlite_with_rowid=False,
     )
+    op.create_index("ix_turn_run_id", "turn", ["run_id"])
