@@ -106,6 +106,12 @@ def _shape(cls: Any) -> _Shape:
 
 def _init(self: Any, /, *args: Any, **named: Any) -> None:
     shape: _Shape = self.__frozen_shape__
+    if not named and len(args) == len(shape.names):
+        # Every field by position, as events and what a step makes are written: nothing to fill in, nothing to refuse.
+        self.__dict__.update(zip(shape.names, args, strict=True))
+        if shape.checks:
+            self.__post_init__()
+        return
     given = {**dict(zip(shape.names, args, strict=False)), **named} if args else named
     values = {**shape.template, **given}
     if (
