@@ -18,7 +18,7 @@ from zeus_runtime.plan.named_files import NamedFile, named_files
 from zeus_runtime.registry.home import HOME_FOLDERS, accounts_folder, bundled_home, user_home
 from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
-from zeus_runtime.tools.access import is_key_name
+from zeus_runtime.tools.access import Source, is_key_name
 from zeus_runtime.tools.links import links_in
 
 if TYPE_CHECKING:
@@ -43,8 +43,13 @@ _MOST_LINKED_FOLDERS: Final = 100
 def add_deciding(deciding: Deciding, checked: Checked) -> None:
     """Protect the files that decide about one agent.
 
-    Files that do not exist yet and would be read the next time are protected too.
+    Files that do not exist yet and would be read the next time are protected too. The files of a sub-agent that shares
+    the config and its folders are protected already.
     """
+    source = Source(checked.document, (checked.directory, checked.config.workspace.root, checked.config.storage.url))
+    if any(source.document is each.document and source.places == each.places for each in deciding.sources):
+        return
+    deciding.sources.append(source)
     _real_folder.cache_clear()  # links change between two plans
     # Last the agent itself, whose own word on a file counts. A service reads the others again when their files change.
     for each in (*checked.beside, checked):

@@ -315,6 +315,18 @@ def is_key_name(part: str) -> bool:
 _MOST_FOLDERS: Final = 10_000
 
 
+class Source(NamedTuple):
+    """A config whose files decide about an agent.
+
+    Args:
+        document: what was read; only its identity counts.
+        places: the values beside it that name files: the working directory, the workspace and the database.
+    """
+
+    document: object
+    places: tuple[object, ...]
+
+
 class Deciding:
     """The files on this machine that decide about an agent and its sub-agents. Planning a config adds its files.
 
@@ -324,6 +336,7 @@ class Deciding:
         keys: the added paths that contain keys.
         added: all added paths; a name may be a glob pattern.
         unasked: the added folders whose contents are executed without a question.
+        sources: the configs whose files have been added.
     """
 
     def __init__(self) -> None:
@@ -333,6 +346,7 @@ class Deciding:
         self.keys: set[str] = set()
         self.added: dict[str, None] = {}
         self.unasked: dict[str, None] = {}
+        self.sources: list[Source] = []
 
     def add(
         self,

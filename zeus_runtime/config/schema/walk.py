@@ -33,9 +33,11 @@ def resolve(schema: Schema, root: Schema) -> Schema:
 
 
 def branches(schema: Any, root: Schema) -> list[Schema]:
-    """The schemas that together describe one place: references followed, combinations laid side by side."""
-    found: list[Schema] = []
-    _collect(schema, root, found, ())
+    """The schemas that together describe one place: references followed, combinations laid side by side.
+
+    Callers must not change the list: it is kept for the same question about the same ``root``.
+    """
+    found, _ = _known(root).of(schema)
     return found
 
 
@@ -58,12 +60,8 @@ def types(places: Sequence[Schema]) -> frozenset[str]:
 
 
 def at(places: Sequence[Schema], step: str | int, root: Schema) -> list[Schema]:
-    """The schemas for one entry of the value that ``places`` describe."""
-    found: list[Schema] = []
-    for schema in places:
-        for part in _entries(schema, step):
-            _collect(part, root, found, ())
-    return found
+    """The schemas for one entry of the value that ``places`` describe; see ``branches``."""
+    return _known(root).entry(places, step)
 
 
 def walk_with(node: Node, schema: Schema) -> Iterator[tuple[Path, Node, list[Schema]]]:
@@ -95,6 +93,55 @@ def type_name(value: Any) -> str:
     if isinstance(value, str):
         return "string"
     return "object" if isinstance(value, Mapping) else "array"
+
+
+class _Places:
+    """The places of one root schema that were asked for before.
+
+    A config is read a dozen times by its schema, layer by layer, and each place of it resolves the same references.
+    Schemas are told apart by identity; each is kept, so no other object can get its identity.
+    """
+
+    def __init__(self, root: Schema) -> None:
+        self.root = root
+        self._branches: dict[int, tuple[list[Schema], Any]] = {}
+        self._entries: dict[tuple[str | int, ...], tuple[list[Schema], Sequence[Schema]]] = {}
+
+    def of(self, schema: Any) -> tuple[list[Schema], Any]:
+        known = self._branches.get(id(schema))
+        if known is None:
+            found: list[Schema] = []
+            _collect(schema, self.root, found, ())
+            known = self._branches[id(schema)] = found, schema
+        return known
+
+    def entry(self, places: Sequence[Schema], step: str | int) -> list[Schema]:
+        key = (step, *map(id, places))
+        known = self._entries.get(key)
+        if known is None:
+            if len(self._entries) >= _MOST_ENTRIES:
+                self._entries.clear()
+            found: list[Schema] = []
+            for schema in places:
+                for part in _entries(schema, step):
+                    _collect(part, self.root, found, ())
+            known = self._entries[key] = found, tuple(places)
+        return known[0]
+
+
+_MOST_ENTRIES: Final = 50_000
+_MOST_ROOTS: Final = 4
+_roots: list[_Places] = []
+
+
+def _known(root: Schema) -> _Places:
+    for each in _roots:
+        if each.root is root:
+            return each
+    places = _Places(root)
+    _roots.insert(0, places)
+    del _roots[_MOST_ROOTS:]
+    return places
 
 
 def _collect(schema: Any, root: Schema, found: list[Schema], above: tuple[str, ...]) -> None:
