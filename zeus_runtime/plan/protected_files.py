@@ -46,7 +46,9 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     Files that do not exist yet and would be read the next time are protected too. The files of a sub-agent that shares
     the config and its folders are protected already.
     """
-    source = Source(checked.document, (checked.directory, checked.config.workspace.root, checked.config.storage.url))
+    source = Source(
+        checked.document, (checked.directory, checked.config.workspace.root, checked.config.storage.url)
+    )
     if any(source.document is each.document and source.places == each.places for each in deciding.sources):
         return
     deciding.sources.append(source)

@@ -47,14 +47,22 @@ class StoredThread:
 
 
 async def read_thread(log: ThreadLog, thread: Thread) -> StoredThread:
-    """Read the stored content of a session."""
-    from zeus_runtime.store.rollbacks import rollbacks
+    """Read the stored content of a session, in one transaction."""
+    from zeus_runtime.store.fencing import reading
+    from zeus_runtime.store.rollbacks import rollbacks_in
 
-    steps = await log.steps(thread, last=True)
-    made = await rollbacks(log, thread)
-    edits = await log.edit_entries(thread)
+    steps, made, edits, entries = await reading(
+        log.database,
+        thread,
+        lambda connection: (
+            log.steps_in(connection, thread, last=True),
+            rollbacks_in(connection, thread),
+            log.edits_in(connection, thread),
+            log.read_in(connection, thread),
+        ),
+    )
     return StoredThread(
-        entries=await log.read(thread),
+        entries=entries,
         edits=[payload for _, _, payload in edits],
         line=line_of(made),
         edits_aside=edits_aside(made, [(number, at) for number, at, _ in edits]),

@@ -8,10 +8,21 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, RowMapping, Select, delete, insert, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    RowMapping,
+    Select,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import owning, reading
 from zeus_runtime.store.settings import put_setting, setting
 from zeus_runtime.store.tables import ALLOWED, APPROVAL, PARENT, THREAD
@@ -199,7 +210,7 @@ async def withdraw(log: ThreadLog, thread: Thread) -> None:
 
 def withdraw_in(connection: Connection, session: str) -> None:
     """``withdraw`` inside a larger transaction, for a session and its sub-agents."""
-    _withdraw(connection, APPROVAL.c.thread.in_(_family(connection, session)))
+    _WITHDRAWN_ALL.changed(connection, {"thread_session": session})
 
 
 async def allow(log: ThreadLog, user: str, tool: str) -> bool:
@@ -324,13 +335,22 @@ def _of(pending: PendingApproval) -> Any:
 
 def _family(connection: Connection, session: str) -> list[int]:
     """The keys of a session and of its sub-agents' sessions."""
-    found = list(connection.execute(select(THREAD.c.key).where(THREAD.c.session == session)).scalars())
-    young = found
-    while young:
-        query = select(PARENT.c.thread).where(PARENT.c.parent.in_(young))
-        young = [key for key in connection.execute(query).scalars() if key not in found]
-        found = [*found, *young]
-    return found
+    return [key for (key,) in _FAMILY.rows(connection, {"thread_session": session})]
+
+
+def _family_of(session: BindParameter[str]) -> Select[Any]:
+    own = select(THREAD.c.key.label("key")).where(THREAD.c.session == session).cte("family", recursive=True)
+    # UNION and not UNION ALL: each session once, so the search ends even if one was its own ancestor.
+    family = own.union(select(PARENT.c.thread).join(own, PARENT.c.parent == own.c.key))
+    return select(family.c.key)
+
+
+_FAMILY: Final = Prepared(_family_of(bindparam("thread_session")))
+_WITHDRAWN_ALL: Final = Prepared(
+    update(APPROVAL)
+    .where(APPROVAL.c.thread.in_(_family_of(bindparam("thread_session"))), APPROVAL.c.verdict.is_(None))
+    .values(verdict=WITHDRAWN)
+)
 
 
 def _rows() -> Select[Any]:

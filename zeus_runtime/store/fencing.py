@@ -17,7 +17,7 @@ from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.session_lock import LogConflictError, claim_lost
 from zeus_runtime.store.tables import EDIT, EVENT, MESSAGE, NOTE, STEP, THREAD
-from zeus_runtime.store.threads import Thread, here, refuse_archived
+from zeus_runtime.store.threads import HERE, Thread, of_row, refuse_archived
 
 T = TypeVar("T")
 
@@ -96,13 +96,15 @@ async def holding(database: Database, thread: Thread, what: str) -> Callable[[Co
 
 
 def _holding(thread: Thread, epoch: int | None, what: str) -> Callable[[Connection], None]:
-    mine = here(thread)
+    mine = of_row(thread)
+    statement = _HELD
     if epoch is not None:
-        mine &= THREAD.c.epoch == epoch
+        mine["held_epoch"] = epoch
+        statement = _HELD_IN_EPOCH
 
     def hold(connection: Connection) -> None:
         # The first write takes the row's lock; a transaction that only read first might not get it.
-        if connection.execute(update(THREAD).where(mine).values(epoch=THREAD.c.epoch)).rowcount != 1:
+        if statement.changed(connection, mine) != 1:
             raise claim_lost(what, thread.session)
 
     return hold
@@ -144,12 +146,12 @@ def take(connection: Connection, thread: Thread) -> int:
     Raises:
         LogConflictError: the session was deleted.
     """
-    raised = update(THREAD).where(here(thread)).values(epoch=THREAD.c.epoch + 1)
-    if connection.execute(raised).rowcount != 1:
+    if _RAISED.changed(connection, of_row(thread)) != 1:
         raise LogConflictError(
             f"the session {thread.session} was deleted meanwhile", remedy="Begin another one."
         )
-    return int(connection.execute(select(THREAD.c.epoch).where(here(thread))).scalar_one())
+    ((epoch,),) = _EPOCH.rows(connection, of_row(thread))
+    return int(epoch)
 
 
 class _Taken(Exception):  # noqa: N818 - internal, without a message
@@ -174,5 +176,11 @@ def _in_epoch(table: Table) -> Insert:
     return insert(table).from_select(names, held).execution_options(preserve_rowcount=True)
 
 
+_HELD = Prepared(update(THREAD).where(HERE).values(epoch=THREAD.c.epoch))
+_HELD_IN_EPOCH = Prepared(
+    update(THREAD).where(HERE, THREAD.c.epoch == bindparam("held_epoch")).values(epoch=THREAD.c.epoch)
+)
+_RAISED = Prepared(update(THREAD).where(HERE).values(epoch=THREAD.c.epoch + 1))
+_EPOCH = Prepared(select(THREAD.c.epoch).where(HERE))
 _PLAIN = {table: Prepared(insert(table)) for table in (MESSAGE, EDIT, STEP, NOTE, EVENT)}
 _FENCED = {table: Prepared(_in_epoch(table)) for table in (MESSAGE, EDIT, STEP, NOTE, EVENT)}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Connection, Table, func, insert, select
+from sqlalchemy import Connection, Table, bindparam, func, insert, select
 
 from zeus_runtime.store.approvals import withdraw_in
 from zeus_runtime.store.branch import Rollback
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import owning, reading
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import EDIT, MESSAGE, ROLLBACK, STEP
@@ -20,13 +21,20 @@ if TYPE_CHECKING:
 
 async def rollbacks(log: ThreadLog, thread: Thread) -> Sequence[Rollback]:
     """Every return to an earlier message, in order."""
-    names = ("number", "kept_seq", "last_seq", "edits", "steps", "created_ms")
-    query = select(*(ROLLBACK.c[name] for name in names)).where(ROLLBACK.c.thread == thread.key)
-    return await reading(
-        log.database,
-        thread,
-        lambda connection: [Rollback(*row) for row in connection.execute(query.order_by(ROLLBACK.c.number))],
-    )
+    return await reading(log.database, thread, lambda connection: rollbacks_in(connection, thread))
+
+
+def rollbacks_in(connection: Connection, thread: Thread) -> Sequence[Rollback]:
+    """``rollbacks`` inside a larger transaction."""
+    return [Rollback(*row) for row in _ROLLBACKS.rows(connection, {"of_thread": thread.key})]
+
+
+_NAMES: Final = ("number", "kept_seq", "last_seq", "edits", "steps", "created_ms")
+_ROLLBACKS: Final = Prepared(
+    select(*(ROLLBACK.c[name] for name in _NAMES))
+    .where(ROLLBACK.c.thread == bindparam("of_thread"))
+    .order_by(ROLLBACK.c.number)
+)
 
 
 async def roll_back(log: ThreadLog, thread: Thread, kept_seq: int) -> Rollback:

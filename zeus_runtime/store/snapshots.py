@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from sqlalchemy import Connection, Table, func, insert, select
+from sqlalchemy import Connection, Table, bindparam, func, insert, select
 
 from zeus_runtime.store.approvals import withdraw_in
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.fencing import owning, reading
 from zeus_runtime.store.tables import EDIT, MESSAGE, SNAPSHOT
 
@@ -44,21 +45,30 @@ class Snapshot:
 
 def take_snapshot(connection: Connection, thread: Thread, run_id: str, reason: Reason, now_ms: int) -> None:
     """Record the session's current state, inside a larger transaction."""
+    row = {"of_thread": thread.key, "of_run": run_id, "for_reason": reason, "now_ms": now_ms}
+    _TAKEN.changed(connection, row)
 
-    def last(table: Table, name: str) -> Any:
-        highest = select(func.coalesce(func.max(table.c[name]), 0)).where(table.c.thread == thread.key)
-        return highest.scalar_subquery()
 
-    row = {
-        "thread": thread.key,
-        "number": last(SNAPSHOT, "number") + 1,
-        "at_seq": last(MESSAGE, "seq"),
-        "edits": last(EDIT, "number"),
-        "run_id": run_id,
-        "reason": reason,
-        "created_ms": now_ms,
-    }
-    connection.execute(insert(SNAPSHOT).values(row))
+def _last(table: Table, name: str) -> Any:
+    highest = select(func.coalesce(func.max(table.c[name]), 0)).where(
+        table.c.thread == bindparam("of_thread")
+    )
+    return highest.scalar_subquery()
+
+
+_TAKEN: Final = Prepared(
+    insert(SNAPSHOT).values(
+        {
+            "thread": bindparam("of_thread"),
+            "number": _last(SNAPSHOT, "number") + 1,
+            "at_seq": _last(MESSAGE, "seq"),
+            "edits": _last(EDIT, "number"),
+            "run_id": bindparam("of_run"),
+            "reason": bindparam("for_reason"),
+            "created_ms": bindparam("now_ms"),
+        }
+    )
+)
 
 
 async def end_turn(log: ThreadLog, thread: Thread, run_id: str, reason: Reason) -> None:

@@ -5,25 +5,44 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, insert, select, update
 
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.store import schema
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.fencing import Fence, appending, put, reading
 from zeus_runtime.store.file_references import note_files
 from zeus_runtime.store.listing import SessionInfo, children, count_of_others, list_sessions, one_session
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import EDIT, MESSAGE, STEP, TEXT, THREAD
-from zeus_runtime.store.threads import Owner, Thread, first_epoch, here, key_of
+from zeus_runtime.store.threads import HERE, Owner, Thread, first_epoch, key_of, of_row
 
 if TYPE_CHECKING:
     from zeus_runtime.store.event_log import EventLog
 
 TITLE_CHARACTERS = 80
+
+_OF_THREAD: Final[BindParameter[int]] = bindparam("of_thread")
+_MESSAGES: Final = (
+    select(MESSAGE.c.seq, MESSAGE.c.id, MESSAGE.c.payload, MESSAGE.c.created_ms)
+    .where(MESSAGE.c.thread == _OF_THREAD, MESSAGE.c.seq > bindparam("after"))
+    .order_by(MESSAGE.c.seq)
+)
+_EDITS: Final = (
+    select(EDIT.c.number, EDIT.c.at_seq, EDIT.c.payload)
+    .where(EDIT.c.thread == _OF_THREAD)
+    .order_by(EDIT.c.number)
+)
+_OF_STEPS: Final = select(STEP.c.number, STEP.c.seq, STEP.c.payload, STEP.c.created_ms).where(
+    STEP.c.thread == _OF_THREAD
+)
+_STEPS: Final = _OF_STEPS.order_by(STEP.c.number)
+_LAST_STEP: Final = _OF_STEPS.order_by(STEP.c.number.desc()).limit(1)
+_TOUCHED: Final = Prepared(update(THREAD).where(HERE).values(updated_ms=bindparam("now_ms")))
 
 
 @dataclass(frozen=True)
@@ -97,18 +116,19 @@ class ThreadLog:
             key = key_of(connection, session, owner=self.owner)
             if key is None:
                 now = self.now_ms()
-                row = insert(THREAD).values(
-                    session=session,
-                    agent=agent,
-                    created_ms=now,
-                    updated_ms=now,
-                    title=_storable(cut_text(title, TITLE_CHARACTERS)),
-                    epoch=first_epoch(),
-                    owner=self.owner and self.owner.user,
-                    owner_project=self.owner and self.owner.project,
-                )
-                connection.execute(row)
-                key = connection.execute(select(THREAD.c.key).where(THREAD.c.session == session)).scalar_one()
+                row = {
+                    "session": session,
+                    "agent": agent,
+                    "created_ms": now,
+                    "updated_ms": now,
+                    "title": _storable(cut_text(title, TITLE_CHARACTERS)),
+                    "epoch": first_epoch(),
+                    "owner": self.owner and self.owner.user,
+                    "owner_project": self.owner and self.owner.project,
+                }
+                connection.execute(insert(THREAD), row)
+                key = key_of(connection, session)
+                assert key is not None
             return Thread(int(key), session)
 
         return await self.database.run(work)
@@ -196,14 +216,14 @@ class ThreadLog:
 
     async def read(self, thread: Thread, *, after: int = 0) -> Sequence[LogEntry]:
         """The messages with a ``seq`` greater than ``after``, in order."""
-        query = (
-            select(MESSAGE.c.seq, MESSAGE.c.id, MESSAGE.c.payload, MESSAGE.c.created_ms)
-            .where(MESSAGE.c.thread == thread.key, MESSAGE.c.seq > after)
-            .order_by(MESSAGE.c.seq)
-        )
         return await reading(
-            self.database, thread, lambda connection: [LogEntry(*row) for row in connection.execute(query)]
+            self.database, thread, lambda connection: self.read_in(connection, thread, after)
         )
+
+    def read_in(self, connection: Connection, thread: Thread, after: int = 0) -> Sequence[LogEntry]:
+        """``read`` inside a larger transaction."""
+        rows = connection.execute(_MESSAGES, {"of_thread": thread.key, "after": after})
+        return [LogEntry(*row) for row in rows]
 
     async def read_edits(self, thread: Thread) -> Sequence[str]:
         """The edits' payloads, in the order of admission."""
@@ -232,16 +252,12 @@ class ThreadLog:
 
     async def edit_entries(self, thread: Thread) -> Sequence[tuple[int, int, str]]:
         """The edits as (number, ``seq`` of the last message before it, payload), in the order of admission."""
-        query = (
-            select(EDIT.c.number, EDIT.c.at_seq, EDIT.c.payload)
-            .where(EDIT.c.thread == thread.key)
-            .order_by(EDIT.c.number)
-        )
-        return await reading(
-            self.database,
-            thread,
-            lambda connection: [(row[0], row[1], row[2]) for row in connection.execute(query)],
-        )
+        return await reading(self.database, thread, lambda connection: self.edits_in(connection, thread))
+
+    def edits_in(self, connection: Connection, thread: Thread) -> Sequence[tuple[int, int, str]]:
+        """``edit_entries`` inside a larger transaction."""
+        rows = connection.execute(_EDITS, {"of_thread": thread.key})
+        return [(row[0], row[1], row[2]) for row in rows]
 
     async def append_step(self, thread: Thread, step: StepEntry) -> None:
         """Write an entry of the ledger without a message.
@@ -258,13 +274,14 @@ class ThreadLog:
 
     async def steps(self, thread: Thread, *, last: bool = False) -> Sequence[StepEntry]:
         """The ledger's entries in order, or only the last one."""
-        query = select(STEP.c.number, STEP.c.seq, STEP.c.payload, STEP.c.created_ms).where(
-            STEP.c.thread == thread.key
-        )
-        query = query.order_by(STEP.c.number.desc()).limit(1) if last else query.order_by(STEP.c.number)
         return await reading(
-            self.database, thread, lambda connection: [StepEntry(*row) for row in connection.execute(query)]
+            self.database, thread, lambda connection: self.steps_in(connection, thread, last=last)
         )
+
+    def steps_in(self, connection: Connection, thread: Thread, *, last: bool = False) -> Sequence[StepEntry]:
+        """``steps`` inside a larger transaction."""
+        rows = connection.execute(_LAST_STEP if last else _STEPS, {"of_thread": thread.key})
+        return [StepEntry(*row) for row in rows]
 
     async def texts(self, thread: Thread, digests: Sequence[str] | None = None) -> Mapping[str, str]:
         """All texts that the session's ledger refers to, or those of ``digests``, by digest."""
@@ -304,7 +321,7 @@ class ThreadLog:
 
     def touch_in(self, connection: Connection, thread: Thread) -> None:
         """Mark the session as used now, inside a larger transaction."""
-        connection.execute(update(THREAD).where(here(thread)).values(updated_ms=self.now_ms()))
+        _TOUCHED.changed(connection, {**of_row(thread), "now_ms": self.now_ms()})
 
     async def sessions(
         self, *, agent: str | None = None, limit: int | None = None, archived: bool = False

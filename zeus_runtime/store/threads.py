@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, select, true
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, select, true
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.tables import ARCHIVE, THREAD
 
 
@@ -37,9 +38,16 @@ def first_epoch() -> int:
     return secrets.randbelow(2**30)
 
 
-def here(thread: Thread) -> ColumnElement[bool]:
-    """The condition for the session's own row; it compares the id too, because SQLite reuses a deleted row's key."""
-    return and_(THREAD.c.key == thread.key, THREAD.c.session == thread.session)
+HERE: Final = and_(THREAD.c.key == bindparam("thread_key"), THREAD.c.session == bindparam("thread_session"))
+"""The condition for a session's own row, with the parameters ``of_row``.
+
+It compares the id too, because SQLite reuses a deleted row's key.
+"""
+
+
+def of_row(thread: Thread) -> dict[str, object]:
+    """The parameters of ``HERE``."""
+    return {"thread_key": thread.key, "thread_session": thread.session}
 
 
 def owned(owner: Owner | None) -> ColumnElement[bool]:
@@ -60,14 +68,16 @@ def key_of(
     Raises:
         UsageError: it is archived.
     """
-    query = select(THREAD.c.key, ARCHIVE.c.archived_ms).outerjoin(ARCHIVE)
-    query = query.where(THREAD.c.session == session, owned(owner))
-    found = connection.execute(query).first()
-    if found is None:
+    statement, whose = _FOUND, {}
+    if owner is not None:
+        statement, whose = _FOUND_OWN, {"of_user": owner.user, "in_project": owner.project}
+    rows = statement.rows(connection, {"thread_session": session, **whose})
+    if not rows:
         return None
-    if found[1] is not None and not archived:
+    ((key, archived_ms),) = rows
+    if archived_ms is not None and not archived:
         raise _archived(session)
-    return int(found[0])
+    return int(key)
 
 
 def refuse_archived(connection: Connection, thread: Thread) -> None:
@@ -76,9 +86,25 @@ def refuse_archived(connection: Connection, thread: Thread) -> None:
     Raises:
         UsageError: it is archived.
     """
-    packed = select(ARCHIVE.c.thread).where(ARCHIVE.c.thread == thread.key)
-    if connection.execute(packed).first() is not None:
+    if _PACKED.rows(connection, {"thread_key": thread.key}):
         raise _archived(thread.session)
+
+
+_FIND: Final = (
+    select(THREAD.c.key, ARCHIVE.c.archived_ms)
+    .outerjoin(ARCHIVE)
+    .where(THREAD.c.session == bindparam("thread_session"))
+)
+_FOUND: Final = Prepared(_FIND)
+_FOUND_OWN: Final = Prepared(
+    _FIND.where(
+        THREAD.c.owner == bindparam("of_user"),
+        THREAD.c.owner_project.is_not_distinct_from(
+            bindparam("in_project", type_=THREAD.c.owner_project.type)
+        ),
+    )
+)
+_PACKED: Final = Prepared(select(ARCHIVE.c.thread).where(ARCHIVE.c.thread == bindparam("thread_key")))
 
 
 def _archived(session: str) -> UsageError:
