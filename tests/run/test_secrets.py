@@ -525,3 +525,12 @@ async def test_why_a_connection_is_not_there_is_masked(tmp_path: Path) -> None:
     async with agent(tmp_path, "done", plugin=plugin) as running:
         (far,) = await running.connections()
     assert far.why == SHOWN
+
+
+async def test_the_names_that_are_stored_are_masked(tmp_path: Path) -> None:
+    yaml = f"name: 'bot {KEY}'\nmemory: {{user: 'u-{KEY}', project: 'p-{KEY}'}}\n"
+    async with agent(tmp_path, "done", yaml=yaml) as living:
+        await play(living, "go")
+        (session,) = await living.sessions()
+    assert session.agent == f"bot {SHOWN}"
+    assert_in_no_file(tmp_path)
