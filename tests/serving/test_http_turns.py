@@ -128,7 +128,7 @@ async def test_an_approval_counts_for_the_change_that_its_user_saw(tmp_path: Pat
     write_agent(tmp_path, ASKING, tools="[filesystem]")
     file = tmp_path / "a.txt"
     file.write_text("one\n")
-    made = call("edit_file", "a", path="/a.txt", old_string="one", new_string="two")
+    made = call("edit_file", "a", path="/a.txt", old="one", new="two")
     async with serving(service_of(tmp_path, script(calling(made), "Done."))) as client:
         _, run = await begun(client, "go")
         await until(client, run, "waiting")
