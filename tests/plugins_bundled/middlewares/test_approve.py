@@ -1284,3 +1284,38 @@ async def test_an_approved_call_is_asked_again_where_it_would_run_in_another_way
         ended = (await events_of(first.resume(ending.session)))[-1]
         assert isinstance(ended, RunCompleted), ended
     assert (folder / "made.txt").exists()
+
+
+AGAIN = """
+from zeus_runtime.plugin.middleware import Middleware
+class Again(Middleware):
+    def __init__(self, options, context):
+        pass
+    async def wrap_tool_call(self, call, call_next):
+        await call_next(call)
+        return await call_next(call)
+@hookimpl
+def register_middlewares():
+    return [Component("again", Again, summary="again")]
+"""
+
+
+@pytest.mark.parametrize(("tool_name", "runs"), [("record", 1), ("fail", 2)])
+async def test_an_approval_is_for_one_run_of_a_call_unless_that_failed(
+    folder: Path, tool_name: str, runs: int
+) -> None:
+    plugin = TOOLS.replace(
+        'raise RuntimeError("the disk is on fire")',
+        'open("effects.txt", "a").write("failed\\n"); raise RuntimeError("on fire")',
+    )
+    config = write_agent(
+        folder, f"middlewares: [again, {{approve: {{read_tools: ask}}}}]\n{storage(SQLITE_URL)}", plugin=plugin + AGAIN
+    )
+    made = call(tool_name, "c", **({"text": "a"} if tool_name == "record" else {}))
+    person = says(APPROVE)
+    async with Agent.from_config(config, directory=folder, model=script(calling(made), "done")) as living:
+        events = await events_of(living.stream("go", approvals=person))
+    assert len(person.asked) == 1
+    assert len(effects(folder)) == runs
+    (result,) = of(events, ToolCallResult)
+    assert ("approved it once" in result.content) == (runs == 1)
