@@ -336,3 +336,21 @@ def test_a_shell_reads_a_word_as_it_was(text: str) -> None:
     assert printable(word) == word
     said = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True).stdout
     assert said == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://good.com∕x.evil.com/", r"https://good.com\u2215x.evil.com/"),
+        ("a․b", r"a\u2024b"),
+        ("echo ‘note; touch x’", r"echo \u2018note; touch x\u2019"),
+        ("rm ʹaʹ", r"rm \u02b9a\u02b9"),
+        ("a‐b", r"a\u2010b"),
+        ("café – naïve, 5 €, 5°, 日本、git，次", None),
+    ],
+)
+def test_punctuation_in_a_line_passes_for_no_ascii(text: str, shown: str | None) -> None:
+    assert exact(text) == (shown or text)
+    assert exact_line(text) == (shown or text)
+    assert exact_json(json.dumps(text, ensure_ascii=False)) == f'"{shown or text}"'
+    assert exact_blanks("She said: “it’s – so”") == "She said: “it’s – so”"

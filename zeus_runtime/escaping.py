@@ -33,6 +33,7 @@ _SPACE: Final = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]"
 _JOINERS: Final = frozenset("\u200c\u200d")
 _JOINED: Final = frozenset({"Lo", "Mn", "Mc", "So", "Sk", "Sm"})
 _MARKS: Final = ("Mn", "Me")
+_MARKS_OF_TEXT: Final = frozenset({"Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sk", "Lm"})
 _KEYCAPS: Final = frozenset("0123456789#*")
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -125,18 +126,19 @@ def exact(text: str) -> str:
 
     Newlines and tabs stay. Other invisible characters become escapes. So do joiners, spaces outside ASCII, combining
     marks except those that a script needs, and the signs of ``exact_blanks``. Letters of other alphabets become escapes
-    in a word with Latin ones, such as a Cyrillic ``a``; a word of one alphabet that looks like another's stays. A
-    backslash is doubled where it could be taken for the start of an escape.
+    in a word with Latin ones, such as a Cyrillic ``a``; a word of one alphabet that looks like another's stays. In a
+    text of one line, which may be a command or an address, so does punctuation that touches ASCII, such as ``‘`` or
+    ``∕``. A backslash is doubled where it could be taken for the start of an escape.
     """
     if text.isascii() and _is_plain(text) and "\\" not in text:
         return text
-    return _escaped(text, _hidden(text), "\\xuU")
+    return _escaped(text, _hidden(text) if "\n" in text else _hidden_in_line(text), "\\xuU")
 
 
 def exact_line(text: str) -> str:
     """``exact`` in one line: newlines and tabs become escapes too."""
     ends = {place for place, char in enumerate(text) if char in "\n\t"}
-    return _escaped(text, _hidden(text) | ends, "\\xuUnt")
+    return _escaped(text, _hidden_in_line(text) | ends, "\\xuUnt")
 
 
 def exact_blanks(line: str) -> str:
@@ -148,7 +150,8 @@ def exact_blanks(line: str) -> str:
         end = len(line.rstrip(" \t"))
         blanks = {place for place, char in enumerate(line) if char == "\t" or place >= end}
         return _escaped(line, _hidden(line) | blanks, "\\xuUt")
-    shown = exact(line)
+    # A line of a text, where quotation marks and dashes are usual.
+    shown = _escaped(line, _hidden(line), "\\xuU")
     body = shown.rstrip(" \t")
     return body.replace("\t", f"{_TAB}   ") + "".join(_ENDING[char] for char in shown[len(body) :])
 
@@ -168,7 +171,7 @@ def exact_json(text: str) -> str:
     """``json_text`` with everything escaped that ``exact`` escapes: two different values never look the same."""
     if text.isascii() and _is_plain(text):
         return text
-    hidden = _hidden(text)
+    hidden = _hidden_in_line(text)
     return "".join(_json_escape(char) if place in hidden else char for place, char in enumerate(text))
 
 
@@ -310,6 +313,20 @@ def _hidden(text: str) -> frozenset[int]:
         or (char > "\x7f" and (_SPACE.match(char) or char in _SIGNS or _looks_like_another(text, place)))
     )
     return hidden if text.isascii() else hidden | _foreign(text)
+
+
+def _hidden_in_line(text: str) -> frozenset[int]:
+    """``_hidden``, and punctuation that passes for ASCII: ``a․b`` for ``a.b``. What fills two columns does not."""
+    if text.isascii():
+        return _hidden(text)
+    return _hidden(text) | {
+        place
+        for place, char in enumerate(text)
+        if char > "\x7f"
+        and unicodedata.category(char) in _MARKS_OF_TEXT
+        and unicodedata.east_asian_width(char) not in ("W", "F")
+        and any(each.isascii() and not each.isspace() for each in (*text[max(place - 1, 0) : place], *text[place + 1 : place + 2]))
+    }
 
 
 def _foreign(text: str) -> frozenset[int]:

@@ -11,17 +11,19 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from zeus_runtime.config import ConfigError, Redactor, load
+from zeus_runtime.config import ConfigError, Redactor, check, load
 from zeus_runtime.config.layers.set_option import parse_setting
 from zeus_runtime.config.messages.diagnostics import render
-from zeus_runtime.config.secrets.masking import Learned, secrets_of_environment
+from zeus_runtime.config.secrets.masking import Learned, mask_line, secrets_of_environment
 from zeus_runtime.config.secrets.matching import folded
+from zeus_runtime.config.secrets.parts import is_broken_login
 from zeus_runtime.config.secrets.placeholders import PLACEHOLDER, is_searched, looks_random
 from zeus_runtime.config.yaml.reader import read_value
 from zeus_runtime.config.yaml.sources import Sources, unread_lines
@@ -827,3 +829,63 @@ def test_the_lines_of_a_text_that_is_not_yaml_are_masked_in_linear_time(word: st
     for number in range(1, 200):
         Sources({"a": text}).line(Mark("a", number, 1))
     assert unread_lines.cache_info().misses <= 1, "the lines are masked once for all errors of a text"
+
+
+SLIPS = [
+    "postgresql//user:hunter2secret@host/db",
+    "postgresql:/user:hunter2secret@host",
+    "postgresql:user:hunter2secret@host:5432",
+    "postgres;//user:hunter2secret@host/db",
+    "https:\\\\user:hunter2 sec ret@host/x",
+    "postgresql ://user:hunter2secret@host/db",
+    "user:hunter2secret@host/db",
+    "//:hunter2secret@host",
+    'postgresql//user:a"hunter2secret@host/db',
+]
+
+
+@pytest.mark.parametrize("address", SLIPS)
+@pytest.mark.parametrize(
+    "written",
+    [
+        "storage: {url: ADDRESS}",
+        "storage: {url: ADDRESS, bogus: 1}",
+        "metadata: [x, ADDRESS]",
+        "storage: {url: ADDRESS, bogus: ]",
+        "storage: {url: ${DATABASE}}",
+    ],
+)
+def test_an_error_shows_no_password_of_an_address_with_a_slip(
+    tmp_path: Path, schema: dict[str, Any], written: str, address: str
+) -> None:
+    file = tmp_path / "zeus.yaml"
+    quoted = "'" + address + "'"
+    file.write_text(f"version: 1\nmodel: m\n{written.replace('ADDRESS', quoted)}\n")
+    with pytest.raises(ConfigError) as failed:
+        check(load(file, environ={"DATABASE": address}), schema)
+    for output in ("text", "json"):
+        assert "hunter2" not in render(failed.value.diagnostics, output)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("address", SLIPS)
+def test_an_error_of_a_setting_shows_no_password_of_an_address_with_a_slip(address: str) -> None:
+    with pytest.raises(ConfigError) as failed:
+        parse_setting(f"storage={{url: '{address}', bogus: ]")
+    assert "hunter2" not in render(failed.value.diagnostics)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "npm:pkg@1.0",
+        "img:tag@sha256:4bc",
+        "repo/img:tag@sha256:4bc",
+        "mailto:bob@example.com",
+        "git@github.com:a/b",
+        "see https://x.y/z: bob@example.com and ask",
+        "postgresql//user:${PASSWORD}@host/db",
+    ],
+)
+def test_what_only_resembles_an_address_stays_readable(value: str) -> None:
+    assert not is_broken_login(value)
+    assert mask_line(f"a: {value}") == f"a: {value}"

@@ -525,3 +525,16 @@ async def test_why_a_connection_is_not_there_is_masked(tmp_path: Path) -> None:
     async with agent(tmp_path, "done", plugin=plugin) as running:
         (far,) = await running.connections()
     assert far.why == SHOWN
+
+
+async def test_the_names_that_are_stored_are_masked(tmp_path: Path) -> None:
+    yaml = f"memory: {{user: 'u-{KEY}', project: 'p-{KEY}'}}\n"
+    file = write_agent(tmp_path, yaml, plugin=PLUGIN)
+    file.write_text(file.read_text().replace("name: test", f"name: 'bot {KEY}'"))
+    async with Agent.from_config(
+        file, directory=tmp_path, environ=dict(ENVIRON), model=script("done")
+    ) as living:
+        await play(living, "go")
+        (session,) = await living.sessions()
+    assert session.agent == f"bot {SHOWN}"
+    assert_in_no_file(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,44 @@ async def test_a_call_waits_for_a_decision_with_the_arguments_that_run(tmp_path:
         events = await told(client, f"/v1/runs/{run}/events")
         assert [each["type"] for each in events].count("tool_call_result") == 1
     assert (tmp_path / "effects.txt").read_text() == "final\n"
+
+
+async def test_a_waiting_call_is_shown_exactly(tmp_path: Path) -> None:
+    write_agent(tmp_path, ASKING)
+    text = "pay\u202e\u200b" + "x" * 5_000
+    async with serving(service_of(tmp_path, script(calling(call("record", "a", text=text)), "Done."))) as client:
+        _, run = await begun(client, "go")
+        await until(client, run, "waiting")
+        (pending,) = (await client.get("/v1/approvals")).json()
+        shown = (await client.get(f"/v1/approvals/{pending['id']}")).json()
+    cut, whole = (" ".join(line["text"] for line in shown[name]) for name in ("lines", "whole"))
+    assert r"text: pay\u202e\u200bxxx" in cut
+    assert r"text: pay\u202e\u200bxxx" in whole
+    assert "more characters; see it with `show all`" in cut
+    assert len(cut) < 5_000 < len(whole)
+    assert json.loads(shown["editable"]) == {"text": text}
+    assert shown["editable"].isascii()
+
+
+async def test_an_approval_counts_for_the_change_that_its_user_saw(tmp_path: Path) -> None:
+    write_agent(tmp_path, ASKING, tools="[filesystem]")
+    file = tmp_path / "a.txt"
+    file.write_text("one\n")
+    made = call("edit_file", "a", path="/a.txt", old="one", new="two")
+    async with serving(service_of(tmp_path, script(calling(made), "Done."))) as client:
+        _, run = await begun(client, "go")
+        await until(client, run, "waiting")
+        (pending,) = (await client.get("/v1/approvals")).json()
+        path = f"/v1/approvals/{pending['id']}"
+        first = (await client.get(path)).json()
+        file.write_text("delete everything but one\n")
+        second = (await client.get(path)).json()
+        assert first["seen"] != second["seen"]
+        old = await client.post(path, json={"decision": "approve", "seen": first["seen"]})
+        assert (old.status_code, "another change" in old.text) == (422, True), old.text
+        assert (await client.post(path, json={"decision": "approve", "seen": second["seen"]})).status_code == 200
+        await until(client, run, "complete")
+    assert file.read_text() == "delete everything but two\n"
 
 
 async def test_the_next_service_resumes_what_a_stopped_one_left(tmp_path: Path) -> None:

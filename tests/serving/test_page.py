@@ -183,7 +183,7 @@ def test_a_call_runs_with_the_arguments_that_the_user_wrote_and_a_turn_can_be_st
     page = user.tab()
     say(page, "record it")
     card = page.get_by_role("region", name="Approve this call?")
-    assert card.locator(".exact").inner_text() == "draft"
+    assert "text: draft" in card.locator(".exact").inner_text()
     card.get_by_role("button", name="Edit arguments").click()
     card.get_by_role("textbox", name="Arguments").fill('{"text": "final"}')
     card.get_by_role("button", name="Approve", exact=True).click()
@@ -198,6 +198,22 @@ def test_a_call_runs_with_the_arguments_that_the_user_wrote_and_a_turn_can_be_st
     page.locator(".failure").get_by_text("cancelled").wait_for()
     assert "And this waits." in answered(page).inner_text()
     assert page.locator(".failure").count() == 1
+
+
+def test_a_call_shows_what_a_browser_would_hide_before_and_after_it_is_approved(user: User) -> None:
+    page = user.tab()
+    say(page, "record something hidden")
+    card = page.get_by_role("region", name="Approve this call?")
+    assert r"text: pay\u202e\u200bbob" in card.locator(".exact").inner_text()
+    card.get_by_role("button", name="Edit arguments").click()
+    written = card.get_by_role("textbox", name="Arguments")
+    assert r'"pay\u202e\u200bbob"' in written.input_value()
+    card.get_by_role("button", name="Approve", exact=True).click()
+    turn = answered(page)
+    assert (user.server.folder / "effects.txt").read_text().endswith("pay\u202e\u200bbob\n")
+    assert r"pay\u{202e}\u{200b}bob" in turn.locator(".tool .gist").inner_text()
+    turn.get_by_role("button", name="record").click()
+    assert turn.locator(".exact").first.inner_text() == r"pay\u{202e}\u{200b}bob"
 
 
 def test_a_question_of_a_tool_is_a_form(user: User) -> None:

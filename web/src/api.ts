@@ -10,12 +10,13 @@ export interface RunInfo {
   run: string; session: string; number: number; state: RunState; prompt: string;
   created_ms: number; started_ms: number | null; ended_ms: number | null; ending: Json | null;
 }
-export interface Change { path: string; before: string | null; after: string }
 export interface Approval {
   id: string; session: string; call_id: string; tool_name: string; parameters: Json; reason: string;
   answer_schema?: Json; created_ms: number; expires_ms: number | null; agent: string;
-  may_remember?: boolean; may_change?: boolean; changes?: Change[]; problem?: string;
+  may_remember?: boolean; may_change?: boolean; seen?: string | null; lines?: ShownLine[]; whole?: ShownLine[]; editable?: string;
 }
+/** A line of a question as the service shows it, with unseen characters as escapes. */
+export interface ShownLine { text: string; style: "plain" | "red" | "green" | "yellow" | "dim" | "bold" }
 export type Json = Record<string, any>;
 
 /** An answer other than success, as the service tells it (RFC 9457). */
@@ -38,7 +39,7 @@ export async function call<T>(method: string, path: string, body?: unknown, head
       ...(body === undefined ? {} : { "Content-Type": "application/json" }),
       ...headers,
     },
-    body: body === undefined ? undefined : JSON.stringify(body),
+    body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
   });
   if (answer.ok) return (answer.status === 204 ? undefined : await answer.json()) as T;
   const told = await answer.json().catch(() => ({}));
@@ -64,6 +65,6 @@ export const rollback = (id: string, to: number) => post<Json>(`${of(id)}/rollba
 export const cancel = (run: string) => post<RunInfo>(`v1/runs/${encodeURIComponent(run)}/cancel`);
 export const approvals = () => get<Approval[]>("v1/approvals");
 export const approval = (id: string) => get<Approval>(`v1/approvals/${encodeURIComponent(id)}`);
-export const decide = (id: string, body: Json) => post<Json>(`v1/approvals/${encodeURIComponent(id)}`, body);
+export const decide = (id: string, body: Json | string) => post<Json>(`v1/approvals/${encodeURIComponent(id)}`, body);
 export const login = (token: string) => post<void>("login", { token });
 export const logout = () => post<void>("logout");

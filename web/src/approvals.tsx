@@ -2,9 +2,8 @@
 
 import { useEffect, useState } from "preact/hooks";
 import * as api from "./api";
-import { difference } from "./diff";
 import { t } from "./i18n";
-import { Arguments } from "./tools";
+import { visible } from "./visible";
 
 export function Approvals({ ids, reload }: { ids: string[]; reload: () => Promise<void> }) {
   const [found, setFound] = useState<api.Approval[]>([]);
@@ -25,16 +24,14 @@ export function Approvals({ ids, reload }: { ids: string[]; reload: () => Promis
   );
 }
 
-function Diff({ change }: { change: api.Change }) {
+const STYLES = { plain: "", red: "gone", green: "added", yellow: "cut", dim: "skip", bold: "head" } as const;
+
+/** Lines as the service made them: what a browser would hide, reorder or join is in them as an escape. */
+function Shown({ lines }: { lines: api.ShownLine[] }) {
   return (
-    <figure class="diff">
-      <figcaption>{change.path}{change.before === null && <span class="badge">{t("new file")}</span>}</figcaption>
-      <pre tabIndex={0}>
-        {difference(change.before ?? "", change.after).map((line) => (
-          <span class={{ "+": "added", "-": "gone", "@": "skip", " ": "" }[line.kind]}>{line.kind === "@" ? "" : line.kind} {line.text}{"\n"}</span>
-        ))}
-      </pre>
-    </figure>
+    <pre class="exact shown" tabIndex={0}>
+      {lines.map((line) => <span class={STYLES[line.style]}>{line.text}{"\n"}</span>)}
+    </pre>
   );
 }
 
@@ -45,10 +42,13 @@ function ApprovalCard({ approval, decided }: { approval: api.Approval; decided: 
   const [always, setAlways] = useState(false);
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const decide = async (body: api.Json) => {
+  const [isWhole, setWhole] = useState(false);
+  const decide = async (body: api.Json, written?: string) => {
     setBusy(true);
     try {
-      await api.decide(approval.id, body);
+      const sent = JSON.stringify({ ...body, seen: approval.seen ?? null });
+      // The text itself: as values of JavaScript, large numbers would become others.
+      await api.decide(approval.id, written === undefined ? sent : `${sent.slice(0, -1)},"changed":${written}}`);
       decided();
     } catch (error) {
       setProblem(error instanceof Error ? error.message : String(error));
@@ -56,41 +56,36 @@ function ApprovalCard({ approval, decided }: { approval: api.Approval; decided: 
     }
   };
   const approve = () => {
-    let changed: api.Json | undefined;
     if (edited !== null) {
       try {
-        changed = JSON.parse(edited);
+        const changed = JSON.parse(edited);
         if (typeof changed !== "object" || changed === null || Array.isArray(changed)) throw new Error();
       } catch {
         setProblem(t("The arguments are not a JSON object"));
         return;
       }
     }
-    void decide({ decision: "approve", always, ...(changed ? { changed } : {}) });
+    void decide({ decision: "approve", always }, edited ?? undefined);
   };
-  const changes = edited === null ? (approval.changes ?? []) : [];
+  const lines = (isWhole ? approval.whole : approval.lines) ?? [];
   return (
     <section class="approval" aria-label={isQuestion ? t("The agent asks") : t("Approve this call?")}>
-      <h2>{isQuestion ? t("The agent asks") : t("Approve this call?")} <code>{approval.tool_name}</code></h2>
-      {approval.reason && <p>{approval.reason}</p>}
+      <h2>{isQuestion ? t("The agent asks") : t("Approve this call?")} <code>{visible(approval.tool_name)}</code></h2>
+      <div class="exactly">
+        {edited === null
+          ? <Shown lines={lines} />
+          : <textarea class="edit" rows={Math.min(16, edited.split("\n").length + 1)} value={edited} aria-label={t("Arguments")} onInput={(event) => setEdited(event.currentTarget.value)} />}
+      </div>
+      {edited === null && !isWhole && <button class="link" onClick={() => setWhole(true)}>{t("show all")}</button>}
       {isQuestion ? (
         <Form schema={approval.answer_schema!} isBusy={isBusy} answer={(changed) => void decide({ decision: "approve", changed })} decline={() => void decide({ decision: "reject" })} />
       ) : (
         <>
-          <div class="exactly">
-            {changes.map((each) => <Diff key={each.path} change={each} />)}
-            {edited === null
-              ? changes.length > 0
-                ? <details><summary>{t("Arguments")}</summary><Arguments args={approval.parameters} /></details>
-                : <Arguments args={approval.parameters} />
-              : <textarea class="edit" rows={Math.min(16, edited.split("\n").length + 1)} value={edited} aria-label={t("Arguments")} onInput={(event) => setEdited(event.currentTarget.value)} />}
-            {approval.problem && <p class="meta">{approval.problem}</p>}
-          </div>
           <div class="actions">
             <button class="primary" disabled={isBusy} onClick={approve}>{t("Approve")}</button>
             <button class="danger" disabled={isBusy} onClick={() => void decide({ decision: "reject", reason })}>{t("Reject")}</button>
             <input class="reason" value={reason} placeholder={t("Reason for the model (optional)")} aria-label={t("Reason for the model (optional)")} onInput={(event) => setReason(event.currentTarget.value)} />
-            <button class="link" onClick={() => setEdited(edited === null ? JSON.stringify(approval.parameters, null, 2) : null)}>
+            <button class="link" onClick={() => setEdited(edited === null ? approval.editable ?? "" : null)}>
               {edited === null ? t("Edit arguments") : t("Keep the arguments")}
             </button>
             {approval.may_remember && (
@@ -118,8 +113,8 @@ function Form(props: { schema: api.Json; isBusy: boolean; answer: (value: api.Js
       {fields.map(([name, about]) => (
         <label key={name} class={about.type === "boolean" ? "inline" : ""}>
           {about.type === "boolean" && <input type="checkbox" checked={!!values[name]} onChange={(event) => set(name, event.currentTarget.checked)} />}
-          <span>{about.title ?? name}{required.has(name) && <abbr title={t("Required")}> *</abbr>}</span>
-          {about.description && <span class="meta">{about.description}</span>}
+          <span>{visible(about.title ?? name)}{required.has(name) && <abbr title={t("Required")}> *</abbr>}</span>
+          {about.description && <span class="meta">{visible(String(about.description))}</span>}
           {about.type !== "boolean" && <Field about={about} value={values[name]} isRequired={required.has(name)} set={(value) => set(name, value)} />}
         </label>
       ))}
@@ -147,7 +142,7 @@ function Field({ about, value, isRequired, set }: { about: api.Json; value: unkn
     return (
       <select required={isRequired} value={at < 0 ? "" : String(at)} onChange={(event) => set(event.currentTarget.value === "" ? undefined : known[Number(event.currentTarget.value)].value)}>
         <option value="" />
-        {known.map((each, index) => <option value={String(index)}>{each.title}</option>)}
+        {known.map((each, index) => <option value={String(index)}>{visible(each.title)}</option>)}
       </select>
     );
   }
@@ -159,7 +154,7 @@ function Field({ about, value, isRequired, set }: { about: api.Json; value: unkn
         {many.map((each) => (
           <label class="inline">
             <input type="checkbox" checked={chosen.includes(each.value)} onChange={(event) => set(event.currentTarget.checked ? [...chosen, each.value] : chosen.filter((one) => one !== each.value))} />
-            {each.title}
+            {visible(each.title)}
           </label>
         ))}
       </span>

@@ -49,7 +49,6 @@ const zh = {
   "Do not ask about this tool again": "以后不再询问此工具",
   "Expires {time}": "{time} 到期",
   "Files that it would change": "将要修改的文件",
-  "new file": "新文件",
   "Whole file": "整个文件",
   "You": "您",
   "The connection is lost. Trying again…": "连接已断开，正在重试…",

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { SessionInfo } from "./api";
 import { number, t, when, word } from "./i18n";
 import { addressOf } from "./place";
+import { visible } from "./visible";
 
 /** A longer list is slow to draw, and nobody reads it. */
 const MOST = 200;
@@ -25,7 +26,7 @@ export function SessionList(props: {
         {found.slice(0, MOST).map((each) => (
           <li key={each.session}>
             <a href={addressOf({ session: each.session })} aria-current={each.session === props.shown ? "page" : undefined}>
-              <span class="title">{each.title || t("New session")}</span>
+              <span class="title">{visible(each.title) || t("New session")}</span>
               <span class="meta">
                 {props.hasAgents && <span>{each.agent}</span>}
                 <span>{when(each.updated_ms)}</span>

@@ -7,6 +7,7 @@ import { PartView, Why } from "./chat";
 import { t } from "./i18n";
 import { Icon } from "./icons";
 import type { ToolPart } from "./transcript";
+import { visible } from "./visible";
 
 /** One line of the arguments: the first values, without line breaks. */
 function summary(args: Json | null, written: string): string {
@@ -18,16 +19,16 @@ function summary(args: Json | null, written: string): string {
     .slice(0, 160);
 }
 
-/** Arguments exactly: a text of several lines as it is, anything else as JSON. */
-export function Arguments({ args }: { args: Json }) {
+/** Arguments: a text of several lines as it is, anything else as JSON; unseen characters are escapes. */
+function Arguments({ args }: { args: Json }) {
   const entries = Object.entries(args);
   if (!entries.length) return <pre class="exact">{"{}"}</pre>;
   return (
     <dl class="arguments">
       {entries.map(([name, value]) => [
-        <dt key={`${name}:`}>{name}</dt>,
+        <dt key={`${name}:`}>{visible(name)}</dt>,
         <dd key={name}>
-          {typeof value === "string" ? <pre class="exact">{value}</pre> : <pre class="exact">{JSON.stringify(value, null, 2)}</pre>}
+          {typeof value === "string" ? <pre class="exact">{visible(value)}</pre> : <pre class="exact">{visible(JSON.stringify(value, null, 2))}</pre>}
         </dd>,
       ])}
     </dl>
@@ -41,7 +42,7 @@ function Result({ text }: { text: string }) {
   const isLong = text.length > MOST;
   return (
     <>
-      <pre class="exact result" tabIndex={0}>{isLong && !isWhole ? `${text.slice(0, MOST)}…` : text}</pre>
+      <pre class="exact result" tabIndex={0}>{visible(isLong && !isWhole ? `${text.slice(0, MOST)}…` : text)}</pre>
       {isLong && !isWhole && <button class="link" onClick={() => setWhole(true)}>{t("show all")}</button>}
     </>
   );
@@ -56,8 +57,8 @@ export const ToolCard = memo(
       <div class={`tool ${part.state}`}>
         <button class="head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <Icon name={isOpen ? "down" : "right"} />
-          <span class="name">{part.name}</span>
-          <span class="gist">{part.progress || summary(part.args, part.written)}</span>
+          <span class="name">{visible(part.name)}</span>
+          <span class="gist">{visible(part.progress || summary(part.args, part.written))}</span>
           <span class={`badge ${part.state}`}>{t(WORDS[part.state])}</span>
         </button>
         {part.sub && (
@@ -69,7 +70,7 @@ export const ToolCard = memo(
         {isOpen && (
           <div class="body">
             <p class="label">{t("Arguments")}</p>
-            {part.args ? <Arguments args={part.args} /> : <pre class="exact">{part.written}</pre>}
+            {part.args ? <Arguments args={part.args} /> : <pre class="exact">{visible(part.written)}</pre>}
             {part.result !== null && (
               <>
                 <p class="label">{t("Result")}{part.seq && session && <Why session={session} seq={part.seq} />}</p>

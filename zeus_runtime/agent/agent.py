@@ -214,22 +214,26 @@ class Agent:
         return masked_pending(await previewed(self._checked, log, found), self._runner.redactor.masked)
 
     @_masking
-    async def decide(self, session: str, decisions: Mapping[str, Decision]) -> None:
+    async def decide(
+        self, session: str, decisions: Mapping[str, Decision], *, seen: Mapping[str, str | None] | None = None
+    ) -> None:
         """Decide open requests of a session, all of the given ones or none; ``resume`` then continues the run.
 
         Args:
             decisions: decisions by ``PendingApproval.id``; requests without one stay open.
+            seen: by id, ``PendingApproval.shown`` of the requests as the user saw them (``previewed``). Without it, an
+                approval counts for the change that was shown last, to whomever.
 
         Raises:
-            UsageError: the session or request does not exist, the request is already decided or has expired, or changed
-                arguments do not fit.
+            UsageError: the session or request does not exist, the request is already decided or has expired, changed
+                arguments do not fit, or another change was shown since.
         """
         from zeus_runtime.store.approvals import allow, decide
 
         log = (await self._open()).log
         await log.find(session)
         given = {name: masked_decision(each, self._runner.secrets) for name, each in decisions.items()}
-        for pending in await decide(log, session, given):
+        for pending in await decide(log, session, given, seen=seen):
             if pending.decision is not None and pending.decision.always and pending.may_remember:
                 await allow(log, self._runner.user, pending.tool)
 

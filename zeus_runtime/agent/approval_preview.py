@@ -63,7 +63,8 @@ async def _previewed(checked: Checked, entries: Sequence[str], pending: PendingA
         problem = "the agent that waits has another workspace than this config: name its own with --config"
         return replace(pending, preview=Preview(problem=problem))
     tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
-    arguments = _written(pending, redactor)
+    setting = "" if tool is None else tool.setting
+    arguments = _written(pending, redactor, setting)
     preview = None if tool is None else await preview_of(tool, arguments, masked_for(plan, redactor))
     if preview is None:
         return pending
@@ -71,18 +72,20 @@ async def _previewed(checked: Checked, entries: Sequence[str], pending: PendingA
     if (
         arguments is pending.arguments
         and redactor.real(arguments) != arguments
-        and not _is_of(pending, arguments)
+        and not _is_of(pending, arguments, setting)
     ):
         shows = Preview(problem="the stored arguments do not tell every known secret from its placeholder")
     return replace(pending, preview=shows, shown=redacted(preview, redactor.masked).digest)
 
 
-def _written(pending: PendingApproval, secrets: Redactor) -> Mapping[str, JSON]:
+def _written(pending: PendingApproval, secrets: Redactor, setting: str) -> Mapping[str, JSON]:
     """The arguments as the model wrote them: stored ones have placeholders also for secrets that it knows."""
     known = secrets.real(pending.arguments)
-    return known if _is_of(pending, known) else pending.arguments
+    return known if _is_of(pending, known, setting) else pending.arguments
 
 
-def _is_of(pending: PendingApproval, arguments: Mapping[str, JSON]) -> bool:
-    meant = ApprovalRequest(pending.tool, arguments, pending.place, schema=pending.schema)
+def _is_of(pending: PendingApproval, arguments: Mapping[str, JSON], setting: str) -> bool:
+    meant = ApprovalRequest(
+        pending.tool, arguments, pending.place, schema=pending.schema, setting=setting
+    )
     return meant.digest == pending.digest

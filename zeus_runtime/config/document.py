@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -163,6 +163,8 @@ class Document:
     def config(self) -> Config:
         """The typed Config; relative paths in it are absolute if the document was checked.
 
+        Names that the database stores with each session or memory have known secrets masked.
+
         Raises:
             ConfigError: the value does not fit, which cannot be after ``check``.
         """
@@ -176,7 +178,15 @@ class Document:
             config: Config = build(Config, own)
         except BuildError as error:
             raise self.error([self.diagnostic(error.path, "wrong-type", error.message)]) from None
-        return config
+        return self._without_secrets(config)
+
+    def _without_secrets(self, config: Config) -> Config:
+        """The config with the secrets masked in the names that are stored, so that each reader means the same name."""
+        memory, text = config.memory, self.redactor.text
+        if memory is not None:
+            project = None if memory.project is None else text(memory.project)
+            memory = replace(memory, user=text(memory.user), project=project)
+        return replace(config, name=text(config.name), memory=memory)
 
     def _width(self, path: Path, mark: Mark) -> int:
         node, _ = nearest(self.root, path)

@@ -96,13 +96,14 @@ class Dispatcher:
             )
         log, limits = self.connections.log, self.plan.config.limits
         parent = await log.find(self.session)
+        secrets = masked_for(planned.plan, self.connections.redactor)
         thread = await open_child(
             log,
             parent,
             task.run_id,
             task.place,
-            agent=f"{self.plan.config.name}/{planned.name}",
-            title=masked_for(planned.plan, self.connections.redactor).text(task.description or task.prompt),
+            agent=f"{self.plan.config.name}/{self.connections.redactor.text(planned.name)}",
+            title=secrets.text(task.description or task.prompt),
             at_most=limits.max_subagents,
         )
         if thread is None:

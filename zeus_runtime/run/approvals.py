@@ -148,6 +148,7 @@ class ApprovalBroker:
         self._has_asked: bool | None = None
         self._heard: set[str] = set()
         self._approved: dict[tuple[str, str], ApprovedCall] = {}
+        self._made: set[tuple[str, str]] = set()
         self._refused_mode: str | None = None
 
     def begin(self, thread: Thread, run_id: str) -> None:
@@ -255,7 +256,8 @@ class ApprovalBroker:
     ) -> ToolResult:
         """Run an approved call, unless it would now do something else than the user saw.
 
-        In that case the result tells the model that the call was not run. The comparison uses the call as it was shown,
+        In that case the result tells the model that the call was not run. One approval is for one call: a middleware
+        that makes it again gets it run only if it failed. The comparison uses the call as it was shown,
         also where the user changed its arguments. Approved changes run one after the other, so that no change comes
         between the comparison and the call.
         """
@@ -264,6 +266,16 @@ class ApprovalBroker:
             if any(place == request.place for place, _ in self._approved):
                 return _unsigned(tool.name)
             return await run()
+        if (request.place, request.digest) in self._made:
+            return _made_already(tool.name)
+        result = await self._run_signed(tool, request, run)
+        if not result.is_error:
+            self._made.add((request.place, request.digest))
+        return result
+
+    async def _run_signed(
+        self, tool: Tool, request: ApprovalRequest, run: Callable[[], Awaitable[ToolResult]]
+    ) -> ToolResult:
         shown, arguments, workspace = self._approved[request.place, request.digest]
         # Where no diff was shown, the arguments are what was approved, and they mean that workspace.
         if not shown and workspace not in ("", self._workspace):
@@ -477,6 +489,13 @@ def _unsigned(tool: str) -> ToolResult:
     """The result for a call that is not the one that the user approved."""
     return ToolResult(
         f"This call of {tool} was not run: its arguments are not those that the user approved.", is_error=True
+    )
+
+
+def _made_already(tool: str) -> ToolResult:
+    """The result for a call that a middleware makes again after it has run."""
+    return ToolResult(
+        f"This call of {tool} was not run again: the user approved it once, and it has run.", is_error=True
     )
 
 

@@ -155,14 +155,19 @@ async def has_asked(log: ThreadLog, thread: Thread, run_id: str) -> bool:
     return await log.database.run(lambda connection: connection.execute(query.limit(1)).first() is not None)
 
 
-async def decide(log: ThreadLog, session: str, decisions: Mapping[str, Decision]) -> list[PendingApproval]:
+async def decide(
+    log: ThreadLog, session: str, decisions: Mapping[str, Decision], *, seen: Mapping[str, str | None] | None = None
+) -> list[PendingApproval]:
     """Decide requests of a session and its sub-agents, all of them or none.
 
     Args:
         decisions: decisions by the request's id.
+        seen: ``PendingApproval.shown`` of the requests as their user saw them; without it, the last change that was
+            shown to anybody counts.
 
     Raises:
-        UsageError: an id is unknown, already decided, withdrawn or expired, or changed arguments do not fit.
+        UsageError: an id is unknown, already decided, withdrawn or expired, changed arguments do not fit, or another
+            user was shown another change since.
     """
     now = log.now_ms()
 
@@ -172,9 +177,15 @@ async def decide(log: ThreadLog, session: str, decisions: Mapping[str, Decision]
         checked = [_decidable(name, decision, known, session, now) for name, decision in decisions.items()]
         decided = []
         for pending, decision in zip(checked, decisions.values(), strict=True):
-            undecided = update(APPROVAL).where(_of(pending), APPROVAL.c.verdict.is_(None))
+            if seen is not None and pending.id in seen and decision.answer == "approve":
+                _require_seen(pending, seen[pending.id])
+            undecided = update(APPROVAL).where(
+                _of(pending),
+                APPROVAL.c.verdict.is_(None),
+                APPROVAL.c.shown.is_not_distinct_from(pending.shown),
+            )
             if connection.execute(undecided.values(_decided(decision, now))).rowcount != 1:
-                raise UsageError(f"{pending.id} was just decided elsewhere")
+                raise UsageError(f"{pending.id} was just decided or shown elsewhere", remedy="Look at it again.")
             found = _one(connection, _rows().where(_of(pending)))
             assert found is not None
             decided.append(found)
@@ -314,6 +325,14 @@ def _decidable(
     if problem := pending.problem_with(decision):
         raise UsageError(f"{name} cannot be approved so: {problem}")
     return pending
+
+
+def _require_seen(pending: PendingApproval, seen: str | None) -> None:
+    if seen != pending.shown:
+        raise UsageError(
+            f"{pending.id} would make another change now than the one that you saw",
+            remedy="Look at it again, then decide.",
+        )
 
 
 def _decided(decision: Decision, now: int) -> dict[str, Any]:

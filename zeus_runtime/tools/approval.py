@@ -65,6 +65,7 @@ class ApprovalRequest:
         timeout_seconds: how long the answer may take, from the first question on; None: for ever.
         on_timeout: the decision after a timeout.
         preview: the change that the call would make, if the tool can compute it.
+        setting: ``Tool.setting``.
     """
 
     tool: str
@@ -78,13 +79,15 @@ class ApprovalRequest:
     timeout_seconds: float | None = None
     on_timeout: Answer = "reject"
     preview: Preview | None = None
+    setting: str = field(default="", repr=False)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the tool, its arguments, and a question's form; an answer is bound to it."""
+        """SHA-256 of the tool, its setting and arguments, and a question's form; an answer is bound to it."""
         # An answer uses the form's defaults, and a server may send another form when its call is repeated.
         form = [self.schema] if "." in self.place else []
-        text = json.dumps([self.tool, self.arguments, *form], sort_keys=True, ensure_ascii=False, default=str)
+        setting = [{"setting": self.setting}] if self.setting else []
+        text = json.dumps([self.tool, self.arguments, *form, *setting], sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

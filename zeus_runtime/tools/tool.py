@@ -213,6 +213,8 @@ class Tool:
         deferred: only its name and first line are shown; the model must load its schema before a call.
         preview: computes, from the arguments and the known secrets, the change that a call would make, without making
             it; the person who approves the call sees it as a diff.
+        setting: what besides the arguments decides what a call does, such as a server's address, as text or hashed; an
+            approval is bound to it, and a plan adds the component's options.
     """
 
     name: str
@@ -232,6 +234,7 @@ class Tool:
     takes_whole: bool = False
     deferred: bool = False
     preview: Callable[[Mapping[str, JSON], Redactor], Awaitable[Preview]] | None = None
+    setting: str = field(default="", repr=False)
 
     @cached_property
     def problems_of(self) -> Callable[[JSON], Iterator[ValidationError]]:

@@ -1260,3 +1260,62 @@ def test_values_are_the_same_where_their_json_is(one: Any, other: Any) -> None:
     written = [json.dumps(each, sort_keys=True).replace("-0.0", "0.0") for each in (one, other)]
     assert same_json(one, other) == (written[0] == written[1])
     assert same_json(one, json.loads(json.dumps(one)))
+
+
+async def test_an_approved_call_is_asked_again_where_it_would_run_in_another_way(folder: Path) -> None:
+    model = script(calling(call("run_command", "c", command="echo made > made.txt")), "done")
+
+    def living(contain: str) -> Agent:
+        shell = json.dumps({"shell": {"contain": contain, "network": True} if contain != "none" else {"contain": "none"}})
+        config = write_agent(folder, f"middlewares: [approve]\n{storage(SQLITE_URL)}", tools=f"[{shell}]")
+        return Agent.from_config(config, directory=folder, model=model)
+
+    async with living("bubblewrap") as first:
+        ending = (await events_of(first.stream("go")))[-1]
+        assert isinstance(ending, RunFailed)
+        (pending,) = ending.details["pending"]
+        await first.decide(ending.session, {pending["id"]: APPROVE})
+    async with living("none") as other:
+        ending = (await events_of(other.resume(ending.session)))[-1]
+        assert isinstance(ending, RunFailed)
+        assert ending.code == "approval_needed"
+    assert not (folder / "made.txt").exists()
+    async with living("bubblewrap") as first:
+        ended = (await events_of(first.resume(ending.session)))[-1]
+        assert isinstance(ended, RunCompleted), ended
+    assert (folder / "made.txt").exists()
+
+
+AGAIN = """
+from zeus_runtime.plugin.middleware import Middleware
+class Again(Middleware):
+    def __init__(self, options, context):
+        pass
+    async def wrap_tool_call(self, call, call_next):
+        await call_next(call)
+        return await call_next(call)
+@hookimpl
+def register_middlewares():
+    return [Component("again", Again, summary="again")]
+"""
+
+
+@pytest.mark.parametrize(("tool_name", "runs"), [("record", 1), ("fail", 2)])
+async def test_an_approval_is_for_one_run_of_a_call_unless_that_failed(
+    folder: Path, tool_name: str, runs: int
+) -> None:
+    plugin = TOOLS.replace(
+        'raise RuntimeError("the disk is on fire")',
+        'open("effects.txt", "a").write("failed\\n"); raise RuntimeError("on fire")',
+    )
+    config = write_agent(
+        folder, f"middlewares: [again, {{approve: {{read_tools: ask}}}}]\n{storage(SQLITE_URL)}", plugin=plugin + AGAIN
+    )
+    made = call(tool_name, "c", **({"text": "a"} if tool_name == "record" else {}))
+    person = says(APPROVE)
+    async with Agent.from_config(config, directory=folder, model=script(calling(made), "done")) as living:
+        events = await events_of(living.stream("go", approvals=person))
+    assert len(person.asked) == 1
+    assert len(effects(folder)) == runs
+    (result,) = of(events, ToolCallResult)
+    assert ("approved it once" in result.content) == (runs == 1)

@@ -19,7 +19,7 @@ from zeus_runtime.config.secrets.parts import holds_secret, looks_secret, secret
 from zeus_runtime.config.secrets.written_secrets import written_secrets
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.yaml.sources import Sources
-from zeus_runtime.config.yaml.tree import Node, header_values, hidden, plain, show_path, walk
+from zeus_runtime.config.yaml.tree import Node, hidden, plain, show_path, unshown_values, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
 
 STDIN = "<stdin>"
@@ -192,7 +192,7 @@ def _filled(
     shown = told_apart(written)
     redactor = redactor.adding(filled.secrets).adding({text: shown[text, name] for text, name in written})
     root = hidden(tree, redactor)
-    sources = Sources(sources.texts, redactor, header_values(root))
+    sources = Sources(sources.texts, redactor, unshown_values(root))
     problems = [
         sources.diagnostic(
             error.code,

@@ -27,6 +27,7 @@ from zeus_runtime.config.secrets.matching import (
 from zeus_runtime.config.secrets.parts import (
     SCHEME,
     URL_START,
+    is_broken_login,
     number_text,
     password_places,
     secret_entry,
@@ -58,6 +59,9 @@ _FLOW_VALUE = re.compile(
 _URL_IN_LINE = re.compile(
     rf"""(?<=")(?={URL_START})(?:[^"\\]|\\.)*|(?<=')(?={URL_START})(?:[^']|'')*"""
     rf"""|(?<![A-Za-z0-9+.-]){SCHEME}.*?(?=\s\#|\Z)"""
+)
+_TEXT_IN_LINE = re.compile(
+    r"""(?P<name>(?:(?<![\w.-])[\w.-]+=)?)(?P<value>(?<=")(?:[^"\\]|\\.)+|(?<=')(?:[^']|'')+|[^\s"',\[\]{}]+)"""
 )
 _WRITTEN = re.compile(rf"<((?:not the )*{PLACEHOLDER.pattern[1:]})")
 _HARMLESS = re.compile(r"""(null|true|false|~|-?\d{1,7}|["']?\$\{[^}]*\}["']?)\s*(#.*)?""")
@@ -126,8 +130,15 @@ class HeaderValue(HiddenStr):
 
 
 def mask_line(line: str) -> str:
-    """A source line with URL passwords and the values of secret-looking keys masked; ``${...}`` stays readable."""
+    """A source line with URL passwords and the values of secret-looking keys masked; ``${...}`` stays readable.
+
+    Of an address with a slip nobody can say where its password is, so it is masked whole.
+    """
     masked = mask_passwords(line)
+    if "@" in line:
+        masked = _TEXT_IN_LINE.sub(
+            lambda text: text["name"] + MASK if is_broken_login(text["value"]) else text[0], masked
+        )
     if "://" in line:
         # A URL that is a whole value, so that its password needs no encoding.
         masked = _URL_IN_LINE.sub(lambda url: mask_passwords(url[0]), masked)

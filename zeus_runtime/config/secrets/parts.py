@@ -48,6 +48,12 @@ _HOST: Final = r"(?:[\w.-]+|\[[^\]\s@]*\])"
 _BEFORE_HOST: Final = rf"@(?={_HOST}(?:[:/?#,;|\s]|\Z))"
 _BEFORE_QUERY: Final = rf"@(?:{_HOST}(?::[0-9]+)?(?:/[^\s?#@]*)?|/[^\s?#@]*)\?[\w.-]+="
 """An ``@`` behind this belongs to the query."""
+_BROKEN_LOGIN: Final = re.compile(
+    r"(?P<before>(?:[A-Za-z][\w+.-]*\s?[:;]*\s?)?[/\\]{1,4}|[A-Za-z][\w+.-]*[:;])?[^\s/\\:@]*:(?!\$\{[^}]*\}@|<secret:)"
+    r".+@(?:[\w.-]+|\[[^\]\s@]*\])(?P<after>(?::[0-9]{1,5})?(?:[/?#].*)?)"
+)
+"""An address with a slip in its scheme. Without a slash before the user, one or a port has to follow the host: in
+``npm:name@1.0`` nothing is a password."""
 _URL_USER: Final = r"://([^\s/?#:@'\"]{16,})(?::[^\s/?#@'\"]*)?@"
 """A user is a token where it looks like one: ``https://TOKEN@host``, ``https://TOKEN:@host``."""
 _QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
@@ -99,6 +105,15 @@ def url_passwords(text: str) -> tuple[str, ...]:
     found = [match["password"] for match in URL_PASSWORD.finditer(text)]
     found += [text[start:end] for _, places in _logins(text) for start, end in places]
     return tuple(dict.fromkeys(found))
+
+
+def is_broken_login(value: str) -> bool:
+    """Whether a whole value would be an address with a password, but for a slip: ``postgresql//user:pw@host``."""
+    value = value.strip()
+    if "@" not in value or "\n" in value or password_places(value):
+        return False
+    found = _BROKEN_LOGIN.fullmatch(value)
+    return found is not None and (bool(re.search(r"[/\\]", found["before"] or "")) or bool(found["after"]))
 
 
 def password_places(text: str) -> list[tuple[int, int]]:

@@ -26,8 +26,8 @@ class Sources:
     Args:
         texts: by the name that marks carry.
         redactor: what must not be shown.
-        headers: the values of HTTP headers, which are not shown either; None where the texts are not all read, so that
-            each line is shown as far as the lines above it allow.
+        headers: the values of HTTP headers, and addresses that cannot be read, which are not shown either; None where
+            the texts are not all read, so that each line is shown as far as the lines above it allow.
     """
 
     texts: Mapping[str, str] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from zeus_runtime.config.secrets.masking import HeaderValue, HiddenStr, Redactor
-from zeus_runtime.config.secrets.parts import holds_headers, number_text
+from zeus_runtime.config.secrets.parts import holds_headers, is_broken_login, number_text
 
 Path: TypeAlias = tuple[str | int, ...]
 """Where a value is in the tree: keys and list indexes from the root."""
@@ -132,12 +132,14 @@ def hidden(node: Node, redactor: Redactor, *, is_header: bool = False) -> Node:
         return node
     if is_header:
         return node._replace(value=HeaderValue(value))
-    return node._replace(value=HiddenStr(value)) if redactor.hides(value) else node
+    hides = redactor.hides(value) or is_broken_login(value)
+    return node._replace(value=HiddenStr(value)) if hides else node
 
 
-def header_values(root: Node) -> frozenset[str]:
-    """The values of headers in a tree that ``hidden`` made, numbers too."""
-    strings = (str.__str__(node.value) for _, node in walk(root) if isinstance(node.value, HeaderValue))
+def unshown_values(root: Node) -> frozenset[str]:
+    """The values of headers in a tree that ``hidden`` made, numbers too, and addresses that cannot be read."""
+    texts = ((node.value, str.__str__(node.value)) for _, node in walk(root) if isinstance(node.value, str))
+    strings = (text for value, text in texts if isinstance(value, HeaderValue) or is_broken_login(text))
     numbers = (number_text(node.value) for path, node in walk(root) if any(map(holds_headers, path)))
     return frozenset((*strings, *filter(None, numbers)))
 

@@ -119,8 +119,13 @@ class Service:
                 found.setdefault(pending.id, (hosted, pending))
         return sorted(found.values(), key=lambda each: each[1].created_ms)
 
-    async def decide(self, caller: Principal, approval: str, decision: Decision) -> str:
+    async def decide(
+        self, caller: Principal, approval: str, decision: Decision, *, seen: Mapping[str, str | None]
+    ) -> str:
         """Decide a waiting call, and resume its turn once nothing else waits.
+
+        Args:
+            seen: what the caller saw of it, as ``Agent.decide`` takes it.
 
         Returns:
             the session whose turn is resumed.
@@ -135,7 +140,7 @@ class Service:
         hosted, pending = known[approval]
         agent = hosted.of(caller.owner)
         session = await agent.outermost(pending.session)
-        await agent.decide(session, {approval: decision})
+        await agent.decide(session, {approval: decision}, seen=seen)
         if not await agent.pending_approvals(session):
             await self._continue(hosted, agent, caller, session)
         return session

@@ -95,6 +95,7 @@ class Approve(Middleware):
             needs_person=verdict.needs_person,
             timeout_seconds=self._options.timeout_seconds,
             on_timeout=self._options.on_timeout,
+            setting=tool.setting,
         )
 
     def _denied(self, tool: Tool, arguments: Mapping[str, Any], files: WorkspaceFiles) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,13 @@ class PlannedServer:
     @property
     def remote(self) -> bool:
         return self.spec.command is None
+
+    @property
+    def setting(self) -> str:
+        """The program or the address that its calls go to; headers are left out, because their tokens change."""
+        spec = self.spec
+        addresses = [spec.url, spec.server_url, spec.http_url, spec.preset]
+        return json.dumps([spec.command, list(spec.args), dict(spec.env), spec.cwd, addresses], sort_keys=True)
 
 
 def servers_of(

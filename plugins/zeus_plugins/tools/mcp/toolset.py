@@ -228,4 +228,5 @@ def _tool(link: Link, offered: Offered, *, deferred: bool) -> Tool:
         takes_whole=True,
         timeout_seconds=server.spec.timeout_seconds,
         deferred=deferred,
+        setting=server.setting,
     )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from zeus_runtime.errors import NotFoundError
+from zeus_runtime.escaping import exact_json
 from zeus_runtime.serving.http.routes.depends import Approver, Reader, service_of
-from zeus_runtime.tools.approval import Decision
+from zeus_runtime.tools.approval import Decision, PendingApproval
+from zeus_runtime.tools.question import question_lines
 
 router = APIRouter(tags=["approvals"])
 
@@ -23,6 +26,11 @@ class NewDecision(BaseModel):
     reason: str = Field("", description="Why it is rejected, for the model.")
     instruction: str = Field("", description="A further text for the model.")
     always: bool = Field(False, description="Do not ask about this tool again.")
+    seen: str | None = Field(
+        None,
+        description="`seen` of the waiting call as its user saw it: an approval of another change is refused. Without it"
+        " the approval counts for the change that was shown last.",
+    )
 
 
 @router.get("/approvals")
@@ -34,7 +42,11 @@ async def pending(request: Request, caller: Reader) -> list[dict[str, Any]]:
 
 @router.get("/approvals/{approval}")
 async def one(request: Request, caller: Reader, approval: str) -> dict[str, Any]:
-    """One waiting call, with the change that it would make now, if its tool can tell."""
+    """One waiting call, with the change that it would make now, if its tool can tell.
+
+    ``lines`` show it to a person as a terminal does: exactly, and with unseen characters as escapes; ``whole`` is
+    without cuts.
+    """
     for hosted, each in await service_of(request).approvals(caller):
         if each.id == approval:
             shown = await hosted.of(caller.owner).previewed(approval)
@@ -45,6 +57,10 @@ async def one(request: Request, caller: Reader, approval: str) -> dict[str, Any]
                 "may_remember": shown.may_remember and not shown.is_question,
                 "may_change": shown.schema is not None,
                 "changes": [{"path": one.path, "before": one.before, "after": one.after} for one in changes],
+                "seen": shown.shown,
+                "lines": _lines(shown),
+                "editable": exact_json(json.dumps(dict(shown.arguments), ensure_ascii=False, indent=2)),
+                "whole": _lines(shown, whole=True),
                 "problem": "" if shown.preview is None else shown.preview.problem,
             }
     raise NotFoundError(f"no call with the id {approval!r} waits for a decision")
@@ -54,5 +70,10 @@ async def one(request: Request, caller: Reader, approval: str) -> dict[str, Any]
 async def decide(request: Request, caller: Approver, approval: str, body: NewDecision) -> dict[str, Any]:
     """Decide a waiting call. Its turn is resumed once nothing else waits."""
     decision = Decision(body.decision, body.reason, body.changed, body.instruction, body.always)
-    session = await service_of(request).decide(caller, approval, decision)
+    seen = {approval: body.seen} if "seen" in body.model_fields_set else {}
+    session = await service_of(request).decide(caller, approval, decision, seen=seen)
     return {"session": session, "decision": body.decision}
+
+
+def _lines(pending: PendingApproval, *, whole: bool = False) -> list[dict[str, str]]:
+    return [line._asdict() for line in question_lines(pending, whole=whole, rest="see it with `show all`")]
