@@ -103,7 +103,10 @@ class MemorySearch:
         rest = without_times(query, self._opened.source.now())
         others: dict[str, FoundMemory] = {}
         if rest.strip():
-            further = await self._found(rest, wanted, limit=max(_FURTHER, limit), mode="fused")
+            is_all = rest == query  # it names days of the week only
+            further = (
+                found if is_all else await self._found(rest, wanted, limit=max(_FURTHER, limit), mode="fused")
+            )
             for each in further:
                 of_it = timely if _is_in(each.item, times) else others
                 if each.item.id not in of_it or of_it[each.item.id].similarity < each.similarity:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.memory import Clock, service
-from zeus_runtime.memory.retrieval.time_words import periods
+from zeus_runtime.memory.retrieval.time_words import periods, without_times
 
 AT = datetime(2026, 5, 15, 12, tzinfo=UTC)  # a Friday
 
@@ -75,4 +75,31 @@ async def test_a_question_of_a_time_finds_what_was_said_in_it_or_of_it(tmp_path:
     found = await memory.search_memories("Wo war ich im März?")
     assert {each.item.id for each in found} == {rome, concert}
     assert await memory.search_memories("Wo war ich 2019?") == []
+    await memory.aclose()
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Who called last week?", "Who called  ?"),
+        ("Who answers the phone on Sunday?", "Who answers the phone on Sunday?"),
+        ("Who was ill on Monday in March 2026?", "Who was ill on Monday in  ?"),
+        ("周三谁做饭", "周三谁做饭"),
+    ],
+)
+def test_days_of_the_week_are_times_and_words(text: str, left: str) -> None:
+    assert without_times(text, AT) == left
+
+
+async def test_a_question_of_a_day_of_the_week_finds_what_happens_on_it_each_week(tmp_path: Path) -> None:
+    clock = Clock()
+    clock.now = AT
+    memory = service(tmp_path, clock=clock)
+    for number, day in enumerate(("Saturdays", "Sundays", "Mondays")):
+        saved = await memory.add_explicit_memory(
+            f"Colleague {number} answers the phone on {day}", replaces=()
+        )
+        assert saved.item is not None
+    (best, *_) = await memory.search_memories("Who answers the phone on Sunday?")
+    assert best.item.content == "Colleague 1 answers the phone on Sundays"
     await memory.aclose()

@@ -96,13 +96,13 @@ def periods(text: str, at: datetime) -> list[Period]:
     Args:
         at: when it was said, UTC. A month or a day of the week is the last one that has begun.
     """
-    return [period for period, _ in _found(text, at)]
+    return [each.period for each in _found(text, at)]
 
 
 def without_times(text: str, at: datetime) -> str:
-    """The text without the words that name times."""
+    """The text without the words that name times; days of the week stay, since things happen on them each week."""
     left, last = [], 0
-    for start, end in sorted(span for _, span in _found(text, at)):
+    for start, end in sorted(each.span for each in _found(text, at) if not each.recurs):
         left.append(text[last:start])
         last = end
     return " ".join([*left, text[last:]])
@@ -120,37 +120,50 @@ _FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
 _LAST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-def _found(text: str, at: datetime) -> list[tuple[Period, tuple[int, int]]]:
-    taken: list[tuple[int, int]] = []
-    found = []
-    for period, span in _candidates(text, at):
-        if period is not None and not any(span[0] < end and start < span[1] for start, end in taken):
-            taken.append(span)
-            found.append((period, span))
+class _Named(NamedTuple):
+    """A time that a text names.
+
+    Args:
+        span: of its words.
+        recurs: whether the same words name a time each week.
+    """
+
+    period: Period
+    span: tuple[int, int]
+    recurs: bool = False
+
+
+def _found(text: str, at: datetime) -> list[_Named]:
+    found: list[_Named] = []
+    for named in _candidates(text, at):
+        first, last = named.span
+        if not any(first < each.span[1] and each.span[0] < last for each in found):
+            found.append(named)
     return found
 
 
-def _candidates(text: str, at: datetime) -> Iterator[tuple[Period | None, tuple[int, int]]]:
+def _candidates(text: str, at: datetime) -> Iterator[_Named]:
     for match in _DATE.finditer(text):
-        yield _written(*match.groups()), match.span()
+        if (written := _written(*match.groups())) is not None:
+            yield _Named(written, match.span())
     for code in _codes(text):
         words = _words(code)
         for pattern, unit, sign in words.counted:
             for match in pattern.finditer(text):
                 count = words.numbers.get(match[1].casefold()) or _whole(match[1])
-                yield _period(unit, at, sign * count), match.span()
+                yield _Named(_period(unit, at, sign * count), match.span())
         for match in words.pattern.finditer(text):
             kind, number = words.names[match[0].casefold()]
             if kind == "named month":
                 if _is_name(match, text):
-                    yield _named_month(text, match.span(), at, number)
+                    yield _Named(*_named_month(text, match.span(), at, number))
             elif kind == "weekday":
                 if _is_name(match, text):
-                    yield _weekday(at, number), match.span()
+                    yield _Named(_weekday(at, number), match.span(), recurs=True)
             else:
-                yield _period(kind, at, number), match.span()
+                yield _Named(_period(kind, at, number), match.span())
     for match in _YEAR.finditer(text):
-        yield _years(int(match[0])), match.span()
+        yield _Named(_years(int(match[0])), match.span())
 
 
 def _is_name(match: Any, text: str) -> bool:
