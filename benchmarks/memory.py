@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 ITEMS = 50_000
 TIMED = 200
 CHECKED = 10
+SPAN = timedelta(days=730)
+"""The time in which the memories were said."""
 _WHO = "The user|The team|Ann|Bob|The customer|The new colleague|The project|The office".split("|")
 _DOES = (
     "prefers|uses|dislikes|maintains|reviews|postpones|depends on|asks about|plans|documents|replaces|tests"
@@ -55,6 +57,7 @@ _WHEN = (
         "|"
     )
 )
+_THEN = ("last month", "yesterday", "in March", "last week", "in 2025", "on Monday")
 _SYLLABLES = "ba be bo da di do fa fe ka ko la lo ma mi mo na ne pa po ra ri ro sa se ta to va vo".split()
 _CHINESE = ("用户喜欢{}的{}", "项目{}需要{}", "团队决定{}使用{}", "客户{}不再需要{}")
 _THINGS = "绿茶|数据库|夜间部署|周报|钢琴|山地徒步|代码审查|法语课|素食|深色主题|移动应用|搜索引擎".split("|")
@@ -292,7 +295,12 @@ async def bare(folder: Path, vectors: int) -> tuple[Times, Times]:
 
 async def measure(count: int, scopes: int) -> None:
     with tempfile.TemporaryDirectory() as name:
-        filled = await fill(Path(name), sentences(count), scopes)
+        now = datetime.now(UTC)
+        said = [
+            {"created_at": at, "updated_at": at}
+            for at in (now - number * SPAN / count for number in range(count))
+        ]
+        filled = await fill(Path(name), sentences(count), scopes, turns=said)
         choose = random.Random(2)
         queries = {
             "one rare word": [f"ticket {choose.randrange(1_000_000)}" for _ in range(TIMED)],
@@ -301,6 +309,10 @@ async def measure(count: int, scopes: int) -> None:
                 for _ in range(TIMED)
             ],
             "a whole sentence": [choose.choice(filled.items).content for _ in range(TIMED)],
+            "a question of a time": [
+                f"What did {choose.choice(_WHO).lower()} say of {choose.choice(_WHAT)} {choose.choice(_THEN)}?"
+                for _ in range(TIMED)
+            ],
             "Chinese": [f"谁喜欢{choose.choice(_THINGS)}和{choose.choice(_THINGS)}?" for _ in range(TIMED)],
         }
         new = sentences(TIMED, seed=99)
@@ -341,7 +353,8 @@ async def measure(count: int, scopes: int) -> None:
             print(line("first search of a scope", await timed(firsts)))
         for kind, texts in queries.items():
             print(line(f"search: {kind}", await timed(calls(search, texts))))
-        checked = [texts[0] for texts in queries.values()] + queries["a question"][1:CHECKED]
+        timeless = [kind for kind in queries if kind != "a question of a time"]  # brute force knows no times
+        checked = [queries[kind][0] for kind in timeless] + queries["a question"][1:CHECKED]
         bad = await wrong(filled, [(user(number, scopes), text) for number, text in enumerate(checked)])
         print(line("add", await timed(calls(add, new))))
         print(line("search after adds", await timed(calls(search, new[:50]))))

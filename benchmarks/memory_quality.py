@@ -234,6 +234,7 @@ async def compare_conversations(model: Embedder | None) -> list[str]:
     """One line for each way to search, evidence by conversation; where fused is worse than words alone."""
     there = conversations()
     rows: dict[str, list[str]] = {}
+    everywhere: dict[str, tuple[list[float], list[float]]] = {}
     worse = []
     for source, conversation in there.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -243,18 +244,24 @@ async def compare_conversations(model: Embedder | None) -> list[str]:
             among_ten = {}
             for name, search in ways.items():
                 shares = [await evidence_found(conversation, search, depth) for depth in (SHOWN, DEPTH)]
-                mean = [100 * sum(each) / len(each) for each in shares]
-                rows.setdefault(name, []).append(f"{mean[0]:5.1f}/{mean[1]:5.1f}")
-                among_ten[name] = mean[1]
+                rows.setdefault(name, []).append("/".join(map(_mean, shares)))
+                for all_, own in zip(everywhere.setdefault(name, ([], [])), shares, strict=True):
+                    all_ += own
+                among_ten[name] = sum(shares[1])
             if among_ten["Zeus, fused"] < among_ten["Zeus, words"]:
                 worse.append(source)
             await filled.memory.aclose()
     print("\nevidence in conversations, found among 5/10, in percent")
-    columns = [f"{name}{' (held back)' * (name == HELD_BACK)}" for name in there]
+    columns = [*(f"{name}{' (held back)' * (name == HELD_BACK)}" for name in there), "all questions"]
     print(f"{'':<24}" + "".join(f"{each:>20}" for each in columns))
     for name, figures in rows.items():
+        figures.append("/".join(map(_mean, everywhere[name])))
         print(f"{name:<24}" + "".join(f"{each:>20}" for each in figures))
     return worse
+
+
+def _mean(shares: Sequence[float]) -> str:
+    return f"{100 * sum(shares) / len(shares):5.1f}"
 
 
 async def measure(*, fitting: bool, further: Sequence[str], model: Embedder | None = None) -> None:

@@ -53,7 +53,7 @@ def _memory(agent: Agent) -> MemoryService:
 async def saved_as(scene: Scene) -> list[tuple[str, float]]:
     """Sources and confidences of what is kept after the user asked once and the agent saved twice."""
     texts = ("The user plays the cello", "The cat is called Momo")
-    calls = calling(*(("memory_save", {"content": each}) for each in texts))
+    calls = calling(*(("memory_save", {"content": each, "asked": True}) for each in texts))
     async with scene.agent(ScriptedModel([calls, "Done.", calls, "Done."])) as agent:
         await agent.run("Please remember that.")
         kept = [(item.source, item.confidence) for item in await _memory(agent).list_memories()]

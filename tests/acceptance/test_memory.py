@@ -67,7 +67,7 @@ def process(*words: str) -> Result:
 
 
 def test_saved_in_one_process_found_and_explained_in_others(project: Project, overlay: list[str]) -> None:
-    save = {"call": "memory_save", "content": LIGHT, "memory_type": "preference"}
+    save = {"call": "memory_save", "asked": True, "content": LIGHT, "memory_type": "preference"}
     story: dict[str, Sequence[Line]] = {"Remember my theme.": [save, "Noted."], "Which theme?": ["Light."]}
     tell(project.folder, story, MEMORY)
     first = process("run", "zeus.yaml", *overlay, "Remember my theme.", "-o", "json")
@@ -87,25 +87,37 @@ def test_saved_in_one_process_found_and_explained_in_others(project: Project, ov
 
 STORY: Mapping[str, Sequence[Line]] = {
     "Please remember that I prefer the light theme.": [
-        {"call": "memory_save", "content": LIGHT, "memory_type": "preference"},
+        {"call": "memory_save", "asked": True, "content": LIGHT, "memory_type": "preference"},
         "Noted.",
     ],
     "Remember for the project when the release is.": [
-        {"call": "memory_save", "content": RELEASE, "scope": "project", "memory_type": "event"},
+        {
+            "call": "memory_save",
+            "asked": True,
+            "content": RELEASE,
+            "scope": "project",
+            "memory_type": "event",
+        },
         "Noted.",
     ],
     "请记住我早上喜欢喝绿茶。": [
-        {"call": "memory_save", "content": TEA, "memory_type": "habit"},
-        {"call": "memory_save", "content": "The user works as a marine biologist"},
-        {"call": "memory_save", "content": "The user writes Rust and Python code", "memory_type": "skill"},
+        {"call": "memory_save", "asked": True, "content": TEA, "memory_type": "habit"},
+        {"call": "memory_save", "asked": True, "content": "The user works as a marine biologist"},
+        {
+            "call": "memory_save",
+            "asked": True,
+            "content": "The user writes Rust and Python code",
+            "memory_type": "skill",
+        },
         "好的。",
     ],
     "Which theme should the editor have?": ["Light."],
     "Remember that I prefer the dark theme now.": [
-        {"call": "memory_save", "content": DARK, "memory_type": "preference"},
+        {"call": "memory_save", "asked": True, "content": DARK, "memory_type": "preference"},
         # The model reads in the result that the older one is near.
         {
             "call": "memory_save",
+            "asked": True,
             "content": DARK,
             "memory_type": "preference",
             "replaces": [f"id of: {LIGHT}"],
@@ -119,12 +131,18 @@ STORY: Mapping[str, Sequence[Line]] = {
         "On Monday.",
     ],
     "Remember for the project that we run PostgreSQL 16.": [
-        {"call": "memory_save", "content": "The database runs on PostgreSQL 16", "scope": "project"},
+        {
+            "call": "memory_save",
+            "asked": True,
+            "content": "The database runs on PostgreSQL 16",
+            "scope": "project",
+        },
         "Noted.",
     ],
     "Remember that it is PostgreSQL 18 now.": [
         {
             "call": "memory_save",
+            "asked": True,
             "content": "The database runs on PostgreSQL 18",
             "scope": "project",
             "replaces": ["id of: The database runs on PostgreSQL 16"],
@@ -134,7 +152,7 @@ STORY: Mapping[str, Sequence[Line]] = {
         "Noted.",
     ],
     "Remember for the project that the office is in Lyon.": [
-        {"call": "memory_save", "content": "The office is in Lyon", "scope": "project"},
+        {"call": "memory_save", "asked": True, "content": "The office is in Lyon", "scope": "project"},
         {"call": "memory_search", "query": "database of the project"},
         "You may not.",
     ],

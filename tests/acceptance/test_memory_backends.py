@@ -146,6 +146,33 @@ def test_ten_sessions_show_what_is_true_and_history_what_was(
     assert zeus("memory", "delete", ids[CAT], "--config", "zeus.yaml", *words).exit_code != 0
 
 
+def test_memories_move_with_their_past_and_an_import_says_what_has_no_place(
+    project: Project, zeus: Zeus, words: list[str], stored: dict[str, Any]
+) -> None:
+    with Provider() as provider:
+        configure(project, provider, **stored)
+        old = zeus("memory", "add", LEIPZIG).out.strip()
+        zeus("memory", "add", BERLIN, "--replaces", old)
+        for each in ("Mira plays the cello at home", "Mira plays the cello in the orchestra"):
+            zeus("memory", "add", each)
+        zeus("memory", "profile", "edit", "--set", "profession=nurse")
+        assert zeus("memory", "export", "--all", "kept.jsonl").exit_code == 0
+        kept = [json.loads(each) for each in (project.folder / "kept.jsonl").read_text("utf-8").splitlines()]
+        linked = [each["content"] for each in kept if each.get("near")]
+        configure(project, provider, user="noah", **stored)
+        done = zeus("memory", "import", "kept.jsonl", *words)
+        ids = listed(zeus, words) | listed(zeus, words, "--status", "superseded")
+        assert ids.keys() == {each["content"] for each in kept if "content" in each}
+        history = zeus("memory", "history", ids[LEIPZIG], *words, "--format", "json").json["changes"]
+        fields = zeus("memory", "profile", "show", *words, "--format", "json").json["fields"]
+    assert [each["action"] for each in history] == ["stored", "superseded", "imported"]
+    assert history[0]["by"] == "mira"
+    assert fields["profession"]["value"] == "nurse"
+    assert len(linked) == 2
+    assert ("1 links between memories: this memory backend keeps none" in done.err) == bool(words)
+    assert done.exit_code == (1 if words else 0), done.err
+
+
 def test_the_plan_says_what_a_backend_does_not_do(project: Project, zeus: Zeus, words: list[str]) -> None:
     with Provider() as provider:
         configure(project, provider)

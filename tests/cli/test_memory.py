@@ -340,6 +340,9 @@ def test_an_import_says_what_was_rejected_where_and_what_was_left_out(
     assert "in.jsonl:3: too_short: The text has 2 characters" in done.err
     assert "in.jsonl:5: bad_confidence: " in done.err
     assert "left out, since their successors were not imported: 1" in done.err
+    assert done.exit_code == 1
+    as_json = zeus("memory", "import", "in.jsonl", "--format", "json")
+    assert (as_json.exit_code, as_json.json["whole"], as_json.json["lost"]) == (1, False, {})
 
 
 def test_an_export_brings_the_past_the_links_and_the_profile(remembering: Project, zeus: Zeus) -> None:
@@ -351,12 +354,13 @@ def test_an_export_brings_the_past_the_links_and_the_profile(remembering: Projec
     done = zeus("memory", "import", "kept.jsonl", *other)
     assert "archived or superseded, as before: 1" in done.err
     assert "left out: the user profile's content" in done.err
+    assert done.exit_code == 1
     (past,) = listed(zeus, "--status", "superseded", *other)
     changes = zeus("memory", "history", past["id"], "--format", "json", *other).json["changes"]
     assert [each["action"] for each in changes] == ["stored", "superseded", "imported"]
     fields = zeus("memory", "profile", "show", "--format", "json", *other).json["fields"]
     assert (fields["profession"]["value"], fields["content"]["value"]) == ("diver", "")
-    zeus("memory", "import", "kept.jsonl", "--instructions", *other)
+    assert zeus("memory", "import", "kept.jsonl", "--instructions", *other).exit_code == 0
     fields = zeus("memory", "profile", "show", "--format", "json", *other).json["fields"]
     assert fields["content"]["value"] == "Answer briefly."
 

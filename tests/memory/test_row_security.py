@@ -193,3 +193,25 @@ async def test_a_user_s_settings_are_his_own(filled: Any) -> None:
         assert connection.execute("DELETE FROM user_setting").rowcount == 1
         with pytest.raises(InsufficientPrivilege):
             connection.execute("INSERT INTO user_setting VALUES ('bob', 'other', '1', false, 1)")
+
+
+async def test_an_import_brings_the_changes_that_another_user_made_elsewhere(
+    filled: Any, tmp_path: Path
+) -> None:
+    url, _ = filled
+    memory = service(tmp_path, Caller("bob"), settings=SETTINGS, url=url, open_vectors=PgVectorStore)
+    change = {
+        "version": 1,
+        "action": "stored",
+        "by": "eve",
+        "at": "2026-01-02T03:04:05+00:00",
+        "content": "Old",
+    }
+    done = await memory.import_memories([{"content": "Bob plays the harp", "history": [change]}])
+    (item,) = [each for each in await memory.list_memories() if "harp" in each.content]
+    assert done.is_whole
+    assert [(each.by, each.action) for each in await memory.memory_history(item.id)] == [
+        ("eve", "stored"),
+        ("bob", "imported"),
+    ]
+    await memory.aclose()

@@ -163,7 +163,7 @@ async def test_another_backend_keeps_what_was_superseded(tmp_path: Path) -> None
     await memory.aclose()
     other = service(tmp_path, OWNER, open_backend=Careless, url="sqlite:///other.db")
     done = await other.import_memories(lines)
-    assert done.past == 1
+    assert (done.past, done.lost, done.is_whole) == (1, {"histories": 2}, False)
     (gone,) = await other.list_memories(status="superseded")
     (new,) = await other.list_memories()
     assert (gone.content, gone.superseded_by) == ("The user lives in Leipzig", new.id)

@@ -82,12 +82,15 @@ class Written(NamedTuple):
         item: the memory in its new version; None if nothing was written.
         near: memories that are near it and stay beside it, newest first.
         changes: all that the backend has to store, each with what happened to it, in this order.
+        before: what happened to ``item`` elsewhere, before it was imported; in its history it comes before ``changes``.
+            A backend that keeps no histories, or none from elsewhere, ignores it, and an import says so.
     """
 
     decision: Decision | None
     item: MemoryItem | None = None
     near: tuple[MemoryItem, ...] = ()
     changes: tuple[tuple[Action, MemoryItem], ...] = ()
+    before: tuple[HistoryEntry, ...] = ()
 
 
 class MemoryWrite(ABC):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -11,14 +12,15 @@ from zeus_runtime.memory.admission.decisions import Decision
 from zeus_runtime.memory.backend import MemoryFilter, MemoryWrite, Written
 from zeus_runtime.memory.database_memory import backend_of
 from zeus_runtime.memory.items import Caller, HiddenMemory, MemoryItem, MemoryType, Scope, Status
-from zeus_runtime.memory.outcomes import unknown
-from zeus_runtime.memory.permissions import Operation, may
-from zeus_runtime.memory.writes import AskedMemory, NewMemory
+from zeus_runtime.memory.outcomes import Lost, unknown
+from zeus_runtime.memory.permissions import Operation, may, reach
+from zeus_runtime.memory.writes import NewMemory
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.records import HistoryEntry
     from zeus_runtime.memory.searching import MemorySearch
+    from zeus_runtime.memory.writes import Elsewhere
 
 
 class CheckedMemory:
@@ -54,7 +56,7 @@ class CheckedMemory:
 
     async def decided(self, write: NewMemory) -> Decision:
         """What ``save`` would say of a text that the user asks to keep, without keeping it."""
-        decision = (await self._backend.save(AskedMemory(write))).decision
+        decision = (await self._backend.save(replace(write, asks=True))).decision
         assert decision is not None
         return decision
 
@@ -123,6 +125,43 @@ class CheckedMemory:
 
     async def history(self, memory_id: str) -> list[HistoryEntry]:
         return list(await self._backend.history(memory_id))
+
+    async def histories(self, ids: Collection[str]) -> Mapping[str, Sequence[HistoryEntry]]:
+        """What happened to each of these memories, which the caller may read."""
+        if not self._backend.in_database:
+            return {each: await self.history(each) for each in ids}
+        from zeus_runtime.memory import records
+
+        operations = await self._opened.operations()
+        return await operations.database.read(
+            lambda connection: records.histories(connection, ids), self._caller
+        )
+
+    async def linked(self, ids: Collection[str]) -> Mapping[str, tuple[MemoryItem, ...]]:
+        """Of each of ``ids`` the active memories that it is linked with, newest first; none in another backend."""
+        if not ids or not self._backend.in_database:
+            return {}
+        from zeus_runtime.memory import records
+
+        operations, parts = await self._opened.operations(), reach(self._caller, "read")
+        return await operations.database.read(
+            lambda connection: records.linked(connection, ids, parts, self._caller.user_id), self._caller
+        )
+
+    async def lost(self, memory_id: str, elsewhere: Elsewhere) -> Mapping[Lost, int]:
+        """What the backend does not have of an import, as it was asked to store."""
+        if self._backend.in_database:
+            return {}
+        found: dict[Lost, int] = {"links": len(elsewhere.near)}
+        if elsewhere.history:
+            there = Counter(map(_change, await self.history(memory_id)))
+            if Counter(map(_change, elsewhere.history)) - there:
+                found["histories"] = 1
+        return found
+
+
+def _change(entry: HistoryEntry) -> tuple[str, datetime]:
+    return entry.action, to_the_millisecond(entry.at)
 
 
 def to_the_millisecond(time: datetime) -> datetime:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -115,6 +116,14 @@ class MemoryDatabase:
     async def compact(self) -> None:
         """Give freed space back to the file system (SQLite; nothing elsewhere)."""
         await self._database.compact()
+
+
+@contextmanager
+def for_everybody(connection: Connection, caller: Caller) -> Iterator[None]:
+    """Inside, rows in the name of other users may be written, in the transaction of ``caller``."""
+    act_for_upkeep(connection)
+    yield
+    _act_for(connection, caller)
 
 
 def _act_for(connection: Connection, caller: Caller | None) -> None:

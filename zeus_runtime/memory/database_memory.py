@@ -10,7 +10,7 @@ from zeus_runtime.memory.backend import FoundMemory, MemoryBackend, MemoryFilter
 from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem
 from zeus_runtime.memory.permissions import reach
-from zeus_runtime.memory.writes import AskedMemory, MemoryEdit, NewMemory, PastMemory
+from zeus_runtime.memory.writes import MemoryEdit, NewMemory, PastMemory
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.admission.decisions import Decision
@@ -48,14 +48,16 @@ class DatabaseMemory(MemoryBackend):
         from zeus_runtime.memory.embedded_write import embedded_for
 
         operations = await self._opened.operations()
-        if isinstance(write, AskedMemory):
-            return Written(await self._decided(write.new))
         if isinstance(write, MemoryEdit):
             embedded = await embedded_for(self._opened, write.caller, write.edited)
-            return Written(None, await operations.change(write.caller, write.old.id, write.changes, embedded))
+            return Written(
+                None, await operations.change(write.caller, write.item.id, write.changes, embedded)
+            )
         if isinstance(write, PastMemory):
             return Written(None, await operations.keep_past(write))
         assert isinstance(write, NewMemory)
+        if write.asks:
+            return Written(await self._decided(write))
         # Whoever decides what it replaces is shown the memories near it, which takes the vector.
         embedded = await embedded_for(
             self._opened, write.caller, write.item, waits=write.replaces is not None
@@ -70,6 +72,7 @@ class DatabaseMemory(MemoryBackend):
             answer=write.answer,
             along=write.along,
             beside=write.beside,
+            elsewhere=write.elsewhere,
         )
         unembedded = written.item is not None and written.item.embedding is None
         changed = bool(written.removed) and write.item.valid_from is not None  # some may hold until then

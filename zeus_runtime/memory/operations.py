@@ -22,7 +22,7 @@ from zeus_runtime.memory.admission.decisions import (
     Superseded,
 )
 from zeus_runtime.memory.agreement import check, reconcile
-from zeus_runtime.memory.database import MemoryDatabase
+from zeus_runtime.memory.database import MemoryDatabase, for_everybody
 from zeus_runtime.memory.deferred_decision import SecondLook
 from zeus_runtime.memory.embedding import Embedded
 from zeus_runtime.memory.embedding_backfill import LateVectors
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.memory.admission.comparison import OfAKind
     from zeus_runtime.memory.undoing import Undone
-    from zeus_runtime.memory.writes import PastMemory
+    from zeus_runtime.memory.writes import Elsewhere, PastMemory
     from zeus_runtime.store.database import Database
 
 
@@ -135,6 +135,7 @@ class Operations:
         answer: str | None = None,
         along: Callable[[Connection, AddedMemory], None] | None = None,
         beside: frozenset[str] = frozenset(),
+        elsewhere: Elsewhere | None = None,
     ) -> AddedMemory:
         """Decide about ``item`` against the stored memories and write it, as one atomic step for all processes.
 
@@ -146,6 +147,7 @@ class Operations:
             answer: the model's answer that saves it.
             along: what the same transaction writes besides, of the result.
             beside: ids of memories that it does not affect.
+            elsewhere: what it had where it comes from.
         """
         calibration = embedded.calibration if embedded else None
         if passed.trust == "quarantined":
@@ -198,7 +200,7 @@ class Operations:
             if not explicit:
                 records.record_extraction(connection, session, item.updated_at, since, answer)
             written = self._written(
-                connection, caller, item, embedded, decision, place, settled=replaces is not None
+                connection, caller, item, embedded, decision, place, elsewhere, settled=replaces is not None
             )
             if passed.trust == "quarantined":
                 return written
@@ -223,6 +225,7 @@ class Operations:
         embedded: Embedded | None,
         decision: Decision,
         before: records.MemoryPlace,
+        elsewhere: Elsewhere | None,
         *,
         settled: bool,
     ) -> AddedMemory:
@@ -232,7 +235,10 @@ class Operations:
         stored = replace(item, embedding=self._at_once(embedded))
         key = records.write(connection, stored, place, settled=settled)
         removed = self._supersede(connection, caller, replaced, item, item.updated_at, place)
-        records.record(connection, "stored", caller.user_id, item.updated_at, stored)
+        if elsewhere is None:
+            records.record(connection, "stored", caller.user_id, item.updated_at, stored)
+        else:
+            _restore(connection, caller, stored, elsewhere)
         if self._vectors.transactional and embedded is not None:
             self._vectors.put(connection, [Entry(stored, embedded.embedding, embedded.vector)])
         if key is not None and stored.is_searchable:
@@ -454,8 +460,7 @@ class Operations:
         def work(connection: Connection) -> MemoryItem:
             place = records.changed(connection, records.lock_place(connection, item.scope, item.scope_id))
             records.write(connection, item, place, settled=True)
-            records.link(connection, item.id, write.near)
-            records.restore_history(connection, item, write.history, caller.user_id, item.updated_at)
+            _restore(connection, caller, item, write.elsewhere)
             return item
 
         try:
@@ -508,6 +513,15 @@ class Operations:
         return await self.database.read(
             lambda connection: records.figures(connection, parts, caller.user_id), caller
         )
+
+
+def _restore(connection: Connection, caller: Caller, item: MemoryItem, elsewhere: Elsewhere) -> None:
+    """Give an item that is new here the links and the history that it had elsewhere; the import is its last change."""
+    records.link(connection, item.id, elsewhere.near)
+    if elsewhere.history:
+        with for_everybody(connection, caller):  # other users made some of these changes
+            records.restore_history(connection, item, elsewhere.history)
+    records.record(connection, "imported", caller.user_id, item.updated_at, item)
 
 
 def _named(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Final, Literal, TypeAlias
 
 from zeus_runtime.errors import UsageError
@@ -12,6 +13,8 @@ from zeus_runtime.memory.admission.decisions import Decision, Duplicate, Rejecte
 from zeus_runtime.memory.items import MemoryItem
 
 Outcome: TypeAlias = Literal["stored", "duplicate", "superseded", "rejected"]
+Lost: TypeAlias = Literal["histories", "links", "profile lines"]
+"""Parts of an export that a memory backend or a profile may have no place for."""
 
 
 class UnknownMemoryError(UsageError):
@@ -92,6 +95,7 @@ class Imported:
         refused: what was rejected, each with its number among the entries, from 1.
         left_out: how many were superseded by a memory that was not imported.
         past: how many that were stored are archived or superseded, as where they came from.
+        lost: how many links and lines of profiles, and the histories of how many memories, have no place here.
         notes: what of the profiles was not imported, one sentence each.
     """
 
@@ -99,7 +103,13 @@ class Imported:
     refused: tuple[tuple[int, Saved], ...] = ()
     left_out: int = 0
     past: int = 0
+    lost: Mapping[Lost, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that the entries have is here now."""
+        return not (self.refused or self.left_out or self.lost or self.notes)
 
     @property
     def rejections(self) -> Mapping[str, int]:

@@ -6,7 +6,8 @@ result's words than of the user's is the document's, stays ``untrusted`` and nev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from zeus_runtime.memory.items import Source
@@ -36,6 +37,40 @@ def source_of_words(
     own = max((_share(words, text) for text in said), default=0.0)
     best, source = max(((_share(words, text), each) for each, text in documents), default=(0.0, otherwise))
     return source if best > own else otherwise
+
+
+class TurnSources:
+    """Whose words the results of one turn have: each result is read once, however often is asked."""
+
+    def __init__(self) -> None:
+        self._read = 0
+        self._sources: list[Source] = []
+        self._having: dict[str, list[int]] = {}
+        """Of each word the documents that have it, by their number in ``_sources``."""
+
+    def document_of(self, content: str, said: str, results: Sequence[tuple[str, str]]) -> Source | None:
+        """The source of the document that has more words of ``content`` than ``said`` has; None if none has.
+
+        Args:
+            results: of the turn so far, the name of the tool and the text: those of the last time, and then later ones.
+        """
+        for at in range(self._read, len(results)):
+            self._note(*results[at])
+        self._read = len(results)
+        words = set(search_tokens(content))
+        shared = Counter(number for word in words for number in self._having.get(word, ()))
+        if not shared:
+            return None
+        number, most = max(shared.items(), key=lambda each: (each[1], -each[0]))
+        return self._sources[number] if most > len(words & set(search_tokens(said))) else None
+
+    def _note(self, tool: str, text: str) -> None:
+        source = source_of_tool(tool)
+        if source is None:
+            return
+        for word in set(search_tokens(text)):
+            self._having.setdefault(word, []).append(len(self._sources))
+        self._sources.append(source)
 
 
 def _share(words: set[str], text: str) -> float:

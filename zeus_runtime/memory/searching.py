@@ -40,9 +40,11 @@ class MemorySearch:
         wanted = MemoryFilter(self._caller, scope=scope, memory_type=memory_type)
         now = self._opened.source.now()
         times = periods(query, now) if mode == "fused" else []
-        found = await self._found(query, wanted, limit=max(_FURTHER, limit) if times else limit, mode=mode)
         if times:
-            found = await self._timely(query, found, wanted, times, limit)
+            rest = without_times(query, now)
+            found: Sequence[FoundMemory] = await self._timely(rest, wanted, times, limit)
+        else:
+            found = await self._found(query, wanted, limit=limit, mode=mode)
         shown = (
             each
             for each in found
@@ -87,29 +89,25 @@ class MemorySearch:
         return {each.item.id: each.similarity for each in found if wanted.covers(each.item)}
 
     async def _timely(
-        self,
-        query: str,
-        found: Sequence[FoundMemory],
-        wanted: MemoryFilter,
-        times: Sequence[Period],
-        limit: int,
+        self, rest: str, wanted: MemoryFilter, times: Sequence[Period], limit: int
     ) -> list[FoundMemory]:
         """What fits a query that names times, for which memories of these times are surer.
 
-        The words that name the times count for these memories only. If none of them has the query's words, all of
-        these times are found.
+        If no memory of these times fits the rest of the query, all of these times are found.
+
+        Args:
+            rest: the query without the words that name the times.
         """
-        timely = {each.item.id: each for each in found if _is_in(each.item, times)}
-        rest = without_times(query, self._opened.source.now())
-        others: dict[str, FoundMemory] = {}
+        found: Sequence[FoundMemory] = ()
         if rest.strip():
-            further = await self._found(rest, wanted, limit=max(_FURTHER, limit), mode="fused")
-            for each in further:
-                of_it = timely if _is_in(each.item, times) else others
-                if each.item.id not in of_it or of_it[each.item.id].similarity < each.similarity:
-                    of_it[each.item.id] = each
-        surer = [_surer(each) for each in timely.values()] or await self._said_in(wanted, times, limit)
-        return [*surer, *others.values()]
+            found = await self._found(rest, wanted, limit=max(_FURTHER, limit), mode="fused")
+        others, surer = [], []
+        for each in found:
+            if _is_in(each.item, times):
+                surer.append(_surer(each))
+            else:
+                others.append(each)
+        return [*(surer or await self._said_in(wanted, times, limit)), *others]
 
     async def _said_in(
         self, wanted: MemoryFilter, times: Sequence[Period], limit: int

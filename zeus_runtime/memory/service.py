@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.batches import MemoryBatches
     from zeus_runtime.memory.checked_memory import CheckedMemory
     from zeus_runtime.memory.members import Members
-    from zeus_runtime.memory.operations import AddedMemory, Operations
+    from zeus_runtime.memory.operations import Operations
     from zeus_runtime.memory.records import HistoryEntry
     from zeus_runtime.prompt import SourcedText
 
@@ -383,15 +383,7 @@ class MemoryService:
 
     async def linked_memories(self, ids: Collection[str]) -> Mapping[str, tuple[MemoryItem, ...]]:
         """Of each of ``ids`` the active memories that were near it and were kept beside it, newest first."""
-        from zeus_runtime.memory import records
-        from zeus_runtime.memory.permissions import reach
-
-        if not ids or not self.is_in_database:
-            return {}
-        operations, caller = await self._acting()
-        return await operations.database.read(
-            lambda connection: records.linked(connection, ids, reach(caller, "read"), caller.user_id), caller
-        )
+        return await (await self._checked()).linked(ids)
 
     async def newest_first(self, found: Sequence[Ranked]) -> list[Ranked]:
         """``found``, where newer memories that are linked with one come before it, also those that were not found.
@@ -572,7 +564,7 @@ class MemoryService:
         """
         from zeus_runtime.memory.transfer import exported
 
-        async for entry in exported(self, status):
+        async for entry in exported(await self._checked(), self.profiles, status):
             yield entry
 
     async def import_memories(
@@ -586,8 +578,8 @@ class MemoryService:
 
         Scopes keep their kind and become the caller's own user, project or session; ids are new, and since when each
         is kept, or was last edited, stays. Memories of one export affect each other no more; rules decide whether they
-        replace one that was here before. Histories and links come along where the memories are in Zeus's database.
-        Fields of a profile that a hand wrote here stay.
+        replace one that was here before. Fields of a profile that a hand wrote here stay. The result says
+        what was left out, and of which parts the backend has no place.
 
         Args:
             progress: called with (done, in all) after each memory.
@@ -598,59 +590,8 @@ class MemoryService:
         """
         from zeus_runtime.memory.transfer import Import
 
-        return await Import(self, progress).run(entries, instructions=instructions)
-
-    async def import_memory(
-        self, draft: Draft, history: Sequence[HistoryEntry], *, near: Sequence[str], beside: frozenset[str]
-    ) -> Saved:
-        """Save one memory of an export.
-
-        Args:
-            near: the memories that it was linked with.
-            beside: those that it does not affect.
-        """
-        from zeus_runtime.memory import records
-
-        writing = await self._writing()
-        kept = writing.harmless(history)
-
-        def along(connection: Connection, written: AddedMemory) -> None:
-            if written.item is None:
-                return
-            records.link(connection, written.item.id, near)
-            if kept:
-                at = written.item.updated_at
-                records.restore_history(connection, written.item, kept, self._caller.user_id, at)
-
-        return await writing.save(draft, explicit=True, along=along, beside=beside)
-
-    async def import_past_memory(
-        self,
-        draft: Draft,
-        status: Status,
-        superseded_by: str | None,
-        history: Sequence[HistoryEntry],
-        *,
-        near: Sequence[str],
-    ) -> Saved:
-        """Save one archived or superseded memory of an export.
-
-        Args:
-            near: the memories that it was linked with.
-        """
-        return await (await self._writing()).save_past(draft, status, superseded_by, history, near)
-
-    async def histories(self, ids: Sequence[str]) -> Mapping[str, Sequence[HistoryEntry]]:
-        """What happened to each of these memories, which the caller may read."""
-        from zeus_runtime.memory import records
-
-        if self.is_in_database:
-            operations, caller = await self._acting()
-            return await operations.database.read(
-                lambda connection: records.histories(connection, ids), caller
-            )
-        checked = await self._checked()
-        return {each: await checked.history(each) for each in ids}
+        writing, checked = await self._writing(), await self._checked()
+        return await Import(writing, checked, self.profiles, progress).run(entries, instructions=instructions)
 
     async def answers(self) -> None:
         """Ask the backend for one memory of the caller's user; nothing is written.
@@ -682,7 +623,6 @@ def _normalised(query: str) -> str:
 _ONLY_IN_DATABASE: Final[Mapping[str, str]] = {
     "profiles drawn from memories": "a profile has the lines that are written by hand",
     "links": "memories that are near each other are stored beside each other, and shown by their own rank",
-    "histories of an import": "an imported memory begins a history of its own",
     "extraction, consolidation and undo": "memories are saved by tools and by hand",
     "the commands embeddings and reindex": "the backend embeds in its own way",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,13 +10,16 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.memory import drafts
 from zeus_runtime.memory.drafts import Draft
 from zeus_runtime.memory.normalise import duplicate_key, normalise
-from zeus_runtime.memory.outcomes import Imported, Outcome, Saved
+from zeus_runtime.memory.outcomes import Imported, Lost, Outcome, Saved
+from zeus_runtime.memory.writes import Elsewhere
 
 if TYPE_CHECKING:
+    from zeus_runtime.memory.checked_memory import CheckedMemory
     from zeus_runtime.memory.items import MemoryItem, Status
     from zeus_runtime.memory.profile.derivation import ExportedProfile
+    from zeus_runtime.memory.profile.profiles import MemoryProfiles
     from zeus_runtime.memory.records import HistoryEntry
-    from zeus_runtime.memory.service import MemoryService
+    from zeus_runtime.memory.writing import Writing
 
     Progress = Callable[[int, int], None]
 
@@ -39,18 +43,20 @@ class ExportedMemory(NamedTuple):
     superseded_by: str | None
 
 
-async def exported(memory: MemoryService, status: Status | None) -> AsyncIterator[dict[str, Any]]:
+async def exported(
+    memory: CheckedMemory, profiles: MemoryProfiles, status: Status | None
+) -> AsyncIterator[dict[str, Any]]:
     """The memories that the caller may read, last changed first, each with history and links; then the profiles."""
     from zeus_runtime.memory.records import as_json
 
-    items = await memory.list_memories(status=status)
+    items = await memory.listed(status=status)
     ids = [item.id for item in items]
-    linked, histories = await memory.linked_memories(set(ids)), await memory.histories(ids)
+    linked, histories = await memory.linked(set(ids)), await memory.histories(ids)
     for item in items:
         near = [each.id for each in linked.get(item.id, ())]
         history = [_change_json(each) for each in histories.get(item.id, ())]
         yield {**as_json(item), "near": near, "history": history}
-    for profile in await memory.profiles.exported():
+    for profile in await profiles.exported():
         yield {"profile": profile.kind, "fields": dict(profile.fields), "lines": list(profile.lines)}
 
 
@@ -153,12 +159,14 @@ class Import:
     """One import.
 
     Args:
-        memory: on whose behalf.
+        writing, memory, profiles: on the caller's behalf.
         progress: called with (done, in all) after each memory.
     """
 
-    def __init__(self, memory: MemoryService, progress: Progress | None) -> None:
-        self._memory = memory
+    def __init__(
+        self, writing: Writing, memory: CheckedMemory, profiles: MemoryProfiles, progress: Progress | None
+    ) -> None:
+        self._writing, self._memory, self._profiles = writing, memory, profiles
         self._progress = progress
         self._there: dict[str, MemoryItem] = {}
         """Of an id in the file the memory that has its text now."""
@@ -168,6 +176,7 @@ class Import:
             ("stored", "duplicate", "superseded", "rejected"), 0
         )
         self._refused: list[tuple[int, Saved]] = []
+        self._lost: Counter[Lost] = Counter()
         self._past = self._left_out = self._done = self._all = 0
 
     async def run(self, entries: Iterable[Mapping[str, Any]], *, instructions: bool) -> Imported:
@@ -196,8 +205,12 @@ class Import:
         versions = {old: (item.id, item.version) for old, item in self._there.items()}
         left: list[str] = []
         for profile in profiles:
-            left += await self._memory.profiles.restore(profile, versions, instructions=instructions)
-        return Imported(self._outcomes, tuple(self._refused), self._left_out, self._past, tuple(left))
+            restored = await self._profiles.restore(profile, versions, instructions=instructions)
+            left += restored.notes
+            self._lost["profile lines"] += restored.lines
+        return Imported(
+            self._outcomes, tuple(self._refused), self._left_out, self._past, +self._lost, tuple(left)
+        )
 
     async def _keep(self, entry: ExportedMemory, *, new: bool) -> None:
         """Save a memory that was active.
@@ -205,19 +218,15 @@ class Import:
         Args:
             new: the file has it once so far. Memories of one export were decided about each other already.
         """
-        saved = await self._memory.import_memory(
-            entry.draft,
-            entry.history,
-            near=self._near(entry),
-            beside=frozenset(self._stored) if new else frozenset(),
-        )
-        self._note(entry, saved)
+        elsewhere, beside = self._elsewhere(entry), frozenset(self._stored) if new else frozenset()
+        saved = await self._writing.save_imported(entry.draft, elsewhere, beside=beside)
+        await self._note(entry, saved, elsewhere)
 
     async def _keep_past(self, entries: Sequence[ExportedMemory]) -> None:
         """Save memories that were archived or superseded: those that were replaced after those that replaced them."""
         if not entries:
             return
-        listed = await self._memory.list_memories(status=None)
+        listed = await self._memory.listed(status=None)
         here: dict[tuple[str, str, str], MemoryItem]
         here = {(each.scope, each.status, duplicate_key(each.content)): each for each in listed}
         waiting = list(entries)
@@ -231,24 +240,24 @@ class Import:
             for each in ready:
                 old = here.get((each.draft.scope, each.status, duplicate_key(normalise(each.draft.content))))
                 if old is not None:
-                    self._note(each, Saved("duplicate", old, ""))
+                    await self._note(each, Saved("duplicate", old, ""))
                     continue
                 by = self._there.get(each.superseded_by or "")
-                saved = await self._memory.import_past_memory(
-                    each.draft,
-                    each.status,
-                    None if by is None else by.id,
-                    each.history,
-                    near=self._near(each),
+                elsewhere = self._elsewhere(each)
+                saved = await self._writing.save_past(
+                    each.draft, each.status, None if by is None else by.id, elsewhere
                 )
                 self._past += saved.item is not None
-                self._note(each, saved)
+                await self._note(each, saved, elsewhere)
         self._left_out = len(waiting)
 
-    def _near(self, entry: ExportedMemory) -> list[str]:
-        return [self._there[each].id for each in entry.near if each in self._there]
+    def _elsewhere(self, entry: ExportedMemory) -> Elsewhere:
+        near = tuple(self._there[each].id for each in entry.near if each in self._there)
+        return Elsewhere(entry.history, near)
 
-    def _note(self, entry: ExportedMemory, saved: Saved) -> None:
+    async def _note(self, entry: ExportedMemory, saved: Saved, elsewhere: Elsewhere | None = None) -> None:
+        if saved.item is not None and saved.outcome != "duplicate" and elsewhere is not None:
+            self._lost.update(await self._memory.lost(saved.item.id, elsewhere))
         self._outcomes[saved.outcome] += 1
         if saved.item is not None:
             if entry.id is not None:

@@ -29,8 +29,35 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.records import Action, HistoryEntry
 
 
+class _OfItem(MemoryWrite):
+    """A write in the place of its item."""
+
+    item: MemoryItem
+
+    @property
+    def scope(self) -> Scope:  # type: ignore[override]
+        return self.item.scope
+
+    @property
+    def scope_id(self) -> str:  # type: ignore[override]
+        return self.item.scope_id
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """What a memory of an export had where it came from.
+
+    Args:
+        history: what happened to it.
+        near: the memories, by their ids here, that it was linked with.
+    """
+
+    history: tuple[HistoryEntry, ...] = ()
+    near: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
-class NewMemory(MemoryWrite):
+class NewMemory(_OfItem):
     """A text that passed the checks which need no stored memory.
 
     Args:
@@ -41,6 +68,8 @@ class NewMemory(MemoryWrite):
         along: writes in the same transaction, in Zeus's database.
         extractions: how often the agent saved on its own initiative; a backend in Zeus's database counts itself.
         beside: memories that it does not affect, since it was decided elsewhere that both are true.
+        elsewhere: what it had, if it comes from an export.
+        asks: what the gate would say; nothing is stored.
     """
 
     caller: Caller
@@ -54,14 +83,8 @@ class NewMemory(MemoryWrite):
     along: Callable[[Connection, AddedMemory], None] | None = None
     of_a_kind: OfAKind | None = None
     beside: frozenset[str] = frozenset()
-
-    @property
-    def scope(self) -> Scope:  # type: ignore[override]
-        return self.item.scope
-
-    @property
-    def scope_id(self) -> str:  # type: ignore[override]
-        return self.item.scope_id
+    elsewhere: Elsewhere | None = None
+    asks: bool = False
 
     @property
     def content(self) -> str:  # type: ignore[override]
@@ -106,13 +129,15 @@ class NewMemory(MemoryWrite):
         )
         if item.said_at < now:
             decision = unless_outdated(decision, item.said_at)
-        if isinstance(decision, Rejected):
+        if self.asks or isinstance(decision, Rejected):
             return Written(decision)
         if isinstance(decision, Duplicate):
             return Written(decision, changes=self._succeeded(decision.replaced, decision.of))
         gone = decision.all if isinstance(decision, Superseded) else ()
         beside = near(known, decision, item.subject, self.settings, None)
-        return Written(decision, item, beside, (("stored", item), *self._succeeded(gone, item)))
+        action: Action = "stored" if self.elsewhere is None else "imported"
+        before = () if self.elsewhere is None else self.elsewhere.history
+        return Written(decision, item, beside, ((action, item), *self._succeeded(gone, item)), before)
 
     def _succeeded(self, gone: Sequence[MemoryItem], by: MemoryItem) -> tuple[tuple[Action, MemoryItem], ...]:
         from zeus_runtime.memory.superseding import succeeded
@@ -121,71 +146,30 @@ class NewMemory(MemoryWrite):
 
 
 @dataclass(frozen=True, eq=False)
-class AskedMemory(MemoryWrite):
-    """What the gate would say of a new memory; nothing is stored.
-
-    Args:
-        new: the memory.
-    """
-
-    new: NewMemory
-
-    @property
-    def caller(self) -> Caller:  # type: ignore[override]
-        return self.new.caller
-
-    @property
-    def scope(self) -> Scope:  # type: ignore[override]
-        return self.new.scope
-
-    @property
-    def scope_id(self) -> str:  # type: ignore[override]
-        return self.new.scope_id
-
-    @property
-    def content(self) -> str:  # type: ignore[override]
-        return self.new.content
-
-    @property
-    def ids(self) -> tuple[str, ...]:  # type: ignore[override]
-        return self.new.ids
-
-    def decide(self, found: Sequence[FoundMemory]) -> Written:
-        return Written(self.new.decide(found).decision)
-
-
-@dataclass(frozen=True, eq=False)
-class MemoryEdit(MemoryWrite):
+class MemoryEdit(_OfItem):
     """A change of a memory that the caller may edit.
 
     Args:
+        item: the memory as it is.
         changes: field to new value.
         edited: the memory as it will be, for its vector.
         now: the clock, UTC.
     """
 
     caller: Caller
-    old: MemoryItem
+    item: MemoryItem
     changes: Mapping[str, Any]
     edited: MemoryItem
     now: Callable[[], datetime]
     content: str | None = None
 
     @property
-    def scope(self) -> Scope:  # type: ignore[override]
-        return self.old.scope
-
-    @property
-    def scope_id(self) -> str:  # type: ignore[override]
-        return self.old.scope_id
-
-    @property
     def ids(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (self.old.id,)
+        return (self.item.id,)
 
     def decide(self, found: Sequence[FoundMemory]) -> Written:
         there = {each.item.id: each.item for each in found}
-        old = there.get(self.old.id)
+        old = there.get(self.item.id)
         if old is None or not may(self.caller, "edit", old):
             return Written(None)
         item = replace(old, **self.changes, updated_at=self.now(), version=old.version + 1)
@@ -195,31 +179,22 @@ class MemoryEdit(MemoryWrite):
 
 
 @dataclass(frozen=True, eq=False)
-class PastMemory(MemoryWrite):
+class PastMemory(_OfItem):
     """An archived or superseded memory that was exported elsewhere; it affects no other.
 
     Args:
         item: as it is stored.
-        history, near: that it had, and the memories that it was linked with; a backend in Zeus's database stores them.
+        elsewhere: what it had.
     """
 
     caller: Caller
     item: MemoryItem
-    history: Sequence[HistoryEntry] = ()
-    near: Sequence[str] = ()
+    elsewhere: Elsewhere = Elsewhere()
     content: str | None = None
     ids: tuple[str, ...] = ()
 
-    @property
-    def scope(self) -> Scope:  # type: ignore[override]
-        return self.item.scope
-
-    @property
-    def scope_id(self) -> str:  # type: ignore[override]
-        return self.item.scope_id
-
     def decide(self, found: Sequence[FoundMemory]) -> Written:
-        return Written(None, self.item, changes=(("imported", self.item),))
+        return Written(None, self.item, changes=(("imported", self.item),), before=self.elsewhere.history)
 
 
 def stays_beside(beside: frozenset[str], item: MemoryItem, content: str) -> bool:

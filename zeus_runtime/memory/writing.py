@@ -23,7 +23,7 @@ from zeus_runtime.memory.items import (
     trust_of,
 )
 from zeus_runtime.memory.outcomes import Saved, known, refuse_shown, rejected, saved
-from zeus_runtime.memory.writes import MemoryEdit, NewMemory, PastMemory
+from zeus_runtime.memory.writes import Elsewhere, MemoryEdit, NewMemory, PastMemory
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.admission.comparison import OfAKind
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.operations import AddedMemory
-    from zeus_runtime.memory.records import HistoryEntry
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +59,6 @@ class Writing:
         replaces: Sequence[str] | None = None,
         answer: str | None = None,
         along: Callable[[Connection, AddedMemory], None] | None = None,
-        beside: frozenset[str] = frozenset(),
     ) -> Saved:
         """Keep a text, unless it is refused.
 
@@ -69,15 +67,24 @@ class Writing:
             replaces: the ids that a model or a person named; None: the rules decide.
             answer: the model's answer that saves it; one answer's saves are one extraction.
             along: what the same transaction writes besides; not called for a text that may not be kept at all.
+        """
+        return await self._saved(draft, explicit=explicit, replaces=replaces, answer=answer, along=along)
+
+    async def save_imported(self, draft: Draft, elsewhere: Elsewhere, *, beside: frozenset[str]) -> Saved:
+        """Keep an active memory of an export, unless it is refused.
+
+        Args:
+            elsewhere: what it had.
             beside: ids of memories that it does not affect.
         """
+        return await self._saved(draft, explicit=True, elsewhere=self.harmless(elsewhere), beside=beside)
+
+    async def _saved(self, draft: Draft, **details: Any) -> Saved:
         passed = self.validated(draft)
         if isinstance(passed, Rejected):
             return rejected(passed)
         item = self._item(draft, passed, to_the_millisecond(self._shared.source.now()))
-        new = self._new(passed, item)
-        new = replace(new, explicit=explicit, replaces=replaces, answer=answer, along=along, beside=beside)
-        written = await self._backend.save(new)
+        written = await self._backend.save(replace(self._new(passed, item), **details))
         assert written.decision is not None
         return saved(written.decision, written.item, written.near)
 
@@ -173,8 +180,7 @@ class Writing:
         draft: Draft,
         status: Status,
         superseded_by: str | None,
-        history: Sequence[HistoryEntry],
-        near: Sequence[str],
+        elsewhere: Elsewhere,
     ) -> Saved:
         """Keep a memory that was archived or superseded elsewhere, unless it may not be kept at all."""
         passed = self.validated(draft)
@@ -182,20 +188,21 @@ class Writing:
             return rejected(passed)
         now = to_the_millisecond(self._shared.source.now())
         item = replace(self._item(draft, passed, now), status=status, superseded_by=superseded_by)
-        written = await self._backend.save(PastMemory(self._caller, item, self.harmless(history), near))
+        written = await self._backend.save(PastMemory(self._caller, item, self.harmless(elsewhere)))
         return Saved("stored", written.item, "Saved.")
 
-    def harmless(self, history: Sequence[HistoryEntry]) -> tuple[HistoryEntry, ...]:
-        """These changes, without texts that hold a secret."""
+    def harmless(self, elsewhere: Elsewhere) -> Elsewhere:
+        """The same, without texts that hold a secret."""
         from zeus_runtime.memory.screening.sensitive import secret_rule
 
         secrets = self._shared.source.secrets
-        return tuple(
+        history = tuple(
             each._replace(content="")
             if secrets.masked(each.content) != each.content or secret_rule(each.content) is not None
             else each
-            for each in history
+            for each in elsewhere.history
         )
+        return replace(elsewhere, history=history)
 
     def validated(self, draft: Draft) -> Passed | Rejected:
         """Whether a text may be kept at all; the rule that speaks against it is logged, the text never."""

@@ -78,6 +78,7 @@ class Transcript:
         self._secrets = secrets or Redactor()
         self._places = stored.line
         self._line: list[BaseMessage] = []
+        self._results_of_turn: list[tuple[str, str]] = []
         self._ahead: dict[int, BaseMessage] = {}
         self._ids: dict[int, str] = {}
         self._written_ms: dict[int, int] = {}
@@ -176,15 +177,9 @@ class Transcript:
         return "" if last is None else text_of(last)
 
     @property
-    def results_of_turn(self) -> list[tuple[str, str]]:
+    def results_of_turn(self) -> Sequence[tuple[str, str]]:
         """The results since the user's last message: the tool's name and the text, oldest first."""
-        found: list[tuple[str, str]] = []
-        for message in reversed(self._line):
-            if is_users(message):
-                break
-            if message.type == "tool":
-                found.append((str(message.name), text_of(message)))
-        return found[::-1]
+        return self._results_of_turn
 
     @property
     def references(self) -> list[Reference]:
@@ -360,6 +355,10 @@ class Transcript:
         self._ahead[seq] = message
         while (following := self._ahead.pop(len(self._line) + 1, None)) is not None:
             self._line.append(following)
+            if is_users(following):
+                self._results_of_turn = []
+            elif following.type == "tool":
+                self._results_of_turn.append((str(following.name), text_of(following)))
             # In the log's order, not in the order of finishing: a resumed run must find the same values.
             if (
                 following.type == "tool"

@@ -214,6 +214,54 @@ class MemoryConformance:
 
         self._run(work)
 
+    def test_an_import_brings_the_past_and_says_what_it_does_not(self) -> None:
+        async def work(memory: MemoryService, clock: _Clock) -> None:
+            since = clock.now - timedelta(days=90)
+            changes = [
+                {
+                    "version": number + 1,
+                    "action": action,
+                    "by": "eve",
+                    "at": (since + timedelta(days=number)).isoformat(),
+                    "content": f"The user keeps {number + 2} bees",
+                    "valid_from": since.isoformat(),
+                    "valid_until": None,
+                }
+                for number, action in enumerate(("stored", "updated", "updated"))
+            ]
+            now = {"id": "mem_a", "content": "The user keeps 4 bees", "history": changes}
+            before = {
+                "id": "mem_b",
+                "content": "The user keeps a canary",
+                "status": "superseded",
+                "superseded_by": "mem_a",
+                "history": changes[:1],
+            }
+            done = await memory.import_memories([now, before])
+            assert (done.outcomes["stored"], done.past) == (2, 1)
+            (active,) = await memory.list_memories()
+            (past,) = await memory.list_memories(status="superseded")
+            assert (active.content, past.superseded_by) == ("The user keeps 4 bees", active.id)
+            histories = [await memory.memory_history(each.id) for each in (active, past)]
+            if done.lost:
+                assert done.lost == {"histories": 2}
+                assert "histories of an import" in memory.lacks or "history" in memory.lacks
+            else:
+                actions = [[each.action for each in history] for history in histories]
+                assert actions == [["stored", "updated", "updated", "imported"], ["stored", "imported"]]
+                assert [each.content for each in histories[0][:3]] == [each["content"] for each in changes]
+                assert [each.at for each in histories[0][:3]] == [since + timedelta(days=n) for n in range(3)]
+                assert {each.item for each in histories[0]} == {active.id}
+            clock.now += timedelta(days=1)
+            await memory.update_memory(active.id, content="The user keeps 5 bees")
+            if not done.lost:
+                assert [each.action for each in await memory.memory_history(active.id)][-2:] == [
+                    "imported",
+                    "updated",
+                ]
+
+        self._run(work)
+
     def test_what_was_stored_is_there_after_reopening(self) -> None:
         with tempfile.TemporaryDirectory() as name:
 

@@ -111,6 +111,12 @@ class LangGraphMemory(MemoryBackend):
             found += _nearest(write.content, active, _NEAR, 0.0)
         written = write.decide(found)
         operations: list[PutOp] = []
+        if written.item is not None:
+            namespace = _history(written.item.id)
+            operations += [
+                PutOp(namespace, _BEFORE.format(number), _change(entry, written.item))
+                for number, entry in enumerate(written.before)
+            ]
         for action, item in written.changes:
             place = _place(item.scope, item.scope_id)
             operations += [
@@ -188,6 +194,8 @@ class LangGraphMemory(MemoryBackend):
 
 
 _PLACES: Final = ("zeus", "places")
+_BEFORE: Final = "000000000.{:09}"
+"""The key of a change from before an import; it sorts before those of all versions."""
 
 
 def _place(scope: str, scope_id: str) -> tuple[str, ...]:
@@ -215,6 +223,12 @@ def _entry(action: str, caller: Caller, item: MemoryItem) -> dict[str, Any]:
     return {"item": item.id, "action": action, "by": caller.user_id, "at": value["updated_at"]} | {
         name: value[name] for name in kept
     }
+
+
+def _change(entry: HistoryEntry, item: MemoryItem) -> dict[str, Any]:
+    times = {name: getattr(entry, name) for name in ("at", "valid_from", "valid_until")}
+    iso = {name: None if time is None else time.isoformat() for name, time in times.items()}
+    return {**entry._asdict(), "item": item.id, **iso}
 
 
 def _read_entry(value: dict[str, Any]) -> HistoryEntry:

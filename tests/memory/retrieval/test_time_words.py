@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.memory import Clock, service
-from zeus_runtime.memory.retrieval.time_words import periods
+from zeus_runtime.memory.retrieval import time_words
+from zeus_runtime.memory.retrieval.time_words import periods, without_times
 
 AT = datetime(2026, 5, 15, 12, tzinfo=UTC)  # a Friday
 
@@ -76,3 +78,51 @@ async def test_a_question_of_a_time_finds_what_was_said_in_it_or_of_it(tmp_path:
     assert {each.item.id for each in found} == {rome, concert}
     assert await memory.search_memories("Wo war ich 2019?") == []
     await memory.aclose()
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Who called last week?", "Who called  ?"),
+        ("Who answers the phone on Sunday?", "Who answers the phone on Sunday?"),
+        ("Who was ill on Monday in March 2026?", "Who was ill on Monday in  ?"),
+        ("周三谁做饭", "周三谁做饭"),
+    ],
+)
+def test_days_of_the_week_are_times_and_words(text: str, left: str) -> None:
+    assert without_times(text, AT) == left
+
+
+async def test_a_question_of_a_day_of_the_week_finds_what_happens_on_it_each_week(tmp_path: Path) -> None:
+    clock = Clock()
+    clock.now = AT
+    memory = service(tmp_path, clock=clock)
+    for number, day in enumerate(("Saturdays", "Sundays", "Mondays")):
+        saved = await memory.add_explicit_memory(
+            f"Colleague {number} answers the phone on {day}", replaces=()
+        )
+        assert saved.item is not None
+    (best, *_) = await memory.search_memories("Who answers the phone on Sunday?")
+    assert best.item.content == "Colleague 1 answers the phone on Sundays"
+    await memory.aclose()
+
+
+@pytest.mark.parametrize("code", [*sorted(time_words._CODES.values()), "zh", "ja", "ko"])
+def test_what_is_skipped_names_no_time(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words of a text decide which expressions are tried; without that, nothing else is found."""
+    words = time_words._words(code)
+    counted = [_sample(pattern.pattern) for pattern, _, _ in words.counted]
+    texts = [f"Ann war, {phrase.upper()}, in Rom" for phrase in (*words.names, *counted)]
+    texts += [f"{phrase} in Rom" for phrase in (*words.names, *counted)]
+    monkeypatch.setattr(time_words, "_codes", lambda _: [code])
+    found = [time_words._found(text, AT) for text in texts]
+    monkeypatch.setattr(time_words._TimeWords, "may_name", lambda _, there: True)
+    monkeypatch.setattr(time_words._TimeWords, "may_count", lambda _, there: True)
+    assert found == [time_words._found(text, AT) for text in texts]
+    assert sum(map(bool, found)) > len(found) / 3
+
+
+def _sample(pattern: str) -> str:
+    """A text that the counted pattern fits."""
+    inside = re.sub(r"^\(\?<!\\w\)\(\?:|\)\(\?!\\w\)$|^\(\?:|\)$", "", pattern)
+    return re.sub(r"\(\\d[^)]*\)", "3", inside).replace("\\", "")

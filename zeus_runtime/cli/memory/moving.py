@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.memory.outcomes import Imported
+    from zeus_runtime.memory.outcomes import Imported, Lost
     from zeus_runtime.memory.service import MemoryService
 
 
@@ -70,9 +70,9 @@ def export_memories(
 @session_option
 @config_option
 @format_option
-@click.pass_obj
+@click.pass_context
 def import_memories(
-    process: Process,
+    ctx: click.Context,
     file: str,
     instructions: bool,
     session: str | None,
@@ -84,7 +84,11 @@ def import_memories(
     Memories pass the gate like everything else and become the config's user's own, with their histories and links.
     Fields of a profile that are written by hand here stay. Every line is checked before the first is saved. Memories
     that are already stored count as duplicates, so you can repeat an import that was stopped.
+
+    Exit codes: 0 all of FILE is here now, 1 a part was left out (standard error says which and why), 2 FILE
+    is no export.
     """
+    process: Process = ctx.obj
     checked = read_remembering(process, which)
     name = "standard input" if file == "-" else file
     entries = _entries(_text(process, file), name)
@@ -104,17 +108,27 @@ def import_memories(
             "rejections": done.rejections,
             "left_out": done.left_out,
             "past": done.past,
+            "lost": dict(done.lost),
             "notes": list(done.notes),
+            "whole": done.is_whole,
         },
         lambda: ", ".join(f"{outcome} {count}" for outcome, count in done.outcomes.items()),
         as_object=as_object,
     )
-    if as_object:
-        return
-    if done.left_out:
-        complain(f"left out, since their successors were not imported: {done.left_out}")
+    if not as_object:
+        _tell_what_is_missing(done, entries, name)
+    ctx.exit(0 if done.is_whole else 1)
+
+
+def _tell_what_is_missing(
+    done: Imported, entries: Sequence[tuple[int, Mapping[str, Any]]], name: str
+) -> None:
     if done.past:
         complain(f"archived or superseded, as before: {done.past}")
+    if done.left_out:
+        complain(f"left out, since their successors were not imported: {done.left_out}")
+    for part, count in done.lost.items():
+        complain(f"left out: {_LOST[part].format(count)}")
     for note in done.notes:
         complain(f"left out: {note}")
     for code, count in done.rejections.items():
@@ -185,6 +199,12 @@ def _entries(text: str, name: str) -> list[tuple[int, Mapping[str, Any]]]:
     return entries
 
 
+_LOST: Final[Mapping[Lost, str]] = {
+    "histories": "the histories of {} memories: this memory backend keeps none from elsewhere",
+    "links": "{} links between memories: this memory backend keeps none",
+    "profile lines": "{} lines of profiles that were drawn from memories: these memories are not here or in a backend "
+    "from which no line is drawn, or the line reads like a secret or an instruction",
+}
 _SHOWN: Final = 20
 """Rejected entries that are named with their lines."""
 

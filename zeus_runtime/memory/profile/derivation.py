@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -72,6 +72,18 @@ class ExportedProfile(NamedTuple):
     lines: tuple[Mapping[str, Any], ...]
 
 
+class Restored(NamedTuple):
+    """What of an exported profile was left out.
+
+    Args:
+        notes: fields, one sentence each.
+        lines: how many.
+    """
+
+    notes: tuple[str, ...] = ()
+    lines: int = 0
+
+
 async def exported(operations: Operations, caller: Caller, kind: ProfileKind) -> ExportedProfile:
     """A profile as it is now: lines whose memories went or changed are left out.
 
@@ -91,14 +103,11 @@ async def exported(operations: Operations, caller: Caller, kind: ProfileKind) ->
 
 async def restore(
     operations: Operations, caller: Caller, profile: ExportedProfile, versions: Mapping[str, tuple[str, int]]
-) -> Sequence[str]:
+) -> Restored:
     """Write the fields that no hand wrote here, and the lines whose memories were imported.
 
     Args:
         versions: of a memory's id where it was exported, its id and version here.
-
-    Returns:
-        the fields that a hand wrote here otherwise.
 
     Raises:
         UsageError: the caller may not write the profile.
@@ -114,7 +123,7 @@ async def restore(
     moved = [kept for line in profile.lines if (kept := line_of(line).moved(versions)) is not None]
     now = operations.database.time()
 
-    def work(connection: Connection) -> list[str]:
+    def work(connection: Connection) -> Restored:
         former = rows.stored(connection, kind, owner, held=True)
         own = {name: text for name, text in former.written.items() if text}
         there = {(line.field, duplicate_key(line.value)) for line in former.lines}
@@ -127,7 +136,9 @@ async def restore(
             drawn_ms=drawn_ms,
         )
         rows.keep(connection, kind, owner, kept, now)
-        return [name for name in values if own.get(name, values[name]) != values[name]]
+        stays = [name for name in values if own.get(name, values[name]) != values[name]]
+        notes = tuple(f"the {kind} profile's {name}: it is written by hand here" for name in stays)
+        return Restored(notes, len(profile.lines) - len(moved))
 
     return await operations.database.write(work, caller)
 

@@ -12,7 +12,7 @@ from zeus_runtime.memory.items import Caller
 if TYPE_CHECKING:
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.operations import Operations
-    from zeus_runtime.memory.profile.derivation import AskModel, ExportedProfile
+    from zeus_runtime.memory.profile.derivation import AskModel, ExportedProfile, Restored
     from zeus_runtime.memory.profile.fields import ProfileField, ProfileKind
 
 
@@ -70,15 +70,12 @@ class MemoryProfiles:
 
     async def restore(
         self, profile: ExportedProfile, versions: Mapping[str, tuple[str, int]], *, instructions: bool
-    ) -> list[str]:
-        """Write what was exported, except fields that a hand wrote here.
+    ) -> Restored:
+        """Write what was exported, except fields that a hand wrote here; lines only where their memories are rows.
 
         Args:
             versions: of a memory's id where it was exported, its id and version here.
             instructions: also the fields that the model follows.
-
-        Returns:
-            what was left out, one sentence each.
         """
         from zeus_runtime.memory.profile import derivation as drawing
         from zeus_runtime.memory.profile.fields import HAND_ONLY
@@ -87,7 +84,9 @@ class MemoryProfiles:
         notes = []
         fields = dict(profile.fields)
         if not instructions and (hand := sorted(HAND_ONLY & fields.keys())):
-            notes.append(f"the {profile.kind} profile's {', '.join(hand)}: the model would follow it")
+            notes.append(
+                f"the {profile.kind} profile's {', '.join(hand)}: the model would follow it (--instructions)"
+            )
         for name, text in profile.fields.items():
             if self._holds_secret(text):
                 notes.append(f"the {profile.kind} profile's {name}: a known secret is in it")
@@ -97,15 +96,17 @@ class MemoryProfiles:
         lines = tuple(
             line
             for line, texts in zip(profile.lines, shown, strict=True)
-            if not self._holds_secret(*texts)
+            if backend_of(self._opened, self._caller).in_database
+            and not self._holds_secret(*texts)
             and all(secret_rule(each) is None and injection_rule(each) is None for each in texts)
         )
         kept = profile._replace(fields={k: v for k, v in fields.items() if k not in left}, lines=lines)
         try:
-            own = await drawing.restore(*await self._acting(), kept, versions)
+            restored = await drawing.restore(*await self._acting(), kept, versions)
         except UsageError as error:
-            return [f"the {profile.kind} profile: {error.message}"]
-        return notes + [f"the {profile.kind} profile's {name}: it is written by hand here" for name in own]
+            return drawing.Restored((f"the {profile.kind} profile: {error.message}",), len(profile.lines))
+        lost = len(profile.lines) - len(lines) + restored.lines
+        return drawing.Restored((*notes, *restored.notes), lost)
 
     async def news(self, kind: ProfileKind) -> int:
         """Return how many memories changed since the profile was derived; 0 for a caller who may not derive it."""

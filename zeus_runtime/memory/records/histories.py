@@ -112,11 +112,8 @@ _MOST: Final = 500
 """Ids in one query."""
 
 
-def restore_history(
-    connection: Connection, item: MemoryItem, changes: Sequence[HistoryEntry], by: str, at: datetime
-) -> None:
-    """Give an item that was imported the history that it had elsewhere; the import is its last change."""
-    connection.execute(delete(HISTORY).where(HISTORY.c.item == item.id))
+def restore_history(connection: Connection, item: MemoryItem, changes: Sequence[HistoryEntry]) -> None:
+    """Give an item without a history here the one that it had elsewhere."""
     rows = [
         {
             **each._asdict(),
@@ -132,7 +129,6 @@ def restore_history(
         connection.execute(
             insert(HISTORY), [{name: value for name, value in row.items() if name in columns} for row in rows]
         )
-    record(connection, "imported", by, at, item)
 
 
 def extractions(connection: Connection, session: str, since: datetime, answer: str | None = None) -> int:

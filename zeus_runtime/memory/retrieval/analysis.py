@@ -88,14 +88,19 @@ def known_language(words: Sequence[str]) -> str | None:
 
 def likely_languages(words: Sequence[str]) -> list[str]:
     """The languages of which most stop words are among these, or that the script tells; all if nothing tells one."""
-    counts = {"english": sum(map(_OF_ENGLISH.__contains__, words))}
-    known = [*filter(None, map(_stop_words().get, words))]
-    counts |= {name: sum(mask >> at & 1 for mask in known) for at, name in enumerate(_LANGUAGES)}
-    most = max(counts.values())
-    if most:
-        return [name for name, count in counts.items() if count == most]
-    told = known_language(words)
-    return list(counts) if told is None else [told]
+    english = sum(map(_OF_ENGLISH.__contains__, words))
+    counts = [0] * len(_LANGUAGES)
+    for mask in filter(None, map(_stop_words().get, words)):
+        left = mask
+        while left:
+            counts[(left & -left).bit_length() - 1] += 1
+            left &= left - 1
+    most = max(english, *counts)
+    if not most:
+        told = known_language(words)
+        return ["english", *_LANGUAGES] if told is None else [told]
+    others = [name for name, count in zip(_LANGUAGES, counts, strict=True) if count == most]
+    return ["english", *others] if english == most else others
 
 
 def word_tokens(word: str, language: str) -> Sequence[str]:

@@ -80,14 +80,26 @@ class _TimeWords(NamedTuple):
     Args:
         names: a phrase to its kind (a unit, ``month`` names or ``weekday``) and number.
         pattern: finds the phrases.
+        first: the first words of the phrases; empty where nothing parts words.
         numbers: words of numbers.
         counted: patterns with a number in group 1, the unit, and the direction.
+        units: words of which each counted time has one; empty where nothing parts words.
     """
 
     names: dict[str, tuple[str, int]]
     pattern: Any
+    first: frozenset[str]
     numbers: dict[str, int]
     counted: Sequence[tuple[Any, str, int]]
+    units: frozenset[str]
+
+    def may_name(self, words: frozenset[str]) -> bool:
+        """Whether a text of these words may have one of the phrases."""
+        return not self.first or not self.first.isdisjoint(words)
+
+    def may_count(self, words: frozenset[str]) -> bool:
+        """Whether a text of these words may have a counted time."""
+        return not self.units or not self.units.isdisjoint(words)
 
 
 def periods(text: str, at: datetime) -> list[Period]:
@@ -96,13 +108,19 @@ def periods(text: str, at: datetime) -> list[Period]:
     Args:
         at: when it was said, UTC. A month or a day of the week is the last one that has begun.
     """
-    return [period for period, _ in _found(text, at)]
+    return list(_periods(text, _period("day", at, 0).start))
+
+
+@lru_cache(20_000)
+def _periods(text: str, day: datetime) -> tuple[Period, ...]:
+    """Questions of a time ask for the same memories again and again."""
+    return tuple(each.period for each in _found(text, day))
 
 
 def without_times(text: str, at: datetime) -> str:
-    """The text without the words that name times."""
+    """The text without the words that name times; days of the week stay, since things happen on them each week."""
     left, last = [], 0
-    for start, end in sorted(span for _, span in _found(text, at)):
+    for start, end in sorted(each.span for each in _found(text, at) if not each.recurs):
         left.append(text[last:start])
         last = end
     return " ".join([*left, text[last:]])
@@ -120,37 +138,51 @@ _FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
 _LAST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-def _found(text: str, at: datetime) -> list[tuple[Period, tuple[int, int]]]:
-    taken: list[tuple[int, int]] = []
-    found = []
-    for period, span in _candidates(text, at):
-        if period is not None and not any(span[0] < end and start < span[1] for start, end in taken):
-            taken.append(span)
-            found.append((period, span))
+class _Named(NamedTuple):
+    """A time that a text names.
+
+    Args:
+        span: of its words.
+        recurs: whether the same words name a time each week.
+    """
+
+    period: Period
+    span: tuple[int, int]
+    recurs: bool = False
+
+
+def _found(text: str, at: datetime) -> list[_Named]:
+    found: list[_Named] = []
+    for named in _candidates(text, at):
+        first, last = named.span
+        if not any(first < each.span[1] and each.span[0] < last for each in found):
+            found.append(named)
     return found
 
 
-def _candidates(text: str, at: datetime) -> Iterator[tuple[Period | None, tuple[int, int]]]:
+def _candidates(text: str, at: datetime) -> Iterator[_Named]:
     for match in _DATE.finditer(text):
-        yield _written(*match.groups()), match.span()
+        if (written := _written(*match.groups())) is not None:
+            yield _Named(written, match.span())
+    there = frozenset(_WORD.findall(text.casefold()))
     for code in _codes(text):
         words = _words(code)
-        for pattern, unit, sign in words.counted:
+        for pattern, unit, sign in words.counted if words.may_count(there) else ():
             for match in pattern.finditer(text):
                 count = words.numbers.get(match[1].casefold()) or _whole(match[1])
-                yield _period(unit, at, sign * count), match.span()
-        for match in words.pattern.finditer(text):
-            kind, number = words.names[match[0].casefold()]
+                yield _Named(_period(unit, at, sign * count), match.span())
+        for match in words.pattern.finditer(text) if words.may_name(there) else ():
+            kind, number = words.names.get(match[0].casefold(), ("", 0))  # a Turkish I has two small letters
             if kind == "named month":
                 if _is_name(match, text):
-                    yield _named_month(text, match.span(), at, number)
+                    yield _Named(*_named_month(text, match.span(), at, number))
             elif kind == "weekday":
                 if _is_name(match, text):
-                    yield _weekday(at, number), match.span()
-            else:
-                yield _period(kind, at, number), match.span()
+                    yield _Named(_weekday(at, number), match.span(), recurs=True)
+            elif kind:
+                yield _Named(_period(kind, at, number), match.span())
     for match in _YEAR.finditer(text):
-        yield _years(int(match[0])), match.span()
+        yield _Named(_years(int(match[0])), match.span())
 
 
 def _is_name(match: Any, text: str) -> bool:
@@ -217,8 +249,12 @@ def _whole(number: str) -> int:
 
 def _codes(text: str) -> list[str]:
     """The languages that the text may be in; a text without a word that tells it may be in any."""
-    scripts = [code for code, script in (("zh", _HAN), ("ja", _HAN), ("ko", _HANGUL)) if script.search(text)]
-    words = [word for word in plain_words(text) if not _HAN.match(word) and not _HANGUL.match(word)]
+    words, scripts = plain_words(text), []
+    if not text.isascii():
+        scripts = [
+            code for code, script in (("zh", _HAN), ("ja", _HAN), ("ko", _HANGUL)) if script.search(text)
+        ]
+        words = [word for word in words if not _HAN.match(word) and not _HANGUL.match(word)]
     if not words:
         return scripts
     return [*scripts, *(_CODES[each] for each in likely_languages(words))]
@@ -245,23 +281,43 @@ def _words(code: str) -> _TimeWords:
         if digits.isdigit() and word.isalpha()
     }
     counts = "|".join([r"\d{1,6}", *numbers])
-    counted = []
+    counted, units = [], set()
     for key, patterns in data.get("relative-type-regex", {}).items():
         unit = next((each for each in _UNITS if each in key.split()), None)
         if unit is not None:
             sign = 1 if key.startswith("in ") else -1
             counted += [(_bounded(each.replace(_NUMBER, counts), code), unit, sign) for each in patterns]
+            units |= {_rarest(each) for each in patterns}
     spelled = sorted(map(regex.escape, names), key=len, reverse=True)
-    return _TimeWords(names, _bounded("|".join(spelled), code), numbers, counted)
+    parted = code not in _UNPARTED and "" not in units
+    first = frozenset(word for name in names for word in _WORD.findall(name)[:1])
+    return _TimeWords(
+        names,
+        _bounded("|".join(spelled), code),
+        first if code not in _UNPARTED else frozenset(),
+        numbers,
+        counted,
+        frozenset(units) if parted else frozenset(),
+    )
 
 
+def _rarest(pattern: str) -> str:
+    """A word that every text has which a counted pattern fits; empty if there is none."""
+    words = _LITERAL.findall(pattern.replace(_NUMBER, " ").casefold())
+    return max(words, key=len, default="")
+
+
+_WORD: Final = regex.compile(r"\w+")
+_LITERAL: Final = regex.compile(r"(?<!\S)\w+(?!\S)")
+_UNPARTED: Final = ("zh", "ja")
+"""Languages that do not part words."""
 _NUMBER: Final = r"\d++[.,]?\d*+"
 """As the patterns of ``dateparser`` have a number."""
 
 
 def _bounded(pattern: str, code: str) -> Any:
     """The pattern between words, where the language parts them."""
-    whole = f"(?:{pattern})" if code in ("zh", "ja") else rf"(?<!\w)(?:{pattern})(?!\w)"
+    whole = f"(?:{pattern})" if code in _UNPARTED else rf"(?<!\w)(?:{pattern})(?!\w)"
     return regex.compile(whole, regex.IGNORECASE)
 
 

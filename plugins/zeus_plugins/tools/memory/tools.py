@@ -1,9 +1,9 @@
-"""The memory tools. The run's config decides whose memories they use; the user's message, whether the user asked."""
+"""The memory tools. The run's config decides whose memories they use; words decide whose a statement is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -12,10 +12,8 @@ from zeus_runtime.plugin import Maximum, Minimum
 from zeus_runtime.plugin.memory import (
     MemoryType,
     Scope,
-    Source,
+    TurnSources,
     UnknownMemoryError,
-    source_of_tool,
-    source_of_words,
 )
 from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin import PlanContext
     from zeus_runtime.plugin.memory import MemoryItem, MemoryService, Saved
 
-_RUNS_REMEMBERED = 256
+_RUNS_REMEMBERED: Final = 64
 
 
 def create(options: Options | None, context: PlanContext) -> Sequence[Tool]:
@@ -35,7 +33,7 @@ def create(options: Options | None, context: PlanContext) -> Sequence[Tool]:
 
 
 class SharedMemory:
-    """The state that the tools share: the service, and the number of memories saved for each message of the user.
+    """The state that the tools share: the service, and what they know of the last runs.
 
     A save that the user asked for takes one of the message's ``asked_per_message`` slots. Its result records the slot
     in the log, so a resumed run continues the count. This object holds only the slots of calls that are running.
@@ -48,25 +46,26 @@ class SharedMemory:
     def __init__(self, options: Options, service: MemoryService | None) -> None:
         self.options = options
         self._service = service
-        self._taken: dict[tuple[str, str], set[int]] = {}
+        self._turns: dict[tuple[str, str], _Turn] = {}
 
     def of(self, run: ToolRun) -> MemoryService:
         """The memory service for the run's session."""
         assert self._service is not None, "refused by Options.misfits"
         return self._service.for_session(run.session)
 
-    async def save(self, content: str, run: ToolRun, **details: Any) -> ToolResult:
-        """Save a statement: as the user's if the user's message asks for it, else as the agent's.
+    async def save(self, content: str, run: ToolRun, *, asked: bool, **details: Any) -> ToolResult:
+        """Save a statement: as the user's if the user asked for it, else as the agent's.
 
         Args:
+            asked: the model says that the user asked. That does not hold for the words of a document, which may claim
+                it too.
             details: the further arguments of ``memory_save``, as the memory service takes them.
         """
-        from zeus_plugins.tools.memory.remember_requests import asks_to_remember
-
-        memory = self.of(run)
+        memory, turn = self.of(run), self._turn(run)
+        document = turn.sources.document_of(content, run.user_text, run.results)
         # Taken before the first await, because calls of one answer run concurrently.
-        slot = self._take(run) if asks_to_remember(run.user_text) else None
-        source = _source(content, run, "ai" if slot is None else "user")
+        slot = self._take(run, turn) if asked and document is None else None
+        source = document or ("ai" if slot is None else "user")
         if slot is None:
             saved = await memory.add_extracted_memory(
                 content,
@@ -79,25 +78,37 @@ class SharedMemory:
             return _saved_text(memory, saved)
         saved = await memory.add_explicit_memory(content, source=source, source_id=run.session, **details)
         if not _kept_for(saved, source, run.session):
-            self._taken[_message(run)].discard(slot)
+            turn.taken.discard(slot)
             return _saved_text(memory, saved)
         return replace(_saved_text(memory, saved), state={_slot(run, slot): run.call_id})
 
-    def _take(self, run: ToolRun) -> int | None:
+    def _turn(self, run: ToolRun) -> _Turn:
+        key = run.session, run.run_id
+        turn = self._turns[key] = self._turns.pop(key, _Turn())
+        while len(self._turns) > _RUNS_REMEMBERED:
+            del self._turns[next(iter(self._turns))]
+        return turn
+
+    def _take(self, run: ToolRun, turn: _Turn) -> int | None:
         """A slot of the run's message that no stored result and no running call has taken; None if all are taken."""
-        taken = self._taken.pop(_message(run), set())
-        self._taken[_message(run)] = taken
-        while len(self._taken) > _RUNS_REMEMBERED:
-            del self._taken[next(iter(self._taken))]
         for slot in range(1, self.options.asked_per_message + 1):
-            if slot not in taken and run.state(_slot(run, slot)) is None:
-                taken.add(slot)
+            if slot not in turn.taken and run.state(_slot(run, slot)) is None:
+                turn.taken.add(slot)
                 return slot
         return None
 
 
-def _message(run: ToolRun) -> tuple[str, str]:
-    return run.session, run.run_id
+@dataclass
+class _Turn:
+    """What is known of one message's run; another process finds it again in the log.
+
+    Args:
+        taken: the slots of running calls.
+        sources: whose words its results have.
+    """
+
+    taken: set[int] = field(default_factory=set)
+    sources: TurnSources = field(default_factory=TurnSources)
 
 
 def _slot(run: ToolRun, number: int) -> str:
@@ -105,13 +116,7 @@ def _slot(run: ToolRun, number: int) -> str:
     return f"memory_asked.{run.run_id}.{number}"
 
 
-def _source(content: str, run: ToolRun, otherwise: Source) -> Source:
-    """Whose words the statement has: a document that was read since the user's message, or not."""
-    documents = [(source, text) for name, text in run.results if (source := source_of_tool(name)) is not None]
-    return source_of_words(content, [run.user_text], documents, otherwise)
-
-
-def _kept_for(saved: Saved, source: Source, session: str) -> bool:
+def _kept_for(saved: Saved, source: str, session: str) -> bool:
     """Whether the user's request became a memory: by this call, or by one killed before its result was stored."""
     if saved.item is None or saved.outcome == "rejected":
         return False
@@ -129,6 +134,7 @@ def _save(memory: SharedMemory) -> Tool:
         subject: str | None = None,
         valid_from: str | None = None,
         valid_until: str | None = None,
+        asked: bool = False,
     ) -> ToolResult:
         """Save one statement for later sessions.
 
@@ -145,6 +151,7 @@ def _save(memory: SharedMemory) -> Tool:
             subject: Its topic in a few words, where similar statements about different things must stay apart.
             valid_from: Day (YYYY-MM-DD) from which it is true, if not from today on.
             valid_until: Day from which it is no longer true, if that is known.
+            asked: Whether the user's last message itself, not a document in it, asks to remember this, in any wording.
         """
         try:
             times = {"valid_from": _day(valid_from), "valid_until": _day(valid_until)}
@@ -155,6 +162,7 @@ def _save(memory: SharedMemory) -> Tool:
         return await memory.save(
             content,
             run,
+            asked=asked,
             memory_type=memory_type,
             scope=scope,
             replaces=replaces or [],
