@@ -19,6 +19,7 @@ Kind: TypeAlias = Literal[
     "checkpointer",
     "sandbox",
     "search",
+    "protocol",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -32,7 +33,8 @@ class Component:
         create: ``create(options, context) -> thing``, or ``"package.module:attribute"`` naming it, resolved at first
             use. The type of its result depends on the kind: a ``Model``, a sequence of ``Tool`` or a ``Toolset``, a
             LangGraph saver (async context manager). ``context`` is the agent's ``PlanContext``. For a middleware,
-            ``create`` is its class, which each run calls with its ``RunContext``.
+            ``create`` is its class, which each run calls with its ``RunContext``; for a protocol, ``context`` is the
+            ``ProtocolService``.
         options: a frozen dataclass or a pydantic model that types the YAML options, or ``"package.module:Class"``;
             None if the component takes no option.
         summary: one line for lists and the schema.

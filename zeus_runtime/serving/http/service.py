@@ -135,10 +135,25 @@ class Service:
         hosted, pending = known[approval]
         agent = hosted.of(caller.owner)
         session = await agent.outermost(pending.session)
-        await agent.decide(session, {approval: decision})
+        await self.settle(hosted, agent, caller, session, {approval: decision})
+        return session
+
+    async def settle(
+        self,
+        hosted: HostedAgent,
+        agent: Agent,
+        caller: Principal,
+        session: str,
+        decisions: Mapping[str, Decision],
+    ) -> None:
+        """Decide waiting calls of a session, all of them or none, and resume its turn once nothing else waits.
+
+        Raises:
+            UsageError: a decision is not possible.
+        """
+        await agent.decide(session, decisions)
         if not await agent.pending_approvals(session):
             await self._continue(hosted, agent, caller, session)
-        return session
 
     async def _continue(self, hosted: HostedAgent, agent: Agent, caller: Principal, session: str) -> None:
         log = await agent.log()

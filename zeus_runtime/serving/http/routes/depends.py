@@ -28,13 +28,19 @@ def _caller(request: Request) -> Principal:
     return caller
 
 
-def _scoped(scope: Scope) -> Callable[[Request], Principal]:
-    def caller(request: Request) -> Principal:
-        found = _caller(request)
-        found.require(scope)
-        return found
+def principal_of(request: Request, scope: Scope) -> Principal:
+    """The caller of a request, who may do that.
 
-    return caller
+    Raises:
+        ZeusError: there is no valid token, or the caller may not do that.
+    """
+    found = _caller(request)
+    found.require(scope)
+    return found
+
+
+def _scoped(scope: Scope) -> Callable[[Request], Principal]:
+    return lambda request: principal_of(request, scope)
 
 
 Reader = Annotated[Principal, Depends(_scoped("read"))]
