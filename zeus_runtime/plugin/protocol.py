@@ -22,17 +22,13 @@ if TYPE_CHECKING:
     from zeus_runtime.serving.http.protocols import ServedProtocol as ServedProtocol
     from zeus_runtime.serving.http.protocols import is_clients as is_clients
     from zeus_runtime.store.turns import StoredTurn as StoredTurn
-    from zeus_runtime.tools.approval import Decision as Decision
-    from zeus_runtime.tools.approval import PendingApproval as PendingApproval
     from zeus_runtime.tools.client_tool import ClientTool as ClientTool
 
 _ROOMS = {
     "AgentInfo": "serving.http.protocols",
     "BusyError": "errors",
     "ClientTool": "tools.client_tool",
-    "Decision": "tools.approval",
     "NotFoundError": "errors",
-    "PendingApproval": "tools.approval",
     "ProtocolCaller": "serving.http.protocols",
     "ProtocolService": "serving.http.protocols",
     "STATUS": "serving.http.problems",

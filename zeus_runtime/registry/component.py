@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from zeus_runtime.frozen import dataclass
 
@@ -22,6 +22,8 @@ Kind: TypeAlias = Literal[
     "protocol",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+NOT_IN_CONFIGS: Final[frozenset[Kind]] = frozenset({"protocol"})
+"""Kinds that the command line names, and no config."""
 
 
 @dataclass(frozen=True)

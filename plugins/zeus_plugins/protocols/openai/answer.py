@@ -16,19 +16,20 @@ from zeus_plugins.protocols.openai.conversation import (
     APPROVAL_TOOL,
     ASKED,
     Call,
-    Conversation,
-    Message,
+    ClientConversation,
+    ClientMessage,
     mark,
     transcript,
 )
 from zeus_plugins.protocols.openai.errors import BadRequestError
 from zeus_runtime.plugin import printable
-from zeus_runtime.plugin.protocol import Decision, NotFoundError, is_clients
+from zeus_runtime.plugin.approval import Decision
+from zeus_runtime.plugin.protocol import NotFoundError, is_clients
 
 if TYPE_CHECKING:
+    from zeus_runtime.plugin.approval import PendingApproval
     from zeus_runtime.plugin.protocol import (
         ClientTool,
-        PendingApproval,
         ProtocolCaller,
         ServedEvent,
         StoredTurn,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Request:
+class AnswerRequest:
     """A request for an answer.
 
     Args:
@@ -48,14 +49,14 @@ class Request:
     """
 
     agent: str
-    conversation: Conversation
+    conversation: ClientConversation
     tools: Sequence[ClientTool] = ()
     session: str | None = None
     follows: StoredTurn | None = None
 
 
 @dataclass
-class Answer:
+class TurnAnswer:
     """An answer as far as it is told.
 
     Args:
@@ -74,7 +75,7 @@ class Answer:
     caller: ProtocolCaller
     turn: StoredTurn
     after: int
-    asked: tuple[Message, ...] = ()
+    asked: tuple[ClientMessage, ...] = ()
     agent: str = ""
     calls: list[Call] = field(default_factory=list)
     waiting: list[Mapping[str, Any]] = field(default_factory=list)
@@ -224,7 +225,7 @@ class Answer:
     async def remember(self, text: str) -> None:
         """Note the conversation that the client now has, to find it by the messages of its next request."""
         if self.asked and not self.is_failed:
-            said = Message("assistant", text, tuple(self.calls))
+            said = ClientMessage("assistant", text, tuple(self.calls))
             await self.caller.set_mark(self.turn, mark(self.agent, (*self.asked, said)))
 
 
@@ -242,7 +243,7 @@ _INSTRUCTIONS: Final = "<client_instructions>\n", "\n</client_instructions>\n\n"
 _EARLIER: Final = "<earlier_conversation>\n", "\n</earlier_conversation>\n\n"
 
 
-async def begun(caller: ProtocolCaller, request: Request) -> Answer:
+async def begun(caller: ProtocolCaller, request: AnswerRequest) -> TurnAnswer:
     """The answer to a request, whose turn begins or continues.
 
     Raises:
@@ -261,7 +262,7 @@ async def begun(caller: ProtocolCaller, request: Request) -> Answer:
     return await _begun_turn(caller, request, turn)
 
 
-async def _turn_before(caller: ProtocolCaller, request: Request) -> StoredTurn | None:
+async def _turn_before(caller: ProtocolCaller, request: AnswerRequest) -> StoredTurn | None:
     """The turn that the new messages follow, if it ends its session."""
     if request.follows is not None:
         turns = await caller.turns(request.follows.session)
@@ -277,7 +278,7 @@ async def _turn_before(caller: ProtocolCaller, request: Request) -> StoredTurn |
     return next((each for each in found if each.state not in ("queued", "running")), None)
 
 
-async def _begun_turn(caller: ProtocolCaller, request: Request, turn: StoredTurn | None) -> Answer:
+async def _begun_turn(caller: ProtocolCaller, request: AnswerRequest, turn: StoredTurn | None) -> TurnAnswer:
     conversation = request.conversation
     prompt = "\n\n".join(each.text for each in conversation.new)
     session = request.session or (None if turn is None else turn.session)
@@ -295,15 +296,15 @@ async def _begun_turn(caller: ProtocolCaller, request: Request, turn: StoredTurn
     return _answer(caller, request, made, after)
 
 
-async def _earlier(caller: ProtocolCaller, request: Request) -> str:
+async def _earlier(caller: ProtocolCaller, request: AnswerRequest) -> str:
     """What was said before, for a new session: another branch of a session, or a conversation from elsewhere."""
     said = transcript(request.conversation.answered)
     if request.follows is None:
         return said
-    before: list[Message] = []
+    before: list[ClientMessage] = []
     for each in await caller.turns(request.follows.session):
-        before.append(Message("user", each.request["prompt"]))
-        before.append(Message("assistant", str((each.ending or {}).get("answer", ""))))
+        before.append(ClientMessage("user", each.request["prompt"]))
+        before.append(ClientMessage("assistant", str((each.ending or {}).get("answer", ""))))
         if each.run == request.follows.run:
             break
     return "\n\n".join(filter(None, (transcript(before), said)))
@@ -319,7 +320,7 @@ async def _instructions(caller: ProtocolCaller, session: str) -> str:
     return ""
 
 
-async def _continued(caller: ProtocolCaller, request: Request, turn: StoredTurn) -> Answer:
+async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: StoredTurn) -> TurnAnswer:
     results = {each.call: each.text for each in request.conversation.new if each.role == "tool"}
     if further := "\n\n".join(each.text for each in request.conversation.new if each.role == "user"):
         last = list(results)[-1]
@@ -344,10 +345,10 @@ async def _continued(caller: ProtocolCaller, request: Request, turn: StoredTurn)
     return _answer(caller, request, turn, after)
 
 
-def _answer(caller: ProtocolCaller, request: Request, turn: StoredTurn, after: int) -> Answer:
+def _answer(caller: ProtocolCaller, request: AnswerRequest, turn: StoredTurn, after: int) -> TurnAnswer:
     named = request.session is not None or request.follows is not None
     asked = () if named else request.conversation.messages
-    return Answer(caller, turn, after, asked, request.agent)
+    return TurnAnswer(caller, turn, after, asked, request.agent)
 
 
 def _decision(pending: PendingApproval, text: str) -> Decision:
@@ -373,7 +374,7 @@ def _decision(pending: PendingApproval, text: str) -> Decision:
     return Decision(said, reason=reason, arguments=answer)
 
 
-async def found(caller: ProtocolCaller, name: str) -> Answer:
+async def found(caller: ProtocolCaller, name: str) -> TurnAnswer:
     """The answer with that ``id``.
 
     Raises:
@@ -383,4 +384,4 @@ async def found(caller: ProtocolCaller, name: str) -> Answer:
     if not run or not after.isascii() or not after.isdigit():
         raise NotFoundError(f"there is no response with the id {name!r}")
     turn = await caller.turn(run)
-    return Answer(caller, turn, int(after), agent=await caller.agent_of(turn.session))
+    return TurnAnswer(caller, turn, int(after), agent=await caller.agent_of(turn.session))

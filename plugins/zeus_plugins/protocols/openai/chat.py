@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.protocols.openai import parameters
-from zeus_plugins.protocols.openai.answer import Answer, Request
+from zeus_plugins.protocols.openai.answer import AnswerRequest, TurnAnswer
 from zeus_plugins.protocols.openai.conversation import of_chat
 from zeus_plugins.protocols.openai.errors import BadRequestError, body_of, status_of
 
@@ -20,7 +20,7 @@ PING: Final = b": ping\n\n"
 DONE: Final = b"data: [DONE]\n\n"
 
 
-def request_of(body: Mapping[str, Any], options: Options) -> tuple[Request, bool]:
+def request_of(body: Mapping[str, Any], options: Options) -> tuple[AnswerRequest, bool]:
     """The request, and whether calls that wait for a decision are shown as calls of the client's tool.
 
     Raises:
@@ -29,10 +29,10 @@ def request_of(body: Mapping[str, Any], options: Options) -> tuple[Request, bool
     model = parameters.model_of(body)
     parameters.check(body, FOLLOWED, options.ignore)
     tools, has_approval = parameters.tools_of(body)
-    return Request(model, of_chat(body.get("messages")), tools), has_approval
+    return AnswerRequest(model, of_chat(body.get("messages")), tools), has_approval
 
 
-async def whole(answer: Answer, *, has_approval: bool) -> tuple[Mapping[str, Any], int]:
+async def whole(answer: TurnAnswer, *, has_approval: bool) -> tuple[Mapping[str, Any], int]:
     """The answer as one object, and its HTTP status."""
     async with aclosing(answer.pieces()) as pieces:
         async for _ in pieces:
@@ -56,7 +56,9 @@ async def whole(answer: Answer, *, has_approval: bool) -> tuple[Mapping[str, Any
     }, 200
 
 
-async def streamed(answer: Answer, *, has_approval: bool, with_usage: bool) -> AsyncGenerator[bytes, None]:
+async def streamed(
+    answer: TurnAnswer, *, has_approval: bool, with_usage: bool
+) -> AsyncGenerator[bytes, None]:
     """The answer as server-sent events."""
     head = _head(answer, "chat.completion.chunk")
 
@@ -88,14 +90,14 @@ async def streamed(answer: Answer, *, has_approval: bool, with_usage: bool) -> A
     yield DONE
 
 
-def failure(answer: Answer) -> tuple[Mapping[str, Any], int]:
+def failure(answer: TurnAnswer) -> tuple[Mapping[str, Any], int]:
     """A failed turn as an error, and its HTTP status."""
     assert answer.ending is not None
     status = status_of(answer.ending["code"])
     return body_of(answer.ending["message"], status, code=answer.ending["code"]), status
 
 
-def about(answer: Answer) -> Mapping[str, Any]:
+def about(answer: TurnAnswer) -> Mapping[str, Any]:
     """Where the answer is in the service, for clients that use its own API too."""
     return {
         "session": answer.turn.session,
@@ -116,7 +118,7 @@ def wants_usage(body: Mapping[str, Any]) -> bool:
     return parameters.flag(given, "include_usage")
 
 
-def _show_waiting(answer: Answer, has_approval: bool) -> str:
+def _show_waiting(answer: TurnAnswer, has_approval: bool) -> str:
     """Show the calls that wait for a decision, and return the text that says so."""
     if has_approval:
         answer.asks_by_call()
@@ -124,7 +126,7 @@ def _show_waiting(answer: Answer, has_approval: bool) -> str:
     return answer.asks_by_text()
 
 
-def _head(answer: Answer, kind: str) -> Mapping[str, Any]:
+def _head(answer: TurnAnswer, kind: str) -> Mapping[str, Any]:
     return {
         "id": f"chatcmpl-{answer.id}",
         "object": kind,
@@ -133,20 +135,20 @@ def _head(answer: Answer, kind: str) -> Mapping[str, Any]:
     }
 
 
-def _calls(answer: Answer) -> list[Mapping[str, Any]]:
+def _calls(answer: TurnAnswer) -> list[Mapping[str, Any]]:
     return [
         {"id": each.id, "type": "function", "function": {"name": each.name, "arguments": each.arguments}}
         for each in answer.calls
     ]
 
 
-def _finish(answer: Answer) -> str:
+def _finish(answer: TurnAnswer) -> str:
     if answer.calls:
         return "tool_calls"
     return "length" if (answer.ending or {}).get("finish_reason") == "length" else "stop"
 
 
-def _usage(answer: Answer) -> Mapping[str, Any]:
+def _usage(answer: TurnAnswer) -> Mapping[str, Any]:
     return {
         "prompt_tokens": answer.prompt_tokens,
         "completion_tokens": answer.completion_tokens,

@@ -28,7 +28,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Message:
+class ClientMessage:
     """One message.
 
     Args:
@@ -45,7 +45,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Conversation:
+class ClientConversation:
     """The messages that a client sent.
 
     Args:
@@ -53,22 +53,22 @@ class Conversation:
         instructions: the texts of system and developer messages.
     """
 
-    messages: tuple[Message, ...]
+    messages: tuple[ClientMessage, ...]
     instructions: str = ""
 
     @property
-    def answered(self) -> tuple[Message, ...]:
+    def answered(self) -> tuple[ClientMessage, ...]:
         """The messages up to the last answer."""
         last = [place for place, each in enumerate(self.messages) if each.role == "assistant"]
         return self.messages[: last[-1] + 1] if last else ()
 
     @property
-    def new(self) -> tuple[Message, ...]:
+    def new(self) -> tuple[ClientMessage, ...]:
         """The messages after the last answer."""
         return self.messages[len(self.answered) :]
 
 
-def of_chat(messages: Any) -> Conversation:
+def of_chat(messages: Any) -> ClientConversation:
     """The messages of a chat completion.
 
     Raises:
@@ -77,7 +77,7 @@ def of_chat(messages: Any) -> Conversation:
     if not isinstance(messages, list) or not messages:
         raise BadRequestError("messages must be a list with at least one message", param="messages")
     instructions: list[str] = []
-    found: list[Message] = []
+    found: list[ClientMessage] = []
     for place, each in enumerate(messages):
         where = f"messages[{place}]"
         role = _mapping(each, where).get("role")
@@ -85,24 +85,26 @@ def of_chat(messages: Any) -> Conversation:
         if role in ("system", "developer"):
             instructions.append(text)
         elif role == "user":
-            found.append(Message("user", text))
+            found.append(ClientMessage("user", text))
         elif role == "assistant":
             calls = each.get("tool_calls") or []
             if not isinstance(calls, list):
                 raise BadRequestError("tool_calls must be a list", param=f"{where}.tool_calls")
             found.append(
-                Message("assistant", text, tuple(_chat_call(one, f"{where}.tool_calls") for one in calls))
+                ClientMessage(
+                    "assistant", text, tuple(_chat_call(one, f"{where}.tool_calls") for one in calls)
+                )
             )
         elif role == "tool":
             found.append(
-                Message("tool", text, call=_string(each.get("tool_call_id"), f"{where}.tool_call_id"))
+                ClientMessage("tool", text, call=_string(each.get("tool_call_id"), f"{where}.tool_call_id"))
             )
         else:
             raise BadRequestError(f"the role {role!r} is not supported", param=f"{where}.role")
-    return Conversation(_joined(found), "\n\n".join(filter(None, instructions)))
+    return ClientConversation(_joined(found), "\n\n".join(filter(None, instructions)))
 
 
-def of_items(given: Any, instructions: Any) -> Conversation:
+def of_items(given: Any, instructions: Any) -> ClientConversation:
     """The input of a response.
 
     Raises:
@@ -115,7 +117,7 @@ def of_items(given: Any, instructions: Any) -> Conversation:
         given = [{"role": "user", "content": given}]
     if not isinstance(given, list) or not given:
         raise BadRequestError("input must be a text or a list with at least one item", param="input")
-    found: list[Message] = []
+    found: list[ClientMessage] = []
     for place, each in enumerate(given):
         where = f"input[{place}]"
         kind = _mapping(each, where).get("type") or "message"
@@ -123,28 +125,28 @@ def of_items(given: Any, instructions: Any) -> Conversation:
         if kind == "message" and role in ("system", "developer"):
             texts.append(_text(each.get("content"), f"{where}.content"))
         elif kind == "message" and role in ("user", "assistant"):
-            found.append(Message(role, _text(each.get("content"), f"{where}.content")))
+            found.append(ClientMessage(role, _text(each.get("content"), f"{where}.content")))
         elif kind == "function_call":
             call = Call(_string(each.get("call_id"), f"{where}.call_id"), *_function(each, where))
-            found.append(Message("assistant", "", (call,)))
+            found.append(ClientMessage("assistant", "", (call,)))
         elif kind == "mcp_approval_request":
             call = Call(_string(each.get("id"), f"{where}.id"), *_function(each, where))
-            found.append(Message("assistant", "", (call,)))
+            found.append(ClientMessage("assistant", "", (call,)))
         elif kind == "function_call_output":
             text = _text(each.get("output"), f"{where}.output")
-            found.append(Message("tool", text, call=_string(each.get("call_id"), f"{where}.call_id")))
+            found.append(ClientMessage("tool", text, call=_string(each.get("call_id"), f"{where}.call_id")))
         elif kind == "mcp_approval_response":
             answer = {"decision": "approve" if each.get("approve") is True else "reject"}
             if each.get("reason"):
                 answer["reason"] = _string(each["reason"], f"{where}.reason")
             name = _string(each.get("approval_request_id"), f"{where}.approval_request_id")
-            found.append(Message("tool", json.dumps(answer), call=name))
+            found.append(ClientMessage("tool", json.dumps(answer), call=name))
         elif kind != "reasoning":
             raise BadRequestError(f"the item type {kind!r} is not supported", param=f"{where}.type")
-    return Conversation(_joined(found), "\n\n".join(texts))
+    return ClientConversation(_joined(found), "\n\n".join(texts))
 
 
-def mark(agent: str, messages: Sequence[Message]) -> str:
+def mark(agent: str, messages: Sequence[ClientMessage]) -> str:
     """A name for a conversation that ends with an answer: the same for the same texts, calls and results."""
     told = [
         [each.role, each.text.strip(), each.call, [[one.id, one.name, _canonical(one)] for one in each.calls]]
@@ -154,7 +156,7 @@ def mark(agent: str, messages: Sequence[Message]) -> str:
     return "openai:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def transcript(messages: Iterable[Message]) -> str:
+def transcript(messages: Iterable[ClientMessage]) -> str:
     """A conversation as one text, for a session that has not seen it."""
     lines = []
     for each in messages:
@@ -164,9 +166,9 @@ def transcript(messages: Iterable[Message]) -> str:
     return "\n\n".join(lines)
 
 
-def _joined(messages: Iterable[Message]) -> tuple[Message, ...]:
+def _joined(messages: Iterable[ClientMessage]) -> tuple[ClientMessage, ...]:
     """The messages, with the parts of one answer put together."""
-    joined: list[Message] = []
+    joined: list[ClientMessage] = []
     for each in messages:
         if joined and each.role == joined[-1].role == "assistant":
             former = joined[-1]

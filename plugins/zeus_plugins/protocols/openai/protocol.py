@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from zeus_plugins.protocols.openai import chat, parameters, responses
-from zeus_plugins.protocols.openai.answer import Answer, begun, found
+from zeus_plugins.protocols.openai.answer import TurnAnswer, begun, found
 from zeus_plugins.protocols.openai.errors import BadRequestError, response_of
 from zeus_plugins.protocols.openai.options import Options
 from zeus_runtime.plugin import ZeusError
@@ -158,7 +158,7 @@ class OpenAI(ServedProtocol):
         return JSONResponse({"id": name, "object": "conversation.deleted", "deleted": True})
 
     def _stream(
-        self, answer: Answer, events: AsyncGenerator[bytes, None], *, may_cancel: bool = True
+        self, answer: TurnAnswer, events: AsyncGenerator[bytes, None], *, may_cancel: bool = True
     ) -> Response:
         async def sent() -> AsyncGenerator[bytes, None]:
             try:
@@ -174,7 +174,7 @@ class OpenAI(ServedProtocol):
 
         return StreamingResponse(sent(), media_type="text/event-stream", headers=_STREAM)
 
-    async def _unless_gone(self, request: Request, answer: Answer, work: Coroutine[Any, Any, T]) -> T:
+    async def _unless_gone(self, request: Request, answer: TurnAnswer, work: Coroutine[Any, Any, T]) -> T:
         """The result of ``work``. If the client closes its connection before, the turn is cancelled."""
         working = asyncio.create_task(work)
         watching = asyncio.create_task(_gone(request))
@@ -188,7 +188,7 @@ class OpenAI(ServedProtocol):
             working.cancel()
             self._left(answer)
 
-    def _left(self, answer: Answer) -> None:
+    def _left(self, answer: TurnAnswer) -> None:
         """Cancel the turn of a client that did not wait for its answer's end."""
         if answer.ending is None and self._options.cancel_on_disconnect:
             # In a task of its own: this one is being cancelled.
@@ -197,7 +197,7 @@ class OpenAI(ServedProtocol):
             task.add_done_callback(self._cancelling.discard)
 
 
-async def _cancelled(answer: Answer) -> None:
+async def _cancelled(answer: TurnAnswer) -> None:
     await answer.caller.cancel(answer.turn.run)
 
 

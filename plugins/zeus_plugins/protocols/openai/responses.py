@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.protocols.openai import parameters
-from zeus_plugins.protocols.openai.answer import Answer, Request
+from zeus_plugins.protocols.openai.answer import AnswerRequest, TurnAnswer
 from zeus_plugins.protocols.openai.chat import PING, about
 from zeus_plugins.protocols.openai.conversation import APPROVAL, Call, of_items
 from zeus_plugins.protocols.openai.errors import BadRequestError
@@ -37,7 +37,7 @@ PREFIX: Final = "resp_"
 
 async def request_of(
     body: Mapping[str, Any], options: Options, caller: ProtocolCaller
-) -> tuple[Request, bool]:
+) -> tuple[AnswerRequest, bool]:
     """The request, and whether calls that wait for a decision are shown as calls of the client's tool.
 
     Raises:
@@ -57,7 +57,7 @@ async def request_of(
     for each in (session, None if follows is None else follows.session):
         if each is not None and (own := await caller.agent_of(each)) != model:
             raise BadRequestError(f"the conversation belongs to the model {own!r}", param="model")
-    return Request(model, conversation, tools, session, follows), has_approval
+    return AnswerRequest(model, conversation, tools, session, follows), has_approval
 
 
 def _conversation(named: Any) -> str:
@@ -78,7 +78,7 @@ def run_of(previous: Any) -> str:
     return previous.removeprefix(PREFIX).partition("_")[0]
 
 
-async def whole(answer: Answer, *, has_approval: bool, follow: bool = True) -> Mapping[str, Any]:
+async def whole(answer: TurnAnswer, *, has_approval: bool, follow: bool = True) -> Mapping[str, Any]:
     """The answer as one object.
 
     Args:
@@ -92,7 +92,7 @@ async def whole(answer: Answer, *, has_approval: bool, follow: bool = True) -> M
     return response(answer)
 
 
-async def streamed(answer: Answer, *, has_approval: bool, after: int = -1) -> AsyncGenerator[bytes, None]:
+async def streamed(answer: TurnAnswer, *, has_approval: bool, after: int = -1) -> AsyncGenerator[bytes, None]:
     """The answer as server-sent events.
 
     Args:
@@ -139,7 +139,7 @@ async def streamed(answer: Answer, *, has_approval: bool, after: int = -1) -> As
     yield event(kinds.get(final["status"], "response.failed"), response=final)
 
 
-def response(answer: Answer, status: str | None = None, *, text: str | None = None) -> Mapping[str, Any]:
+def response(answer: TurnAnswer, status: str | None = None, *, text: str | None = None) -> Mapping[str, Any]:
     """The response object.
 
     Args:
@@ -184,7 +184,7 @@ def response(answer: Answer, status: str | None = None, *, text: str | None = No
     }
 
 
-def _status(answer: Answer) -> str:
+def _status(answer: TurnAnswer) -> str:
     if answer.ending is None:
         return "queued" if answer.turn.state == "queued" else "in_progress"
     if answer.is_failed:
@@ -192,15 +192,15 @@ def _status(answer: Answer) -> str:
     return "incomplete" if answer.ending.get("finish_reason") == "length" else "completed"
 
 
-def _show_waiting(answer: Answer, has_approval: bool) -> None:
+def _show_waiting(answer: TurnAnswer, has_approval: bool) -> None:
     (answer.asks_by_call if has_approval else answer.asks_by_request)()
 
 
-def _message_id(answer: Answer) -> str:
+def _message_id(answer: TurnAnswer) -> str:
     return f"msg_{answer.id}"
 
 
-def _message(answer: Answer, text: str) -> Mapping[str, Any]:
+def _message(answer: TurnAnswer, text: str) -> Mapping[str, Any]:
     return {
         "id": _message_id(answer),
         "type": "message",
@@ -247,7 +247,7 @@ def _call_events(call: Call, index: int) -> Iterator[tuple[str, Mapping[str, Any
     yield "response.output_item.done", {"output_index": index, "item": item}
 
 
-def _usage(answer: Answer) -> Mapping[str, Any]:
+def _usage(answer: TurnAnswer) -> Mapping[str, Any]:
     return {
         "input_tokens": answer.prompt_tokens,
         "input_tokens_details": {"cached_tokens": answer.cached_tokens, "cache_write_tokens": 0},

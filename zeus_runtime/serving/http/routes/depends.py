@@ -40,7 +40,10 @@ def principal_of(request: Request, scope: Scope) -> Principal:
 
 
 def _scoped(scope: Scope) -> Callable[[Request], Principal]:
-    return lambda request: principal_of(request, scope)
+    def caller(request: Request) -> Principal:
+        return principal_of(request, scope)
+
+    return caller
 
 
 Reader = Annotated[Principal, Depends(_scoped("read"))]
