@@ -51,6 +51,7 @@ class Talking:
 
     Attributes:
         requests: those that it got.
+        began: set at the first request.
         ended: set when a call that hangs is cancelled.
     """
 
@@ -58,10 +59,12 @@ class Talking:
 
     def __init__(self) -> None:
         self.requests: list[ModelRequest] = []
+        self.began = asyncio.Event()
         self.ended = asyncio.Event()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         self.requests.append(request)
+        self.began.set()
         message = answer(request)
         if "fail" in said(request):
             raise RuntimeError("the model is on fire")

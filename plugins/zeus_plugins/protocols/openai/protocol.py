@@ -19,6 +19,8 @@ from zeus_runtime.plugin import ZeusError
 from zeus_runtime.plugin.protocol import NotFoundError, ServedProtocol
 
 if TYPE_CHECKING:
+    from starlette.types import Receive
+
     from zeus_runtime.plugin.protocol import ProtocolService
 
 T = TypeVar("T")
@@ -169,10 +171,11 @@ class OpenAI(ServedProtocol):
                 body = bytes(response_of(error, self._service.mask).body).decode()
                 yield f"data: {body}\n\n".encode()
             finally:
-                if may_cancel:
+                if may_cancel and response.is_gone:
                     self._left(answer)
 
-        return StreamingResponse(sent(), media_type="text/event-stream", headers=_STREAM)
+        response = _Stream(sent(), media_type="text/event-stream", headers=_STREAM)
+        return response
 
     async def _unless_gone(self, request: Request, answer: TurnAnswer, work: Coroutine[Any, Any, T]) -> T:
         """The result of ``work``. If the client closes its connection before, the turn is cancelled."""
@@ -184,9 +187,10 @@ class OpenAI(ServedProtocol):
                 raise NotFoundError("the client closed its connection")
             return working.result()
         finally:
-            watching.cancel()
             working.cancel()
-            self._left(answer)
+            if watching.done():
+                self._left(answer)
+            watching.cancel()
 
     def _left(self, answer: TurnAnswer) -> None:
         """Cancel the turn of a client that did not wait for its answer's end."""
@@ -195,6 +199,20 @@ class OpenAI(ServedProtocol):
             task = asyncio.create_task(_cancelled(answer))
             self._cancelling.add(task)
             task.add_done_callback(self._cancelling.discard)
+
+
+class _Stream(StreamingResponse):
+    """A stream that knows why it ends early.
+
+    Attributes:
+        is_gone: whether the client closed it. A service that stops ends it too, and the next one resumes the turn.
+    """
+
+    is_gone = False
+
+    async def listen_for_disconnect(self, receive: Receive) -> None:
+        await super().listen_for_disconnect(receive)
+        self.is_gone = True
 
 
 async def _cancelled(answer: TurnAnswer) -> None:
