@@ -334,3 +334,19 @@ searches = _plugins(
         summary="Searches DuckDuckGo; needs no key.",
     ),
 )
+
+protocols = _plugins(
+    "register_protocols",
+    Component(
+        "openai",
+        create="zeus_plugins.protocols.openai.protocol:create",
+        options="zeus_plugins.protocols.openai.options:Options",
+        summary="OpenAI's chat completions and responses; each agent is a model.",
+    ),
+    Component(
+        "mcp",
+        create="zeus_plugins.protocols.mcp.protocol:create",
+        options="zeus_plugins.protocols.mcp.options:Options",
+        summary="MCP over streamable HTTP; each agent is a tool.",
+    ),
+)

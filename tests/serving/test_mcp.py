@@ -16,7 +16,8 @@ from mcp.types import ElicitRequestParams, ElicitResult
 from tests.support import mcp_server
 from tests.support.agents import PositionModel, call, calling, script, write_agent
 from zeus_runtime import Agent
-from zeus_runtime.serving.mcp import _visible, server_of
+from zeus_runtime.serving.mcp import server_of
+from zeus_runtime.tools.approval_form import visible
 
 SMALL = {"command": sys.executable, "args": [str(Path(mcp_server.__file__))], "start_timeout_seconds": 60}
 
@@ -196,7 +197,7 @@ def test_a_form_shows_what_cannot_be_seen_and_keeps_its_values() -> None:
             "title": {"type": "string"},
         },
     }
-    assert _visible(form)["properties"] == {
+    assert visible(form)["properties"] == {
         "which\u200b": {
             "enum": ["wipe", odd],
             "default": odd,

@@ -17,6 +17,7 @@ from zeus_runtime.serving.http.app import app_of
 from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
 from zeus_runtime.serving.http.hub import Hub
 from zeus_runtime.serving.http.principals import LocalToken
+from zeus_runtime.serving.http.protocols import ServedProtocol
 from zeus_runtime.serving.http.service import Service
 from zeus_runtime.trust.decision import recorded_trust
 
@@ -39,9 +40,11 @@ def service_of(folder: Path, model: Any, configs: Sequence[str] = ("zeus.yaml",)
 
 
 @asynccontextmanager
-async def serving(service: Service, token: str = TOKEN) -> AsyncIterator[httpx.AsyncClient]:
+async def serving(
+    service: Service, token: str = TOKEN, protocols: Sequence[ServedProtocol] = ()
+) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the service, while it runs."""
-    config = uvicorn.Config(app_of(service), port=0, log_config=None, access_log=False)
+    config = uvicorn.Config(app_of(service, protocols), port=0, log_config=None, access_log=False)
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())
     while not server.started:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from zeus_runtime.store.threads import Owner
     from zeus_runtime.tools import Connection, Tool, Toolset
     from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval
+    from zeus_runtime.tools.client_tool import ClientTool
 
 
 P = ParamSpec("P")
@@ -160,6 +161,7 @@ class Agent:
         approvals: ApprovalChannel | None = None,
         attachments: Sequence[str | Path] = (),
         run_id: str | None = None,
+        tools: Sequence[ClientTool] = (),
     ) -> AsyncGenerator[Event, None]:
         """Do one run and yield its events; exactly one, the last, is terminal (``RunCompleted`` or ``RunFailed``).
 
@@ -170,22 +172,29 @@ class Agent:
             approvals: asks the user for approvals. Without it, or if it gives no answer, the run ends with the code
                 ``approval_needed``; ``decide`` and ``resume`` continue the run.
             run_id: the run's id, hex digits that no other run of the session has; a new one by default.
+            tools: further tools of this run, which the caller runs itself. Their calls wait as questions do: the
+                decision that approves one has the arguments ``result`` and ``is_error``.
         """
-        return self._masked(self._runner.events(prompt, session, approvals, attachments, run_id))
+        return self._masked(self._runner.events(prompt, session, approvals, attachments, run_id, tools))
 
     def resume(
-        self, session: str, *, approvals: ApprovalChannel | None = None
+        self,
+        session: str,
+        *,
+        approvals: ApprovalChannel | None = None,
+        tools: Sequence[ClientTool] = (),
     ) -> AsyncGenerator[Event, None]:
         """Resume the session's interrupted run: finished tool calls and paid answers are not repeated.
 
         Args:
             approvals: asks for approvals that are still open.
+            tools: those that the run was begun with.
 
         Raises:
             UsageError: the session does not exist. (If there is nothing to resume, the stream ends with a
                 ``RunFailed``.)
         """
-        return self._masked(self._runner.events(None, session, approvals))
+        return self._masked(self._runner.events(None, session, approvals, tools=tools))
 
     @_masking
     async def pending_approvals(self, session: str | None = None) -> Sequence[PendingApproval]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Owner, Thread
     from zeus_runtime.tools.approval import ApprovalChannel
+    from zeus_runtime.tools.client_tool import ClientTool
 
 
 class Runner:
@@ -88,6 +90,7 @@ class Runner:
         approvals: ApprovalChannel | None,
         attachments: Sequence[str | Path] = (),
         run_id: str | None = None,
+        tools: Sequence[ClientTool] = (),
     ) -> AsyncGenerator[Event, None]:
         """Do one run and yield its events.
 
@@ -97,10 +100,11 @@ class Runner:
             approvals: asks the user for approvals.
             attachments: files that go with the prompt.
             run_id: the run's id; a new one by default.
+            tools: further tools, which the caller runs itself.
 
         Raises:
-            UsageError: the session does not exist, is running or is a sub-agent's, or the prompt is empty or not valid
-                text.
+            UsageError: the session does not exist, is running or is a sub-agent's, the prompt is empty or not valid
+                text, or one of ``tools`` is not possible.
             UntrustedError: the config would execute something that the user has not allowed.
         """
         if prompt is not None:
@@ -113,6 +117,8 @@ class Runner:
         outlet = _Outlet(events.put_nowait)
         emit = self._emitter(outlet, name)
         resources = await self._resources(connections, name, emit, approvals)
+        if tools:
+            resources = self._with(resources, tools)
         if session is None:
             thread = await connections.log.open(
                 name, agent=self._plan.config.name, title=self.secrets.text(prompt or "")
@@ -276,6 +282,14 @@ class Runner:
             channel=channel,
         )
         return await Dispatcher(connections, self._plan, session, broker).resources()
+
+    def _with(self, resources: RunResources, tools: Sequence[ClientTool]) -> RunResources:
+        """The resources of a run with further tools, also in the part of the prompt that lists the tools."""
+        from zeus_runtime.tools.client_tool import tools_of_client
+
+        toolbox = resources.toolbox
+        toolbox.add(tools_of_client(tools, list(toolbox.by_name)))
+        return replace(resources, stable=self._plan.stable_with(toolbox.tools))
 
     def _lifecycle_of(self, connections: Connections) -> SessionLifecycle:
         context = self._plan.context

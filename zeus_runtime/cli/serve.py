@@ -16,7 +16,10 @@ from zeus_runtime.cli.streams import complain
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.config.ref import Ref
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.serving.http.protocols import ServedProtocol
+    from zeus_runtime.serving.http.service import Service
 
 PORT = 8700
 
@@ -27,6 +30,13 @@ PORT = 8700
     "--host", default="127.0.0.1", show_default=True, help="The address to listen on; only loopback."
 )
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), help="0 chooses one.")
+@click.option(
+    "--protocol",
+    "protocols",
+    metavar="NAME",
+    multiple=True,
+    help="Serve this protocol too, such as openai or mcp; with options, YAML: '{NAME: {KEY: VALUE}}'. May be repeated.",
+)
 @env_option
 @set_option
 @otel_option
@@ -36,6 +46,7 @@ def command(
     configs: tuple[str, ...],
     host: str,
     port: int,
+    protocols: tuple[str, ...],
     env: str | None,
     sets: tuple[str, ...],
 ) -> None:
@@ -72,16 +83,43 @@ def command(
         if names.count(name) > 1:
             raise UsageError(f"two configs have the name {name!r}", remedy="Give each agent its own `name:`.")
     with prepared(process):
-        _serve(Service(Hosting(hosted), token, hub), host, port, token.text)
+        service = Service(Hosting(hosted), token, hub)
+        _serve(service, _protocols(process, protocols, service), host, port, token.text)
 
 
-def _serve(service: object, host: str, port: int, token: str) -> None:
+def _protocols(process: Process, named: Sequence[str], service: Service) -> Sequence[ServedProtocol]:
+    if not named:
+        return ()
+    from zeus_runtime.registry import discover
+    from zeus_runtime.serving.http.protocols import protocols_of
+
+    return protocols_of(discover(environ=process.environ), [_ref(each) for each in named], service)
+
+
+def _ref(text: str) -> Ref:
+    """A protocol as the command line names it: a name, or YAML with its options."""
+    from zeus_runtime.config.ref import Ref
+    from zeus_runtime.config.yaml.reader import read_value
+    from zeus_runtime.config.yaml.tree import plain
+    from zeus_runtime.errors import UsageError
+
+    node = read_value(text, "--protocol")
+    value = None if node is None else plain(node)
+    if isinstance(value, str) and value:
+        return Ref(value)
+    if isinstance(value, dict) and len(value) == 1:
+        ((name, options),) = value.items()
+        if options is None or isinstance(options, dict):
+            return Ref(str(name), options or {})
+    raise UsageError(
+        f"--protocol {text!r} names no protocol", remedy="Write NAME, or '{NAME: {KEY: VALUE}}' for options."
+    )
+
+
+def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, port: int, token: str) -> None:
     import uvicorn
 
     from zeus_runtime.serving.http.app import app_of
-    from zeus_runtime.serving.http.service import Service
-
-    assert isinstance(service, Service)
 
     class _Announcing(uvicorn.Server):
         def _log_started_message(self, listeners: object) -> None:
@@ -91,7 +129,12 @@ def _serve(service: object, host: str, port: int, token: str) -> None:
 
     # The access line is the app's own, with the caller.
     config = uvicorn.Config(
-        app_of(service), host=host, port=port, log_config=None, access_log=False, timeout_graceful_shutdown=10
+        app_of(service, protocols),
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=10,
     )
     _Announcing(config).run()
 

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.approval import AskModes as AskModes
     from zeus_runtime.tools.approval import Decision as Decision
     from zeus_runtime.tools.approval import PendingApproval as PendingApproval
+    from zeus_runtime.tools.approval_form import decision_of as decision_of
+    from zeus_runtime.tools.approval_form import question_and_form as question_and_form
 
 _ROOMS = {
+    "decision_of": "tools.approval_form",
+    "question_and_form": "tools.approval_form",
     "ApprovalChannel": "tools.approval",
     "ApprovalPending": "tools.approval",
     "ApprovalRequest": "tools.approval",

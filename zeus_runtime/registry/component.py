@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from zeus_runtime.frozen import dataclass
 
@@ -19,8 +19,11 @@ Kind: TypeAlias = Literal[
     "checkpointer",
     "sandbox",
     "search",
+    "protocol",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+NOT_IN_CONFIGS: Final[frozenset[Kind]] = frozenset({"protocol"})
+"""Kinds that the command line names, and no config."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class Component:
         create: ``create(options, context) -> thing``, or ``"package.module:attribute"`` naming it, resolved at first
             use. The type of its result depends on the kind: a ``Model``, a sequence of ``Tool`` or a ``Toolset``, a
             LangGraph saver (async context manager). ``context`` is the agent's ``PlanContext``. For a middleware,
-            ``create`` is its class, which each run calls with its ``RunContext``.
+            ``create`` is its class, which each run calls with its ``RunContext``; for a protocol, ``context`` is the
+            ``ProtocolService``.
         options: a frozen dataclass or a pydantic model that types the YAML options, or ``"package.module:Class"``;
             None if the component takes no option.
         summary: one line for lists and the schema.

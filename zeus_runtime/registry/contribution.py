@@ -28,6 +28,7 @@ COMPONENT_HOOKS: Mapping[str, Kind] = {
     "register_sandboxes": "sandbox",
     "register_searches": "search",
     "register_checkpointers": "checkpointer",
+    "register_protocols": "protocol",
 }
 
 

@@ -17,7 +17,8 @@ These rules hold for every hook:
 - A hook that this version of Zeus does not know is an error in the plugin. Mark it ``@hookimpl(optionalhook=True)`` if
   the plugin also serves versions that know it.
 
-The chapters: 1 where things are found, 2 what a YAML can name, 3 what the command line can do, 4 what a run reports.
+The chapters: 1 where things are found, 2 what a YAML can name, 3 what the service and the command
+line can do, 4 what a run reports.
 """
 
 from __future__ import annotations
@@ -343,7 +344,49 @@ def register_checkpointers() -> Iterable[Component]:
     raise NotImplementedError
 
 
-# Chapter 3: what the command line can do
+# Chapter 3: what the service and the command line can do
+
+
+@hookspec
+def register_protocols() -> Iterable[Component]:
+    """Return the protocols, which ``zeus serve --protocol NAME`` names.
+
+    When: while a config is read, or the service starts. How often: once per command.
+    Returns: Components whose ``create(options, service)`` returns a ``ServedProtocol``; ``service`` is a
+    ``ProtocolService``, the protocol's only way to agents, sessions, turns, events and approvals.
+    ``zeus_runtime.testing.ProtocolConformance`` tests whether it is one. No YAML names a protocol.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from starlette.responses import JSONResponse
+        from starlette.routing import Route
+
+        from zeus_runtime.plugin import Component, hookimpl
+        from zeus_runtime.plugin.protocol import ServedProtocol
+
+
+        class Names(ServedProtocol):
+            def __init__(self, service):
+                self._service = service
+
+            def routes(self):
+                return [Route("/names", self._names)]
+
+            async def _names(self, request):
+                caller = await self._service.caller(request, "read")
+                return JSONResponse([each.name for each in caller.agents()])
+
+
+        def create(options, service):
+            return Names(service)
+
+
+        @hookimpl
+        def register_protocols():
+            return [Component("names", create=create, summary="Lists the agents' names.")]
+    """
+    raise NotImplementedError
 
 
 @hookspec

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from zeus_runtime.errors import MissingError
-from zeus_runtime.registry.component import Kind
+from zeus_runtime.registry.component import NOT_IN_CONFIGS, Kind
 from zeus_runtime.registry.home import bundled_home
 from zeus_runtime.registry.plugin import PluginProblem
 from zeus_runtime.registry.reference import options_schema
@@ -57,7 +57,7 @@ def bundled_schema(registry: Registry) -> dict[str, Any]:
             f"the schema needs every bundled plugin; {missing[0]} is {missing[0].status}: {missing[0].reason}",
             remedy="unset ZEUS_LOAD_PLUGINS and ZEUS_DISABLE_PLUGINS",
         )
-    own = [registered for registered in registry.all() if registered.plugin.is_bundled]
+    own = [registered for registered in _in_configs(registry) if registered.plugin.is_bundled]
     return compose(core_schema(), [_entry(registered, options_schema(registered)) for registered in own])
 
 
@@ -76,7 +76,7 @@ def installed_schema(registry: Registry, *, shipped: Mapping[str, Any] | None = 
     """
     shipped = read_schema(schema_file()) if shipped is None else shipped
     described = _described(shipped)
-    components = registry.all()
+    components = _in_configs(registry)
     if all(_is_shipped(registered, described) for registered in components) and len(components) == len(
         described
     ):
@@ -99,6 +99,11 @@ def installed_schema(registry: Registry, *, shipped: Mapping[str, Any] | None = 
                 problems.append(PluginProblem("plugin-options", error.message, remedy, registered.plugin))
         entries.append(_entry(registered, options))
     return InstalledSchema(compose(core_schema(), entries), tuple(problems))
+
+
+def _in_configs(registry: Registry) -> list[Registered]:
+    """The components that a config can name."""
+    return [each for each in registry.all() if each.kind not in NOT_IN_CONFIGS]
 
 
 def read_schema(path: Path) -> Mapping[str, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context, MCPServer
@@ -19,7 +19,7 @@ from zeus_runtime.agent.agent import Agent
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.escaping import printable
 from zeus_runtime.events import Event, RunCompleted, RunFailed, ToolCallStarted, ToolProgress
-from zeus_runtime.tools.question import question_lines
+from zeus_runtime.tools.approval_form import decision_of, question_and_form
 
 if TYPE_CHECKING:
     from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval
@@ -135,16 +135,6 @@ def _channel(ctx: Context[Any, Any], whole: Whole) -> ApprovalChannel | None:
     return _Client(ctx, whole)
 
 
-_VERDICT: Final = {
-    "type": "object",
-    "properties": {
-        "approve": {"type": "boolean", "description": "Whether it may be done."},
-        "reason": {"type": "string", "description": "Why not, for the agent."},
-    },
-    "required": ["approve"],
-}
-
-
 class _Client:
     """The client's user, asked by elicitation: whether a call may be made, or what a tool wants to know."""
 
@@ -153,64 +143,13 @@ class _Client:
         self._whole = whole
 
     async def ask(self, pending: PendingApproval) -> Decision | None:
-        from zeus_runtime.tools.approval import Decision
-
-        form = pending.schema if pending.is_question and pending.schema is not None else _VERDICT
         rest = "" if self._whole is None else f"`{self._whole(pending.id)}` shows all"
-        lines = question_lines(pending, whole=not rest, rest=rest)
-        question = "\n".join(line.text for line in lines)
+        question, form = question_and_form(pending, rest=rest)
         try:
-            answer = await self._ctx.session.elicit_form(question, _visible(form), self._ctx.request_id)
+            answer = await self._ctx.session.elicit_form(question, dict(form), self._ctx.request_id)
         except MCPError:  # the connection has no way back to the client
             return None
-        if answer.action == "cancel":  # dismissed: no decision was made
-            return None
-        given = answer.content if answer.action == "accept" else None
-        if pending.is_question:
-            return Decision("reject") if given is None else Decision("approve", arguments=given)
-        # Not every client follows the form's types: the string "false" must not count as approval.
-        if given and given.get("approve") is True:
-            return Decision("approve")
-        return Decision("reject", reason=str((given or {}).get("reason", "")))
-
-
-def _visible(form: Any) -> Any:
-    """A form with escapes for what cannot be seen in its texts.
-
-    Names and values stay as they are, since the answer repeats them: one that cannot be seen gets a title.
-    """
-    if not isinstance(form, Mapping):
-        return [_visible(each) for each in form] if isinstance(form, list | tuple) else form
-    shown = {key: _visible_below(key, each) for key, each in form.items()}
-    for key in ("title", "description"):
-        if isinstance(form.get(key), str):
-            shown[key] = printable(form[key])
-    values = form.get("enum")
-    if isinstance(values, list | tuple):
-        labels = form.get("enumNames")
-        texts = [str(each) for each in (labels if isinstance(labels, list | tuple) else values)]
-        if labels is not None or texts != list(map(printable, texts)):
-            shown["enumNames"] = list(map(printable, texts))
-    return _titled(shown, form["const"]) if "const" in form else shown
-
-
-def _visible_below(key: str, value: Any) -> Any:
-    if key in _VALUES:
-        return value
-    if key in _BY_NAME and isinstance(value, Mapping):
-        # The keys are names of fields, whatever they are called.
-        return {name: _titled(_visible(each), name) for name, each in value.items()}
-    return _visible(value)
-
-
-_VALUES: Final = frozenset({"enum", "const", "default", "enumNames"})
-_BY_NAME: Final = frozenset({"properties", "$defs", "definitions", "patternProperties"})
-
-
-def _titled(form: Any, value: Any) -> Any:
-    """``form`` with a title, if ``value`` cannot be seen as it is."""
-    is_seen = not isinstance(value, str) or printable(value) == value
-    return form if is_seen or not isinstance(form, Mapping) else {"title": printable(value), **form}
+        return decision_of(pending, answer.action, answer.content)
 
 
 def _result(ending: Event) -> CallToolResult:

@@ -300,6 +300,16 @@ async def has_events(database: Database, thread: Thread) -> bool:
     return await database.run(lambda connection: connection.execute(_last(thread)).first() is not None)
 
 
+async def last_number(database: Database, thread: Thread) -> int:
+    """The number of a session's last event; 0 without one."""
+
+    def work(connection: Connection) -> int:
+        found = connection.execute(_last(thread)).first()
+        return 0 if found is None else found.seq
+
+    return await database.run(work)
+
+
 def drop_events(connection: Connection, before_ms: int, *, agent: str) -> int:
     """Remove the events of an agent's sessions from before ``before_ms`` (UTC milliseconds).
 

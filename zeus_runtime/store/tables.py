@@ -181,12 +181,14 @@ TURN: Final = Table(
     *_longs("created_ms"),
     *_longs("started_ms", "ended_ms", nullable=True),
     *_texts("ending", nullable=True),
+    Column("mark", Text, index=True),
     sqlite_with_rowid=False,
 )
 """A turn that a service was asked for; ``number`` gives the order within its session.
 
 ``state`` is ``queued``, ``running``, ``waiting`` (for a decision), ``complete``, ``failed`` or ``cancelled``;
-``request`` (the prompt and its attachments) and ``ending`` (the terminal event) are JSON.
+``request`` (the prompt and its attachments) and ``ending`` (the terminal event) are JSON. ``mark`` is a protocol's name
+for the conversation up to the turn's end.
 """
 
 ALLOWED: Final = Table("allowlist", _METADATA, *_named("user", "tool"), *_longs("created_ms"))

@@ -124,6 +124,21 @@ async def find_turn(log: ThreadLog, run: str) -> StoredTurn | None:
     return found[0] if found else None
 
 
+async def set_mark(log: ThreadLog, turn: StoredTurn, mark: str) -> None:
+    """Name the conversation that ends with a turn, for ``marked_turns``."""
+    own = select(THREAD.c.key).where(THREAD.c.session == turn.session).scalar_subquery()
+    changed = update(TURN).where(TURN.c.thread == own, TURN.c.run_id == turn.run).values(mark=mark)
+    await log.database.run(lambda connection: connection.execute(changed))
+
+
+async def marked_turns(log: ThreadLog, agent: str, mark: str) -> Sequence[StoredTurn]:
+    """The turns with a mark that end their sessions, newest first, among the agent's sessions that the log may use."""
+    later = TURN.alias()
+    follows = select(later.c.number).where(later.c.thread == TURN.c.thread, later.c.number > TURN.c.number)
+    query = _turns().where(TURN.c.mark == mark, THREAD.c.agent == agent, owned(log.owner), ~follows.exists())
+    return await _all(log, query.order_by(TURN.c.created_ms.desc()))
+
+
 async def set_state(
     log: ThreadLog, turn: StoredTurn, state: TurnState, *, ending: Mapping[str, Any] | None = None
 ) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from zeus_runtime.testing.embedder_conformance import EmbedderConformance as EmbedderConformance
     from zeus_runtime.testing.memory_conformance import MemoryConformance as MemoryConformance
     from zeus_runtime.testing.model_conformance import ModelConformance as ModelConformance
+    from zeus_runtime.testing.protocol_conformance import ProtocolConformance as ProtocolConformance
     from zeus_runtime.testing.sandbox_conformance import SandboxConformance as SandboxConformance
     from zeus_runtime.testing.scripted_model import ScriptedModel as ScriptedModel
     from zeus_runtime.testing.scripted_model import calling as calling
@@ -20,6 +21,7 @@ _ROOMS = {
     "EmbedderConformance": "embedder_conformance",
     "MemoryConformance": "memory_conformance",
     "ModelConformance": "model_conformance",
+    "ProtocolConformance": "protocol_conformance",
     "SandboxConformance": "sandbox_conformance",
     "ScriptedModel": "scripted_model",
     "VectorStoreConformance": "vector_store_conformance",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -13,9 +13,11 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from zeus_runtime import __version__
 from zeus_runtime.serving.http import problems
+from zeus_runtime.serving.http.protocols import all_running
 from zeus_runtime.serving.http.routes import approvals, context, page, sessions, trace, what_if
 
 if TYPE_CHECKING:
+    from zeus_runtime.serving.http.protocols import ServedProtocol
     from zeus_runtime.serving.http.service import Service
 
 access = logging.getLogger("zeus.access")
@@ -28,14 +30,19 @@ HEADERS: Final = {
 }
 
 
-def app_of(service: Service) -> FastAPI:
-    """The app of a service; its start resumes turns, and its end closes the service."""
+def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAPI:
+    """The app of a service; its start resumes turns, and its end closes the service.
+
+    Args:
+        protocols: further forms in which clients use it. The service's own paths come first.
+    """
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         await service.start()
         try:
-            yield
+            async with all_running(protocols):
+                yield
         finally:
             await service.aclose()
 
@@ -61,6 +68,8 @@ def app_of(service: Service) -> FastAPI:
         bad = {each.name: service.mask(each.problem) for each in service.hosting if each.problem}
         return JSONResponse({"ready": True, "unread_configs": bad})
 
+    for protocol in protocols:
+        app.router.routes.extend(protocol.routes())
     return app
 
 

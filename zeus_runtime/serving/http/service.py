@@ -120,7 +120,7 @@ class Service:
         return sorted(found.values(), key=lambda each: each[1].created_ms)
 
     async def decide(
-        self, caller: Principal, approval: str, decision: Decision, *, seen: Mapping[str, str | None]
+        self, caller: Principal, approval: str, decision: Decision, *, seen: Mapping[str, str | None] | None
     ) -> str:
         """Decide a waiting call, and resume its turn once nothing else waits.
 
@@ -140,10 +140,30 @@ class Service:
         hosted, pending = known[approval]
         agent = hosted.of(caller.owner)
         session = await agent.outermost(pending.session)
-        await agent.decide(session, {approval: decision}, seen=seen)
+        await self.settle(hosted, agent, caller, session, {approval: decision}, seen=seen)
+        return session
+
+    async def settle(
+        self,
+        hosted: HostedAgent,
+        agent: Agent,
+        caller: Principal,
+        session: str,
+        decisions: Mapping[str, Decision],
+        *,
+        seen: Mapping[str, str | None] | None,
+    ) -> None:
+        """Decide waiting calls of a session, all of them or none, and resume its turn once nothing else waits.
+
+        Args:
+            seen: what the caller saw of them, as ``Agent.decide`` takes it.
+
+        Raises:
+            UsageError: a decision is not possible.
+        """
+        await agent.decide(session, decisions, seen=seen)
         if not await agent.pending_approvals(session):
             await self._continue(hosted, agent, caller, session)
-        return session
 
     async def _continue(self, hosted: HostedAgent, agent: Agent, caller: Principal, session: str) -> None:
         log = await agent.log()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.errors import BusyError, ZeusError
+from zeus_runtime.errors import BusyError, UsageError, ZeusError
 from zeus_runtime.events import Event, RunCompleted, RunFailed
 from zeus_runtime.run.turn import SESSION_PREFIX, new_session_id
 from zeus_runtime.store.turns import (
@@ -22,6 +22,7 @@ from zeus_runtime.store.turns import (
     set_state,
     unfinished_sessions,
 )
+from zeus_runtime.tools.client_tool import ClientTool
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
@@ -57,6 +58,7 @@ class TurnQueue:
     hosting: Hosting
     _working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _agents: dict[str, Agent] = field(default_factory=dict)
+    _woken: set[str] = field(default_factory=set)
     _is_closing: bool = False
 
     async def begin_session(
@@ -81,7 +83,7 @@ class TurnQueue:
         """Begin a turn, or queue it behind the session's others; a known idempotency key gives the turn that it named.
 
         Args:
-            request: ``prompt`` and ``attachments``.
+            request: ``prompt``, ``attachments``, and ``tools``: the client's own, as JSON.
             queue: whether it may wait for others.
 
         Raises:
@@ -100,7 +102,9 @@ class TurnQueue:
 
     def wake(self, hosted: HostedAgent, owner: Owner | None, session: str) -> None:
         """Work on the session's turns, unless that is done already."""
-        if session not in self._working and not self._is_closing:
+        if session in self._working:
+            self._woken.add(session)
+        elif not self._is_closing:
             task = asyncio.create_task(self._work(hosted, owner, session), name=f"turns of {session}")
             self._working[session] = task
 
@@ -130,8 +134,10 @@ class TurnQueue:
 
     async def _work(self, hosted: HostedAgent, owner: Owner | None, session: str) -> None:
         try:
-            while not self._is_closing and await self._one(hosted, owner, session):
-                pass
+            while not self._is_closing:
+                self._woken.discard(session)
+                if not await self._one(hosted, owner, session) and session not in self._woken:
+                    break
         except BusyError:
             _log.debug("%s runs elsewhere", session)
         except ZeusError as error:
@@ -150,26 +156,36 @@ class TurnQueue:
         if turn.state == "queued" or turn.started_ms is None:
             await set_state(log, turn, "running")
         self._agents[session] = agent
+        tools = [ClientTool.from_json(each) for each in turn.request.get("tools", ())]
         ending: Event | None = None
         try:
             events = (
-                agent.resume(session)
+                agent.resume(session, tools=tools)
                 if has_begun
                 else agent.stream(
                     turn.request["prompt"],
                     session=session,
                     attachments=turn.request.get("attachments", ()),
                     run_id=turn.run,
+                    tools=tools,
                 )
             )
             async for event in events:
                 ending = event
+        except UsageError as error:
+            # It would fail again each time: it must not keep the turns behind it.
+            if isinstance(error, BusyError):
+                raise
+            ending = RunFailed(session, error.code, str(error), error.exit_code)
         finally:
             del self._agents[session]
         if self._is_closing and isinstance(ending, RunFailed) and ending.code == "cancelled":
             return False
         assert isinstance(ending, RunCompleted | RunFailed)
         await set_state(log, turn, state_of(ending), ending=agent.masked(ending.to_wire()))
+        if state_of(ending) == "waiting" and not await agent.pending_approvals(session):
+            # Decided between the run's end and the turn's new state.
+            await set_state(log, turn, "running")
         return True
 
 

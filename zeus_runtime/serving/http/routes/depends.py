@@ -28,11 +28,20 @@ def _caller(request: Request) -> Principal:
     return caller
 
 
+def principal_of(request: Request, scope: Scope) -> Principal:
+    """The caller of a request, who may do that.
+
+    Raises:
+        ZeusError: there is no valid token, or the caller may not do that.
+    """
+    found = _caller(request)
+    found.require(scope)
+    return found
+
+
 def _scoped(scope: Scope) -> Callable[[Request], Principal]:
     def caller(request: Request) -> Principal:
-        found = _caller(request)
-        found.require(scope)
-        return found
+        return principal_of(request, scope)
 
     return caller
 

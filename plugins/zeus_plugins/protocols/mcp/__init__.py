@@ -1,0 +1,1 @@
+"""The protocol `mcp`: agents as tools, over streamable HTTP."""

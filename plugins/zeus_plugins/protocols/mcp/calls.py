@@ -1,0 +1,211 @@
+"""A call of an agent: its turn, its progress, and the decisions that it needs from the client's user."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    CallToolResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequests,
+    InputRequiredResult,
+    TextContent,
+    Tool,
+)
+
+from zeus_runtime.plugin import printable
+from zeus_runtime.plugin.approval import decision_of, question_and_form
+from zeus_runtime.plugin.protocol import UsageError
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp.types import CallToolRequestParams
+
+    from zeus_runtime.plugin.approval import PendingApproval
+    from zeus_runtime.plugin.protocol import AgentInfo, ProtocolCaller, ServedEvent, StoredTurn
+
+STATELESS_FROM: Final = "2026-07-28"
+"""From this revision of the protocol on, a server asks by its result, and the client calls again."""
+
+
+def tool_of(agent: AgentInfo) -> Tool:
+    """An agent as a tool."""
+    about = agent.description or f"The agent {agent.name!r}."
+    return Tool(
+        name=agent.name,
+        description=f"{about}\nGive it a task; it works with tools of its own and answers when it is done.",
+        input_schema={
+            "type": "object",
+            "properties": {
+                "prompt": {"type": "string", "description": "What the agent is to do or answer."},
+                "session": {
+                    "type": ["string", "null"],
+                    "description": "A session to go on with; a new one without.",
+                    "default": None,
+                },
+            },
+            "required": ["prompt"],
+        },
+    )
+
+
+class AgentCall:
+    """One request to call an agent.
+
+    Args:
+        caller: who calls.
+        ctx: the request's context.
+
+    Attributes:
+        turn: the turn that works for it; None before it begins.
+    """
+
+    def __init__(self, caller: ProtocolCaller, ctx: ServerRequestContext[Any, Any]) -> None:
+        self._caller = caller
+        self._ctx = ctx
+        self._told = 0
+        self.turn: StoredTurn | None = None
+
+    @property
+    def is_stateless(self) -> bool:
+        """Whether the request is one of its own, without a session of the protocol."""
+        return self._ctx.protocol_version >= STATELESS_FROM
+
+    async def result(self, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+        """The agent's answer, or what it needs from the client's user.
+
+        Raises:
+            ZeusError: the arguments are not valid, or the caller may not do that.
+        """
+        if params.request_state is None:
+            self.turn, after = await self._begun(params.name, params.arguments or {})
+        else:
+            self.turn, after = await self._continued(params)
+        while True:
+            last = await self._followed(self.turn, after)
+            ending = last.event if last is not None else (await self._caller.turn(self.turn.run)).ending
+            assert ending is not None, "the events of a turn end with it"
+            if last is None or ending.get("code") != "approval_needed":
+                return _ended(ending)
+            waiting = await self._caller.waiting(self.turn.session)
+            if not self._can_ask or not waiting or self._is_dismissed(params, waiting):
+                return _ended(ending)
+            if self.is_stateless:
+                return _asked(waiting, f"{self.turn.run}.{last.number}")
+            if not await self._answered(waiting):
+                return _ended(ending)
+            after = last.number
+
+    def _is_dismissed(self, params: CallToolRequestParams, waiting: Sequence[PendingApproval]) -> bool:
+        """Whether the client's user was asked about a call and made no decision."""
+        asked = params.input_responses or {}
+        return any(each.id in asked for each in waiting)
+
+    @property
+    def _can_ask(self) -> bool:
+        capabilities = self._ctx.session.client_capabilities
+        return capabilities is not None and capabilities.elicitation is not None
+
+    async def _begun(self, agent: str, arguments: Mapping[str, Any]) -> tuple[StoredTurn, int]:
+        prompt, session = arguments.get("prompt"), arguments.get("session") or None
+        if not isinstance(prompt, str) or not isinstance(session, str | None):
+            raise UsageError("`prompt` and `session` are texts", remedy="Call the tool with a prompt.")
+        if unknown := sorted(set(arguments) - {"prompt", "session"}):
+            raise UsageError(f"the tool has no argument {unknown[0]!r}", remedy="It has prompt and session.")
+        if session is None:
+            session = await self._caller.begin_session(agent, title=prompt[:200])
+        elif await self._caller.agent_of(session) != agent:
+            raise UsageError(f"there is no session {session!r} of the agent {agent!r}")
+        turns = await self._caller.turns(session)
+        if turns and turns[-1].state == "waiting":
+            # As on a terminal: whoever says something else withdraws the call.
+            await self._caller.cancel(turns[-1].run)
+        after = await self._caller.last_number(session)
+        return await self._caller.begin_turn(session, prompt), after
+
+    async def _continued(self, params: CallToolRequestParams) -> tuple[StoredTurn, int]:
+        run, _, after = (params.request_state or "").partition(".")
+        if not run or not after.isascii() or not after.isdigit():
+            raise UsageError("the state of the request is not one that this server gave")
+        turn = await self._caller.turn(run)
+        waiting = {each.id: each for each in await self._caller.waiting(turn.session)}
+        for name, answer in (params.input_responses or {}).items():
+            if name in waiting and isinstance(answer, ElicitResult):
+                decision = decision_of(waiting[name], answer.action, answer.content)
+                if decision is not None:
+                    await self._caller.decide(name, decision)
+        if await self._caller.waiting(turn.session):
+            # Not every call is decided: the turn still waits, and has no further event to tell.
+            return turn, int(after) - 1
+        return turn, int(after)
+
+    async def _followed(self, turn: StoredTurn, after: int) -> ServedEvent | None:
+        """Tell the progress of a turn until it ends or waits; the event with which it does, if there is one."""
+        last: ServedEvent | None = None
+        async with aclosing(self._caller.events(turn.run, after)) as events:
+            async for event in events:
+                if event is None:
+                    continue
+                last = event if event.ends else None
+                if event.event["type"] in ("tool_call", "tool_progress"):
+                    self._told += 1
+                    message = event.event.get("message", "")
+                    name = event.event["tool_name"]
+                    told = printable(f"{name}: {message}" if message else name)
+                    await self._ctx.session.report_progress(self._told, None, told)
+        return last
+
+    async def _answered(self, waiting: Sequence[PendingApproval]) -> bool:
+        """Ask the client's user about each call; whether all are decided."""
+        request = self._ctx.request_id
+
+        async def ask(pending: PendingApproval) -> bool:
+            question, form = question_and_form(pending)
+            try:
+                answer = await self._ctx.session.elicit_form(question, dict(form), request)
+            except MCPError:  # the connection has no way back to the client
+                return False
+            decision = decision_of(pending, answer.action, answer.content)
+            if decision is not None:
+                await self._caller.decide(pending.id, decision, seen=pending)
+            return decision is not None
+
+        return all(await asyncio.gather(*map(ask, waiting)))
+
+
+def _asked(waiting: Sequence[PendingApproval], state: str) -> InputRequiredResult:
+    requests: InputRequests = {}
+    for each in waiting:
+        question, form = question_and_form(each)
+        params = ElicitRequestFormParams(message=question, requested_schema=dict(form))
+        requests[each.id] = ElicitRequest(params=params)
+    return InputRequiredResult(input_requests=requests, request_state=state)
+
+
+def _ended(ending: Mapping[str, Any]) -> CallToolResult:
+    session = ending["session"]
+    if ending["type"] == "complete":
+        kept = ("session", "answer", "output", "steps", "cost_usd")
+        facts = {name: ending[name] for name in kept if ending.get(name) is not None}
+        return CallToolResult(
+            content=[TextContent(text=ending["answer"]), TextContent(text=f"session: {session}")],
+            structured_content=facts,
+        )
+    waiting = (ending.get("details") or {}).get("pending", ())
+    facts = {"session": session, "error": ending["code"], "message": ending["message"]}
+    told = [f"{ending['code']}: {ending['message']}", f"session: {session}"]
+    if waiting:
+        facts["approvals"] = waiting
+        told += [f"waits: {each['id']} {json.dumps(each['parameters'])}" for each in waiting]
+    return CallToolResult(
+        content=[TextContent(text="\n".join(map(printable, told)))],
+        structured_content=facts,
+        is_error=True,
+    )

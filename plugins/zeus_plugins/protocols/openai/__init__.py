@@ -1,0 +1,1 @@
+"""The protocol `openai`: chat completions and responses, with agents as models."""

@@ -1,0 +1,387 @@
+"""One answer: the part of a turn from the client's request to the turn's end, or to a call that waits.
+
+It is made from stored events alone, so it can be made again: by another process, or from the middle.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_plugins.protocols.openai.conversation import (
+    APPROVAL,
+    APPROVAL_TOOL,
+    ASKED,
+    Call,
+    ClientConversation,
+    ClientMessage,
+    mark,
+    transcript,
+)
+from zeus_plugins.protocols.openai.errors import BadRequestError
+from zeus_runtime.plugin import printable
+from zeus_runtime.plugin.approval import Decision
+from zeus_runtime.plugin.protocol import NotFoundError, is_clients
+
+if TYPE_CHECKING:
+    from zeus_runtime.plugin.approval import PendingApproval
+    from zeus_runtime.plugin.protocol import (
+        ClientTool,
+        ProtocolCaller,
+        ServedEvent,
+        StoredTurn,
+    )
+
+
+@dataclass(frozen=True)
+class AnswerRequest:
+    """A request for an answer.
+
+    Args:
+        agent: the agent's name.
+        conversation: the messages.
+        tools: the client's own.
+        session: the session to continue; None to find it by the messages.
+        follows: the turn that the messages follow, and whose session they continue; None without.
+    """
+
+    agent: str
+    conversation: ClientConversation
+    tools: Sequence[ClientTool] = ()
+    session: str | None = None
+    follows: StoredTurn | None = None
+
+
+@dataclass
+class TurnAnswer:
+    """An answer as far as it is told.
+
+    Args:
+        caller: the caller who gets it.
+        turn: its turn.
+        after: the number of the last event before it.
+        asked: the messages that it answers; empty if the request named the session instead.
+
+    Attributes:
+        calls: calls that the client answers: of its own tools, and those that wait for a decision.
+        waiting: the calls that wait for a decision.
+        ending: the event that ended it; None before.
+        prompt_tokens, completion_tokens, cached_tokens: of all its model calls.
+    """
+
+    caller: ProtocolCaller
+    turn: StoredTurn
+    after: int
+    asked: tuple[ClientMessage, ...] = ()
+    agent: str = ""
+    calls: list[Call] = field(default_factory=list)
+    waiting: list[Mapping[str, Any]] = field(default_factory=list)
+    ending: Mapping[str, Any] | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    _pieces: list[tuple[int, str]] = field(default_factory=list)
+    _made: dict[str, Call] = field(default_factory=dict)
+    _call_began: int = 0
+    _is_cut: bool = False
+
+    @property
+    def id(self) -> str:
+        """Names the answer: the turn's run, and where the answer begins."""
+        return f"{self.turn.run}_{self.after}"
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(text for _, text in self._pieces)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it ended because a call waits."""
+        return self.ending is not None and self.ending.get("code") == "approval_needed"
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether it ended with an error."""
+        return self.ending is not None and self.ending["type"] == "error" and not self.is_waiting
+
+    async def pieces(self, *, follow: bool = True) -> AsyncGenerator[str | None, None]:
+        """Tell the answer: yield its text as it comes, and None while nothing comes; afterwards it is complete.
+
+        Args:
+            follow: whether to wait for the rest of an answer that is not complete.
+        """
+        events = self.caller.events(self.turn.run, self.after, follow=follow)
+        async with aclosing(events):
+            async for event in events:
+                if event is None:
+                    yield None
+                elif text := self._take(event):
+                    yield text
+                if event is not None and event.ends:
+                    self.ending = event.event
+        if self.ending is None:
+            self.turn = await self.caller.turn(self.turn.run)
+            if self.turn.is_over:
+                self.ending = self.turn.ending
+        if self.is_waiting:
+            await self._note_calls()
+        for text in self._missing():
+            yield text
+
+    def _take(self, served: ServedEvent) -> str:
+        event = served.event
+        match event["type"]:
+            case "text":
+                text = str(event["text"])
+                if self._is_cut and self._pieces:
+                    text = f"\n\n{text}"
+                self._is_cut = False
+                self._pieces.append((served.number, text))
+                return text
+            case "model_call" if event["purpose"] == "turn":
+                self._call_began = served.number
+            case "model_retry" | "model_changed":
+                self._drop_after(self._call_began)
+            case "reset":
+                self._drop_after(int(event["after"]))
+            case "tool_call":
+                self._is_cut = True
+                self._made[event["call_id"]] = _call(event)
+            case "token_usage":
+                self.prompt_tokens += event["prompt_tokens"]
+                self.completion_tokens += event["completion_tokens"]
+                self.cached_tokens += event["cached_tokens"]
+        return ""
+
+    def _drop_after(self, number: int) -> None:
+        self._pieces = [each for each in self._pieces if each[0] <= number]
+
+    def _missing(self) -> list[str]:
+        """What the answer says besides its streamed text: an answer with a form is a call's argument."""
+        if self.ending is None or self.ending["type"] != "complete":
+            return []
+        answer = str(self.ending["answer"])
+        if self.text.rstrip().endswith(answer.strip()):
+            return []
+        text = f"\n\n{answer}" if self._pieces else answer
+        self._pieces.append((2**62, text))
+        return [text]
+
+    async def _note_calls(self) -> None:
+        # From the event, for the calls of an earlier answer are decided by now.
+        assert self.ending is not None
+        for each in self.ending["details"]["pending"]:
+            if self._is_clients(each):
+                name = each["call_id"]
+                self.calls.append(self._made.get(name) or await self._call_before(name))
+            else:
+                self.waiting.append(each)
+
+    def _is_clients(self, pending: Mapping[str, Any]) -> bool:
+        names = {each["name"] for each in self.turn.request.get("tools", ())}
+        is_own = pending["session"] == self.turn.session and pending["tool_name"] in names
+        return is_own and "answer_schema" in pending
+
+    async def _call_before(self, name: str) -> Call:
+        """A call of an earlier answer of the turn, which still waits."""
+        async with aclosing(self.caller.events(self.turn.run, follow=False)) as events:
+            async for each in events:
+                event = {} if each is None else each.event
+                if event.get("type") == "tool_call" and event["call_id"] == name:
+                    return _call(event)
+        raise NotFoundError(f"the call {name!r} is not among the stored events")
+
+    def asks_by_call(self) -> None:
+        """Show the calls that wait for a decision as calls of the client's ``APPROVAL_TOOL``."""
+        self.calls += [
+            Call(ASKED + each["id"], APPROVAL_TOOL, json.dumps(_question(each), ensure_ascii=False))
+            for each in self.waiting
+        ]
+
+    def asks_by_request(self) -> None:
+        """Show the calls that wait for a decision as approval requests."""
+        self.calls += [
+            Call(APPROVAL + each["id"], each["tool_name"], json.dumps(each["parameters"], ensure_ascii=False))
+            for each in self.waiting
+        ]
+
+    def asks_by_text(self) -> str:
+        """Say that calls wait for a decision, at the end of the text, and return what was said."""
+        if not self.waiting:
+            return ""
+        said = "\n".join(
+            f"[{printable(each['tool_name'])} waits for a decision (approval {each['id']}):"
+            f" {printable(json.dumps(each['parameters'], ensure_ascii=False))}]"
+            for each in self.waiting
+        )
+        text = f"\n\n{said}" if self._pieces else said
+        self._pieces.append((2**62, text))
+        return text
+
+    async def remember(self, text: str) -> None:
+        """Note the conversation that the client now has, to find it by the messages of its next request."""
+        if self.asked and not self.is_failed:
+            said = ClientMessage("assistant", text, tuple(self.calls))
+            await self.caller.set_mark(self.turn, mark(self.agent, (*self.asked, said)))
+
+
+def _call(event: Mapping[str, Any]) -> Call:
+    return Call(event["call_id"], event["tool_name"], json.dumps(event["parameters"], ensure_ascii=False))
+
+
+def _question(pending: Mapping[str, Any]) -> Mapping[str, Any]:
+    names = {"id": "approval_id", "tool_name": "tool", "parameters": "arguments"}
+    kept = ("id", "tool_name", "parameters", "reason", "answer_schema")
+    return {names.get(name, name): pending[name] for name in kept if name in pending}
+
+
+_INSTRUCTIONS: Final = "<client_instructions>\n", "\n</client_instructions>\n\n"
+_EARLIER: Final = "<earlier_conversation>\n", "\n</earlier_conversation>\n\n"
+
+
+async def begun(caller: ProtocolCaller, request: AnswerRequest) -> TurnAnswer:
+    """The answer to a request, whose turn begins or continues.
+
+    Raises:
+        ZeusError: the request does not fit the conversation, or the caller may not do that.
+    """
+    conversation = request.conversation
+    if not conversation.new:
+        raise BadRequestError("the last message must be from the user, or the result of a call")
+    turn = await _turn_before(caller, request)
+    if conversation.new[0].role == "tool":
+        if turn is None or turn.state != "waiting":
+            raise BadRequestError("no call waits for these results", reason="unknown_call")
+        return await _continued(caller, request, turn)
+    if any(each.role == "tool" for each in conversation.new):
+        raise BadRequestError("results of calls come before further messages of the user")
+    return await _begun_turn(caller, request, turn)
+
+
+async def _turn_before(caller: ProtocolCaller, request: AnswerRequest) -> StoredTurn | None:
+    """The turn that the new messages follow, if it ends its session."""
+    if request.follows is not None:
+        turns = await caller.turns(request.follows.session)
+        return request.follows if turns and turns[-1].run == request.follows.run else None
+    if request.session is not None:
+        turns = await caller.turns(request.session)
+        return turns[-1] if turns else None
+    answered = request.conversation.answered
+    if not answered:
+        return None
+    found = await caller.marked(request.agent, mark(request.agent, answered))
+    # Of two conversations that are equal so far, an unfinished one may belong to another client.
+    return next((each for each in found if each.state not in ("queued", "running")), None)
+
+
+async def _begun_turn(caller: ProtocolCaller, request: AnswerRequest, turn: StoredTurn | None) -> TurnAnswer:
+    conversation = request.conversation
+    prompt = "\n\n".join(each.text for each in conversation.new)
+    session = request.session or (None if turn is None else turn.session)
+    if session is None:
+        earlier = await _earlier(caller, request)
+        prompt = _EARLIER[0] + earlier + _EARLIER[1] + prompt if earlier else prompt
+        session = await caller.begin_session(request.agent, title=conversation.new[0].text[:200])
+    if turn is not None and turn.state == "waiting":
+        # As on a terminal: whoever says something else withdraws the call.
+        await caller.cancel(turn.run)
+    if conversation.instructions and conversation.instructions != await _instructions(caller, session):
+        prompt = _INSTRUCTIONS[0] + conversation.instructions + _INSTRUCTIONS[1] + prompt
+    after = await caller.last_number(session)
+    made = await caller.begin_turn(session, prompt, tools=request.tools)
+    return _answer(caller, request, made, after)
+
+
+async def _earlier(caller: ProtocolCaller, request: AnswerRequest) -> str:
+    """What was said before, for a new session: another branch of a session, or a conversation from elsewhere."""
+    said = transcript(request.conversation.answered)
+    if request.follows is None:
+        return said
+    before: list[ClientMessage] = []
+    for each in await caller.turns(request.follows.session):
+        before.append(ClientMessage("user", each.request["prompt"]))
+        before.append(ClientMessage("assistant", str((each.ending or {}).get("answer", ""))))
+        if each.run == request.follows.run:
+            break
+    return "\n\n".join(filter(None, (transcript(before), said)))
+
+
+async def _instructions(caller: ProtocolCaller, session: str) -> str:
+    """The instructions that the session's last turn with instructions had; empty without."""
+    begin, end = _INSTRUCTIONS
+    for each in reversed(await caller.turns(session)):
+        prompt = each.request["prompt"]
+        if (start := prompt.find(begin)) >= 0 and end in prompt:
+            return str(prompt[start + len(begin) : prompt.index(end, start)])
+    return ""
+
+
+async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: StoredTurn) -> TurnAnswer:
+    results = {each.call: each.text for each in request.conversation.new if each.role == "tool"}
+    if further := "\n\n".join(each.text for each in request.conversation.new if each.role == "user"):
+        last = list(results)[-1]
+        results[last] = f"{results[last]}\n\nThe user adds: {further}"
+    waiting = await caller.waiting(turn.session)
+    own = [each.call_id for each in waiting if is_clients(turn, each)]
+    if missing := [each for each in own if each not in results]:
+        raise BadRequestError(f"the result of the call {missing[0]!r} is missing", reason="missing_result")
+    decisions = {
+        each.id: _decision(each, results[name])
+        for each in waiting
+        for name in (ASKED + each.id, APPROVAL + each.id)
+        if name in results and not is_clients(turn, each)
+    }
+    if not own and not decisions:
+        raise BadRequestError("no call waits for these results", reason="unknown_call")
+    after = await caller.last_number(turn.session)
+    if own:
+        await caller.answer_tools(turn, {each: (results[each], False) for each in own})
+    for name, decision in decisions.items():
+        await caller.decide(name, decision)
+    return _answer(caller, request, turn, after)
+
+
+def _answer(caller: ProtocolCaller, request: AnswerRequest, turn: StoredTurn, after: int) -> TurnAnswer:
+    named = request.session is not None or request.follows is not None
+    asked = () if named else request.conversation.messages
+    return TurnAnswer(caller, turn, after, asked, request.agent)
+
+
+def _decision(pending: PendingApproval, text: str) -> Decision:
+    """The decision that a client wrote: JSON, or a word."""
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = text.strip().strip('"').lower()
+    if isinstance(given, bool):
+        given = "approve" if given else "reject"
+    if isinstance(given, str):
+        given = {"decision": given}
+    said = given.get("decision") if isinstance(given, Mapping) else None
+    if said not in ("approve", "reject"):
+        raise BadRequestError(
+            f"the decision on {pending.tool} must be `approve` or `reject`, or JSON such as"
+            ' {"decision": "reject", "reason": "not today"}',
+            reason="bad_decision",
+        )
+    reason, answer = given.get("reason", ""), given.get("answer")
+    if not isinstance(reason, str) or not (answer is None or isinstance(answer, Mapping)):
+        raise BadRequestError("`reason` is a text, and `answer` an object", reason="bad_decision")
+    return Decision(said, reason=reason, arguments=answer)
+
+
+async def found(caller: ProtocolCaller, name: str) -> TurnAnswer:
+    """The answer with that ``id``.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    run, _, after = name.partition("_")
+    if not run or not after.isascii() or not after.isdigit():
+        raise NotFoundError(f"there is no response with the id {name!r}")
+    turn = await caller.turn(run)
+    return TurnAnswer(caller, turn, int(after), agent=await caller.agent_of(turn.session))

@@ -1,0 +1,192 @@
+"""The protocol `mcp`, asked by the SDK's client, with and without a session of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp.types import ElicitRequestParams, ElicitResult
+
+from tests.support.serving import TOKEN, until
+from tests.support.talking import Talking, talking
+from zeus_runtime.config.ref import Ref
+from zeus_runtime.plugin.protocol import ProtocolService, ServedProtocol
+from zeus_runtime.serving.http.principals import Principal
+from zeus_runtime.serving.http.service import Service
+from zeus_runtime.store.threads import Owner
+from zeus_runtime.testing import ProtocolConformance
+
+MODES = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+
+
+class TestProtocol(ProtocolConformance):
+    def protocol(self, service: ProtocolService) -> ServedProtocol:
+        from zeus_plugins.protocols.mcp.options import Options
+        from zeus_plugins.protocols.mcp.protocol import create
+
+        return create(Options(), service)
+
+
+@asynccontextmanager
+async def connected(
+    native: httpx.AsyncClient, mode: Any = "auto", token: str = TOKEN, **more: Any
+) -> AsyncIterator[Client]:
+    head = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=head, timeout=30) as http:
+        transport = streamable_http_client(f"{str(native.base_url).rstrip('/')}/mcp", http_client=http)
+        async with Client(transport, mode=mode, **more) as client:
+            yield client
+
+
+@asynccontextmanager
+async def serving(folder: Path, url: str | None = None) -> AsyncIterator[tuple[httpx.AsyncClient, Talking]]:
+    async with talking(folder, Ref("mcp"), url=url) as (native, _, model):
+        yield native, model
+
+
+def facts(answer: Any) -> Any:
+    return answer.structured_content
+
+
+@MODES
+async def test_a_client_calls_the_agent_and_goes_on_with_its_session(
+    tmp_path: Path, database_url: str, mode: str
+) -> None:
+    told: list[str] = []
+
+    async def progress(progress: float, total: float | None, message: str | None) -> None:
+        told.append(message or "")
+
+    async def approve(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        assert "draft" in params.message
+        return ElicitResult(action="accept", content={"approve": True})
+
+    async with (
+        serving(tmp_path, database_url) as (native, _model),
+        connected(native, mode, elicitation_callback=approve) as client,
+    ):
+        (tool,) = (await client.list_tools()).tools
+        first = await client.call_tool("test", {"prompt": "hello"})
+        session = facts(first)["session"]
+        second = await client.call_tool(
+            "test", {"prompt": "record it", "session": session}, progress_callback=progress
+        )
+        listed = await client.read_resource("zeus://sessions")
+        shown = await client.read_resource(f"zeus://sessions/{session}")
+        states = [each["state"] for each in (await native.get(f"/v1/sessions/{session}/runs")).json()]
+    assert tool.name == "test"
+    assert facts(first)["answer"] == "Answer 1 to: hello"
+    assert facts(second)["answer"] == "It said: recorded: draft"
+    assert told == ["record", "record"], "before and after the decision"
+    assert [each["session"] for each in json.loads(listed.contents[0].text)] == [session]  # type: ignore[union-attr]
+    assert [each["role"] for each in json.loads(shown.contents[0].text)][:2] == ["user", "assistant"]  # type: ignore[union-attr]
+    assert states == ["complete", "complete"]
+    assert (tmp_path / "effects.txt").read_text() == "draft\n"
+
+
+@MODES
+async def test_a_user_who_declines_rejects_and_one_who_dismisses_leaves_the_call_waiting(
+    tmp_path: Path, mode: str
+) -> None:
+    actions = iter(["decline", "cancel"])
+
+    async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        return ElicitResult(action=next(actions))  # type: ignore[arg-type]
+
+    async with (
+        serving(tmp_path) as (native, _model),
+        connected(native, mode, elicitation_callback=elicit) as client,
+    ):
+        declined = await client.call_tool("test", {"prompt": "record it"})
+        dismissed = await client.call_tool("test", {"prompt": "record it"})
+        (pending,) = (await native.get("/v1/approvals")).json()
+        after = await client.call_tool(
+            "test", {"prompt": "never mind", "session": facts(dismissed)["session"]}
+        )
+        assert (await native.get("/v1/approvals")).json() == []
+    assert "rejected" in facts(declined)["answer"]
+    assert dismissed.is_error
+    assert facts(dismissed)["error"] == "approval_needed"
+    assert facts(dismissed)["approvals"][0]["id"] == pending["id"]
+    assert "never mind" in facts(after)["answer"]
+    assert not (tmp_path / "effects.txt").exists()
+
+
+@MODES
+async def test_a_client_without_elicitation_is_told_what_waits(tmp_path: Path, mode: str) -> None:
+    async with serving(tmp_path) as (native, _model), connected(native, mode) as client:
+        answer = await client.call_tool("test", {"prompt": "record it"})
+        (pending,) = (await native.get("/v1/approvals")).json()
+    assert answer.is_error
+    assert facts(answer)["approvals"][0]["id"] == pending["id"]
+    assert pending["id"] in answer.content[0].text  # type: ignore[union-attr]
+
+
+@MODES
+async def test_a_cancelled_call_cancels_the_turn(tmp_path: Path, database_url: str, mode: str) -> None:
+    async with serving(tmp_path, database_url) as (native, model), connected(native, mode) as client:
+        calling = asyncio.create_task(client.call_tool("test", {"prompt": "hang"}))
+        await asyncio.wait_for(model.began.wait(), 10)
+        calling.cancel()
+        await asyncio.gather(calling, return_exceptions=True)
+        await asyncio.wait_for(model.ended.wait(), 5)
+        (session,) = (await native.get("/v1/sessions")).json()
+        (turn,) = (await native.get(f"/v1/sessions/{session['session']}/runs")).json()
+        await until(native, turn["run"], "cancelled")
+
+
+async def test_a_service_that_stops_cancels_no_turn(tmp_path: Path) -> None:
+    async def call(native: httpx.AsyncClient) -> None:
+        async with connected(native, "legacy") as client:
+            await client.call_tool("test", {"prompt": "hang"})
+
+    async with serving(tmp_path) as (native, model):
+        calling = asyncio.create_task(call(native))
+        await asyncio.wait_for(model.began.wait(), 10)
+    await asyncio.gather(calling, return_exceptions=True)
+    async with serving(tmp_path) as (native, model):
+        (session,) = (await native.get("/v1/sessions")).json()
+        (turn,) = (await native.get(f"/v1/sessions/{session['session']}/runs")).json()
+        assert turn["state"] == "running"
+        await asyncio.wait_for(model.began.wait(), 10)
+
+
+async def test_wrong_calls_are_told(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (native, model), connected(native) as client:
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await client.call_tool("other", {"prompt": "x"})
+        for arguments in ({}, {"prompt": 3}, {"prompt": " "}, {"prompt": "x", "more": 1}):
+            assert (await client.call_tool("test", arguments)).is_error
+        absent = await client.call_tool("test", {"prompt": "x", "session": "session_0"})
+        assert absent.is_error
+        for uri in ("zeus://other", "zeus://sessions/session_0"):
+            with pytest.raises(MCPError):
+                await client.read_resource(uri)
+    assert not model.requests
+
+
+async def test_nobody_reaches_anothers_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def caller(self: Service, token: str | None) -> Principal:
+        return Principal(str(token), Owner(str(token)), frozenset({"run", "read", "approve"}))
+
+    monkeypatch.setattr(Service, "caller", caller)
+    async with (
+        serving(tmp_path) as (native, _model),
+        connected(native, token="ann") as ann,
+        connected(native, token="bob") as bob,
+    ):
+        mine = facts(await ann.call_tool("test", {"prompt": "hello"}))["session"]
+        assert (await bob.call_tool("test", {"prompt": "x", "session": mine})).is_error
+        with pytest.raises(MCPError):
+            await bob.read_resource(f"zeus://sessions/{mine}")
+        assert json.loads((await bob.read_resource("zeus://sessions")).contents[0].text) == []  # type: ignore[union-attr]

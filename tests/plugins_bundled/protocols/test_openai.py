@@ -1,0 +1,448 @@
+"""The protocol `openai`, asked by the official client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError, OpenAI
+
+from tests.support.serving import TOKEN, until
+from tests.support.talking import CHAT_TOOLS, RESPONSE_TOOLS, Talking, talking
+from zeus_runtime.config.ref import Ref
+from zeus_runtime.serving.http.principals import Principal
+from zeus_runtime.serving.http.service import Service
+from zeus_runtime.store.threads import Owner
+
+NATIVE = Ref("openai")
+
+
+def client_of(native: httpx.AsyncClient, token: str = TOKEN, **more: Any) -> AsyncOpenAI:
+    return AsyncOpenAI(base_url=f"{native.base_url}/v1".replace("//v1", "/v1"), api_key=token, **more)
+
+
+@asynccontextmanager
+async def asked(
+    folder: Path, url: str | None = None, **options: Any
+) -> AsyncIterator[tuple[AsyncOpenAI, httpx.AsyncClient, Talking]]:
+    async with (
+        talking(folder, replace(NATIVE, options=options), url=url) as (native, _, model),
+        client_of(native) as client,
+    ):
+        yield client, native, model
+
+
+def user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+async def test_a_conversation_stays_in_one_session_and_counts_its_tokens(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with asked(tmp_path, database_url) as (client, native, model):
+        models = [each.id async for each in client.models.list()]
+        first = await client.chat.completions.create(
+            model="test", messages=[{"role": "system", "content": "Be brief."}, user("hello")]
+        )
+        said = first.choices[0].message
+        messages: Any = [
+            {"role": "system", "content": "Be brief."},
+            user("hello"),
+            said.model_dump(exclude_none=True),
+            user("more"),
+        ]
+        second = await client.chat.completions.create(model="test", messages=messages)
+        sessions = (await native.get("/v1/sessions")).json()
+        mine = [each for each in model.requests[1].messages if each.type == "human"]
+    assert models == ["test"]
+    assert first.choices[0].finish_reason == "stop"
+    assert said.content is not None
+    assert said.content.endswith("hello")
+    assert second.choices[0].message.content == "Answer 2 to: more"
+    assert first.usage is not None
+    assert (first.usage.prompt_tokens, first.usage.completion_tokens) == (100, 10)
+    assert first.usage.prompt_tokens_details is not None
+    assert first.usage.prompt_tokens_details.cached_tokens == 40
+    assert len(sessions) == 1
+    assert str(mine[0].content).count("Be brief.") == 1, "the instructions are told once"
+    assert "Be brief." not in str(mine[1].content)
+
+
+async def test_two_equal_beginnings_are_two_sessions_and_another_branch_is_a_third(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (client, native, model):
+        ask = client.chat.completions.create
+        for _ in range(2):
+            first = await ask(model="test", messages=[user("hello")])
+        said = first.choices[0].message.model_dump(exclude_none=True)
+        await ask(model="test", messages=[user("hello"), said, user("one")])
+        await ask(model="test", messages=[user("hello"), said, user("two")])
+        await ask(model="test", messages=[user("hello"), said, user("three")])
+        sessions = (await native.get("/v1/sessions")).json()
+    assert len(sessions) == 3
+    branch = str(model.requests[-1].messages[-1].content)
+    assert "assistant: Answer 1 to: hello" in branch, "a branch of a session that went on knows what was said"
+    assert branch.endswith("three")
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_the_clients_tool_runs_at_the_client(tmp_path: Path, database_url: str, streams: bool) -> None:
+    async with asked(tmp_path, database_url) as (client, native, model):
+
+        async def ask(messages: Any) -> Any:
+            if not streams:
+                made = await client.chat.completions.create(model="test", messages=messages, tools=CHAT_TOOLS)
+                return made.choices[0]
+            async with client.chat.completions.stream(
+                model="test",
+                messages=messages,
+                tools=CHAT_TOOLS,
+                stream_options={"include_usage": True},
+            ) as stream:
+                async for _ in stream:
+                    pass
+                final = await stream.get_final_completion()
+            assert final.usage is not None
+            assert final.usage.completion_tokens == 10, "of this answer alone"
+            return final.choices[0]
+
+        first = await ask([user("the weather?")])
+        (wanted,) = first.message.tool_calls
+        assert (first.finish_reason, wanted.function.name) == ("tool_calls", "get_weather")
+        assert json.loads(wanted.function.arguments) == {"city": "Pylos"}
+        assert first.message.content == "I will look."
+        called = {
+            "role": "assistant",
+            "content": "I will look.",
+            "tool_calls": [wanted.model_dump(include={"id", "type", "function"})],
+        }
+        called["tool_calls"][0]["function"] = {
+            "name": "get_weather",
+            "arguments": wanted.function.arguments,
+        }
+        result = {"role": "tool", "tool_call_id": wanted.id, "content": "rain"}
+        second = await ask([user("the weather?"), called, result])
+        assert second.message.content == "It said: rain"
+        assert (await native.get("/v1/approvals")).json() == []
+        assert len((await native.get("/v1/sessions")).json()) == 1
+        runs = [each["session"] for each in (await native.get("/v1/sessions")).json()]
+        turns = (await native.get(f"/v1/sessions/{runs[0]}/runs")).json()
+        assert [each["state"] for each in turns] == ["complete"]
+    names = [each.name for each in model.requests[0].tools]
+    assert "get_weather" in names
+
+
+async def test_a_result_is_missing_or_nobody_asked_for_it(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (client, _, _model):
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user("the weather?")], tools=CHAT_TOOLS)
+        said = first.choices[0].message.model_dump(exclude_none=True)
+        messages: Any = [user("the weather?"), said]
+        with pytest.raises(BadRequestError, match="must be from the user"):
+            await ask(model="test", messages=messages, tools=CHAT_TOOLS)
+        wrong: Any = {"role": "tool", "tool_call_id": "other", "content": "x"}
+        with pytest.raises(BadRequestError, match="is missing"):
+            await ask(model="test", messages=[*messages, wrong], tools=CHAT_TOOLS)
+        elsewhere: Any = [user("never said"), said, {**wrong, "tool_call_id": "w1"}]
+        with pytest.raises(BadRequestError, match="no call waits"):
+            await ask(model="test", messages=elsewhere, tools=CHAT_TOOLS)
+        clash: Any = [{"type": "function", "function": {"name": "record", "parameters": {}}}]
+        with pytest.raises(BadRequestError, match="the agent has a tool of this name"):
+            await ask(model="test", messages=[user("x")], tools=clash)
+
+
+async def test_an_approval_is_a_call_of_the_clients_tool_or_a_text(tmp_path: Path) -> None:
+    approval: Any = [
+        {
+            "type": "function",
+            "function": {"name": "zeus_approval", "parameters": {"type": "object", "properties": {}}},
+        }
+    ]
+    async with asked(tmp_path) as (client, native, model):
+        ask = client.chat.completions.create
+        first = await ask(model="test", messages=[user("record it")], tools=approval)
+        (wanted,) = first.choices[0].message.tool_calls or ()
+        told = json.loads(wanted.function.arguments)  # type: ignore[union-attr]
+        assert (told["tool"], told["arguments"]) == ("record", {"text": "draft"})
+        said = first.choices[0].message.model_dump(exclude_none=True)
+
+        def answered(text: str) -> Any:
+            result = {"role": "tool", "tool_call_id": wanted.id, "content": text}
+            return [user("record it"), said, result]
+
+        with pytest.raises(BadRequestError, match="must be `approve` or `reject`"):
+            await ask(model="test", messages=answered("perhaps"), tools=approval)
+        second = await ask(model="test", messages=answered('{"decision": "approve"}'), tools=approval)
+        assert second.choices[0].message.content == "It said: recorded: draft"
+        assert (tmp_path / "effects.txt").read_text() == "draft\n"
+
+        texts = await ask(model="test", messages=[user("record again")])
+        content = texts.choices[0].message.content or ""
+        (pending,) = (await native.get("/v1/approvals")).json()
+        assert pending["id"] in content
+        assert (texts.model_extra or {})["zeus"]["approvals"][0]["id"] == pending["id"]
+        messages: Any = [
+            user("record again"),
+            texts.choices[0].message.model_dump(exclude_none=True),
+            user("never mind"),
+        ]
+        after = await ask(model="test", messages=messages)
+        assert after.choices[0].message.content is not None
+        assert (await native.get("/v1/approvals")).json() == [], "the user withdrew it"
+        assert (tmp_path / "effects.txt").read_text() == "draft\n"
+    assert all("zeus_approval" not in [one.name for one in each.tools] for each in model.requests)
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_closing_the_stream_cancels_the_turn(tmp_path: Path, database_url: str, api: str) -> None:
+    async with asked(tmp_path, database_url) as (client, native, model):
+        stream: Any
+        if api == "chat":
+            stream = await client.chat.completions.create(model="test", messages=[user("hang")], stream=True)
+        else:
+            stream = await client.responses.create(model="test", input="hang", stream=True)
+        async for each in stream:
+            if "Thinking" in str(each):
+                break
+        await stream.close()
+        await asyncio.wait_for(model.ended.wait(), 5)
+        (session,) = (await native.get("/v1/sessions")).json()
+        (turn,) = (await native.get(f"/v1/sessions/{session['session']}/runs")).json()
+        assert (await until(native, turn["run"], "cancelled"))["state"] == "cancelled"
+
+
+async def test_a_client_that_gives_up_waiting_cancels_too_unless_the_service_says_otherwise(
+    tmp_path: Path,
+) -> None:
+    async with asked(tmp_path / "a") as (client, native, model):
+        with pytest.raises(Exception, match="timed out"):
+            await client.with_options(timeout=1, max_retries=0).chat.completions.create(
+                model="test", messages=[user("hang")]
+            )
+        await asyncio.wait_for(model.ended.wait(), 5)
+    async with asked(tmp_path / "b", cancel_on_disconnect=False) as (client, native, model):
+        stream = await client.chat.completions.create(model="test", messages=[user("hang")], stream=True)
+        async for each in stream:
+            if "Thinking" in str(each):
+                break
+        await stream.close()
+        (session,) = (await native.get("/v1/sessions")).json()
+        (turn,) = (await native.get(f"/v1/sessions/{session['session']}/runs")).json()
+        assert turn["state"] == "running"
+        await native.post(f"/v1/runs/{turn['run']}/cancel")
+        await until(native, turn["run"], "cancelled")
+
+
+async def test_errors_have_openais_form_and_are_not_repeated(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (client, native, model):
+        ask = client.chat.completions.create
+        with pytest.raises(NotFoundError) as absent:
+            await ask(model="other", messages=[user("x")])
+        assert absent.value.code == "not_found"
+        with pytest.raises(BadRequestError) as warm:
+            await ask(model="test", messages=[user("x")], temperature=0.5)
+        assert (warm.value.code, warm.value.param) == ("unsupported_parameter", "temperature")
+        picture: Any = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}
+        with pytest.raises(BadRequestError, match="image_url"):
+            await ask(model="test", messages=[picture])
+        with pytest.raises(APIStatusError) as failed:
+            await ask(model="test", messages=[user("fail")])
+        assert failed.value.status_code == 500
+        assert "on fire" in failed.value.message
+        assert sum("fail" in str(each.messages[-1].content) for each in model.requests) == 1
+        stream = await ask(model="test", messages=[user("fail")], stream=True)
+        with pytest.raises(Exception, match="on fire"):
+            async for _ in stream:
+                pass
+        async with client_of(native, "wrong") as stranger:
+            with pytest.raises(APIStatusError) as refused:
+                await stranger.models.list()
+        assert refused.value.status_code == 401
+        text = await native.post("/v1/chat/completions", content=b"[")
+        assert text.status_code == 400
+        assert text.json()["error"]["type"] == "invalid_request_error"
+
+
+async def test_a_service_may_let_parameters_pass(tmp_path: Path) -> None:
+    async with asked(tmp_path, ignore=["temperature"]) as (client, _, _model):
+        made = await client.chat.completions.create(
+            model="test", messages=[user("x")], temperature=0.5, n=1, seed=None
+        )
+        assert made.choices[0].message.content == "Answer 1 to: x"
+
+
+async def test_responses_continue_by_id_by_conversation_and_by_messages(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with asked(tmp_path, database_url) as (client, _native, _model):
+        create = client.responses.create
+        first = await create(model="test", input="hello", instructions="Be brief.")
+        second = await create(model="test", input="more", previous_response_id=first.id)
+        assert second.output_text == "Answer 2 to: more"
+        assert second.conversation == first.conversation
+        branch = await create(model="test", input="else", previous_response_id=first.id)
+        assert branch.conversation != first.conversation
+        assert "Answer 1 to:" in branch.output_text, "a branch is a session that is told what was said"
+        begun = await client.conversations.create()
+        third = await create(model="test", input="third", conversation=begun.id)
+        assert third.conversation is not None
+        assert third.conversation.id == begun.id
+        again: Any = [user("third"), *third.model_dump()["output"], user("fourth")]
+        fourth = await create(model="test", input=again)
+        assert fourth.output_text.startswith("user") is False
+        stored = await client.responses.retrieve(second.id)
+        assert (stored.status, stored.output_text) == ("completed", second.output_text)
+        assert stored.usage is not None
+        assert stored.usage.input_tokens_details.cached_tokens == 40
+        await client.conversations.delete(begun.id)
+        with pytest.raises(NotFoundError):
+            await client.conversations.retrieve(begun.id)
+        with pytest.raises(NotFoundError):
+            await client.responses.retrieve("resp_0_0")
+
+
+async def test_full_history_finds_the_session_of_responses(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (client, native, _model):
+        first = await client.responses.create(model="test", input="hello")
+        again: Any = [user("hello"), *first.model_dump()["output"], user("more")]
+        second = await client.responses.create(model="test", input=again)
+        assert second.output_text == "Answer 2 to: more"
+        assert len((await native.get("/v1/sessions")).json()) == 1
+
+
+async def test_a_response_calls_the_clients_tool_and_asks_for_approval(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with asked(tmp_path, database_url) as (client, _, _model):
+        create = client.responses.create
+        kinds: list[str] = []
+        numbers: list[int] = []
+        async with client.responses.stream(
+            model="test", input="the weather?", tools=RESPONSE_TOOLS
+        ) as stream:
+            async for event in stream:
+                kinds.append(event.type)
+                numbers.append(event.sequence_number)
+            first = await stream.get_final_response()
+        assert numbers == list(range(len(numbers)))
+        assert kinds[0] == "response.created"
+        assert kinds[-1] == "response.completed"
+        message, wanted = first.output
+        assert (message.type, wanted.type) == ("message", "function_call")
+        result: Any = [{"type": "function_call_output", "call_id": wanted.call_id, "output": "rain"}]  # type: ignore[union-attr]
+        second = await create(model="test", input=result, previous_response_id=first.id, tools=RESPONSE_TOOLS)
+        assert second.output_text == "It said: rain"
+        assert (await client.responses.retrieve(first.id)).output[1].type == "function_call", "as it was then"
+
+        third = await create(model="test", input="record it")
+        (request,) = third.output
+        assert request.type == "mcp_approval_request"
+        assert json.loads(request.arguments) == {"text": "draft"}
+        no: Any = {
+            "type": "mcp_approval_response",
+            "approval_request_id": request.id,
+            "approve": False,
+            "reason": "not today",
+        }
+        fourth = await create(model="test", input=[no], previous_response_id=third.id)
+        assert "not today" in fourth.output_text
+        fifth = await create(model="test", input="record it", previous_response_id=fourth.id)
+        yes: Any = {**no, "approval_request_id": fifth.output[0].id, "approve": True}
+        del yes["reason"]
+        sixth = await create(model="test", input=[yes], previous_response_id=fifth.id)
+        assert sixth.output_text == "It said: recorded: draft"
+    assert (tmp_path / "effects.txt").read_text() == "draft\n"
+
+
+async def test_a_background_response_outlives_its_reader_and_streams_on(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (client, native, model):
+        begun = await client.responses.create(model="test", input="hello", background=True)
+        assert begun.status in ("queued", "in_progress")
+        for _ in range(200):
+            done = await client.responses.retrieve(begun.id)
+            if done.status == "completed":
+                break
+            await asyncio.sleep(0.02)
+        assert done.output_text == "Answer 1 to: hello"
+        events = [each async for each in await client.responses.retrieve(begun.id, stream=True)]
+        rest = [
+            each async for each in await client.responses.retrieve(begun.id, stream=True, starting_after=3)
+        ]
+        assert [each.sequence_number for each in events] == list(range(len(events)))
+        assert rest == events[4:]
+        hangs = await client.responses.create(model="test", input="hang", background=True, stream=True)
+        async for each in hangs:
+            if each.type == "response.output_text.delta":
+                break
+        await hangs.close()
+        (running,) = [
+            each
+            for session in (await native.get("/v1/sessions")).json()
+            for each in (await native.get(f"/v1/sessions/{session['session']}/runs")).json()
+            if each["state"] == "running"
+        ]
+        stopped = await client.responses.cancel(f"resp_{running['run']}_0")
+        assert stopped.status == "cancelled"
+        assert model.ended.is_set()
+
+
+async def test_the_synchronous_client_streams(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (_, native, _model):
+
+        def work() -> str:
+            with OpenAI(base_url=f"{str(native.base_url).rstrip('/')}/v1", api_key=TOKEN) as client:
+                chunks = client.chat.completions.create(
+                    model="test", messages=[{"role": "user", "content": "hello"}], stream=True
+                )
+                return "".join(each.choices[0].delta.content or "" for each in chunks if each.choices)
+
+        assert await asyncio.to_thread(work) == "Answer 1 to: hello"
+
+
+async def test_no_prefix_leads_to_another_users_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def caller(self: Service, token: str | None) -> Principal:
+        return Principal(str(token), Owner(str(token)), frozenset({"run", "read", "approve"}))
+
+    monkeypatch.setattr(Service, "caller", caller)
+    async with (
+        talking(tmp_path, NATIVE) as (native, _, _model),
+        client_of(native, "ann") as ann,
+        client_of(native, "bob") as bob,
+    ):
+        first = await ann.responses.create(model="test", input="hello")
+        again: Any = [user("hello"), *first.model_dump()["output"], user("more")]
+        own = await bob.responses.create(model="test", input=again)
+        assert own.conversation != first.conversation
+        for path in ("previous_response_id", "conversation"):
+            named = first.id if path == "previous_response_id" else first.conversation.id  # type: ignore[union-attr]
+            with pytest.raises(NotFoundError):
+                await bob.responses.create(model="test", input="x", **{path: named})  # type: ignore[arg-type]
+        for call in (bob.responses.retrieve, bob.responses.cancel):
+            with pytest.raises(NotFoundError):
+                await call(first.id)  # type: ignore[operator]
+        mine = await ann.responses.create(model="test", input=again)
+        assert mine.conversation == first.conversation
+
+
+async def test_a_call_waits_for_the_client_while_the_service_is_replaced(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with asked(tmp_path, database_url) as (client, _, _model):
+        first = await client.chat.completions.create(
+            model="test", messages=[user("the weather?")], tools=CHAT_TOOLS
+        )
+    said = first.choices[0].message
+    result = {"role": "tool", "tool_call_id": said.tool_calls[0].id, "content": "rain"}  # type: ignore[index]
+    messages: Any = [user("the weather?"), said.model_dump(exclude_none=True), result]
+    async with asked(tmp_path, database_url) as (client, _, model):
+        second = await client.chat.completions.create(model="test", messages=messages, tools=CHAT_TOOLS)
+        assert second.choices[0].message.content == "It said: rain"
+    assert "get_weather" in [each.name for each in model.requests[0].tools]
