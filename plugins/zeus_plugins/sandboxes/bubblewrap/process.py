@@ -15,7 +15,7 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from zeus_plugins.sandboxes.bubblewrap.cgroups import Group, delegated_group
 from zeus_plugins.sandboxes.bubblewrap.command import (
@@ -27,14 +27,20 @@ from zeus_plugins.sandboxes.bubblewrap.command import (
     waiting,
 )
 from zeus_plugins.sandboxes.bubblewrap.identity import Identity
-from zeus_plugins.sandboxes.bubblewrap.watch import INTERVAL_SECONDS, exceeded
+from zeus_plugins.sandboxes.bubblewrap.mounts import REPLACED, sees_judged
+from zeus_plugins.sandboxes.bubblewrap.watch import INTERVAL_SECONDS, exceeded, too_many
 from zeus_runtime.plugin import cut_text, last_words
-from zeus_runtime.plugin.sandbox import Program, SandboxError, SandboxLimit, SandboxLimits
+from zeus_runtime.plugin.sandbox import WORKING_FOLDER, Program, SandboxError, SandboxLimit, SandboxLimits
+from zeus_runtime.plugin.tool import finished
+
+if TYPE_CHECKING:
+    from zeus_runtime.plugin.files import ProgramMount
 
 _CHUNK: Final = 2**16
 _START_SECONDS: Final = 20.0
 _REASON_BYTES: Final = 2_000
 _DEATH_MILLISECONDS: Final = 10_000
+_NICE: Final = 10
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,10 @@ class Ended:
     killed_by: SandboxLimit | None
     output: bytes
     seconds: float
+
+
+class NotMadeError(SandboxError):
+    """No sandbox was made, so the program did not start."""
 
 
 class Standing:
@@ -59,6 +69,7 @@ class Standing:
         output: the program's output.
         status: bubblewrap's report of how the program ended.
         group: the sandbox's control group; None if none can be created.
+        counts_processes: whether the kernel does not limit them.
     """
 
     def __init__(
@@ -72,8 +83,10 @@ class Standing:
         output: int,
         status: int,
         group: Group | None = None,
+        counts_processes: bool = False,
     ) -> None:
         self._group = group
+        self._counts_processes = counts_processes
         self.folders = folders
         self._process = process
         self._first = first
@@ -99,7 +112,7 @@ class Standing:
         try:
             while not watch.ended.done():
                 await asyncio.wait([watch.ended], timeout=INTERVAL_SECONDS)
-                if not watch.ended.done() and (limit := await exceeded(self._first, self.folders, limits)):
+                if not watch.ended.done() and (limit := await self._exceeded(limits)):
                     watch.stop(limit)
             seconds = monotonic() - started
             watch.collect_rest()
@@ -117,6 +130,11 @@ class Standing:
             killed_by = "file_size"
         kept = bytes(watch.kept)
         return Ended(code if code is not None else 128 + signal.SIGKILL, killed_by, kept, seconds)
+
+    async def _exceeded(self, limits: SandboxLimits) -> SandboxLimit | None:
+        if self._counts_processes and too_many(self._first, limits.processes):
+            return "processes"
+        return await exceeded(self._first, self.folders, limits)
 
     def kill(self) -> None:
         """Kill all processes of the sandbox: they die with the first one."""
@@ -204,14 +222,21 @@ async def standing(
     program: Program,
     *,
     filter_program: bytes,
+    mounts: Sequence[ProgramMount] = (),
 ) -> AsyncIterator[Standing]:
     """Create a sandbox for one program; it is removed with all its processes when the block ends.
 
     It is started in the calling thread, because it dies with the thread that started it.
 
+    Args:
+        mounts: the program's workspace, as it was judged.
+
     Raises:
-        SandboxError: bubblewrap could not create it; the message is bubblewrap's.
+        NotMadeError: bubblewrap could not create it, and the message is bubblewrap's; or it has other files of the
+            workspace than those that were judged.
+        SandboxError: it could not be limited.
     """
+    start = WORKING_FOLDER if program.workspace is None else str(program.workspace.folder)
     with ExitStack() as stack:
         group = _group(stack, limits)
         output, output_end = _pipe(stack)
@@ -219,7 +244,14 @@ async def standing(
         gate, gate_end = (stack.enter_context(each) for each in socket.socketpair())
         filter_fd = _memory(stack, filter_program)
         given = arguments_of(
-            root, identity, limits, program.environ, filter_fd=filter_fd, status_fd=status_end.fileno()
+            root,
+            identity,
+            limits,
+            program.environ,
+            filter_fd=filter_fd,
+            status_fd=status_end.fileno(),
+            mounts=mounts,
+            start=start,
         )
         arguments_fd = _memory(stack, b"".join(os.fsencode(each) + b"\0" for each in given))
         process = _started(
@@ -235,9 +267,14 @@ async def standing(
         if group is not None:
             _put_into(group, (process.pid, first, *_children(first)))
         _limit(first, limits)
+        is_counted = identity.is_root and group is None
+        if is_counted:
+            _yield_to_others(first)
         handle = os.pidfd_open(first)
         stack.callback(os.close, handle)
         stack.callback(_die, handle)
+        if mounts:
+            await _require_judged(mounts, first)
         folders: list[int] = []
         for folder in FOLDERS:
             folders.append(
@@ -253,7 +290,19 @@ async def standing(
             output=output.fileno(),
             status=status.fileno(),
             group=group,
+            counts_processes=is_counted,
         )
+
+
+async def _require_judged(mounts: Sequence[ProgramMount], first: int) -> None:
+    try:
+        is_judged = await finished(asyncio.to_thread(sees_judged, mounts, first))
+    except OSError as error:
+        raise SandboxError(
+            f"this system does not show which files the program sees: {error.strerror}"
+        ) from None
+    if not is_judged:
+        raise NotMadeError(f"the program was not run, because {REPLACED}")
 
 
 def _group(stack: ExitStack, limits: SandboxLimits) -> Group | None:
@@ -311,7 +360,7 @@ async def _first_process(gate: socket.socket, output: IO[bytes], status: IO[byte
     if ready != READY:
         os.set_blocking(output.fileno(), False)
         said = cut_text((output.read() or b"").decode(errors="replace").strip(), _REASON_BYTES)
-        raise SandboxError(f"bubblewrap cannot make a sandbox: {said or 'it gives no reason'}")
+        raise NotMadeError(f"bubblewrap cannot make a sandbox: {said or 'it gives no reason'}")
     gate.setblocking(True)
     written = os.read(status.fileno(), _CHUNK).decode()
     return int(json.loads(written[: written.index("}") + 1])["child-pid"])
@@ -334,6 +383,12 @@ def _limit(first: int, limits: SandboxLimits) -> None:
             resource.prlimit(pid, resource.RLIMIT_CORE, (1, 1))
     except (OSError, ValueError) as error:
         raise SandboxError(f"the sandbox's processes cannot be limited: {error}") from None
+
+
+def _yield_to_others(first: int) -> None:
+    """Let the processes that watch go first, so that a program whose processes grow in number is ended in time."""
+    for pid in (first, *_children(first)):
+        os.setpriority(os.PRIO_PROCESS, pid, _NICE)
 
 
 def _die(handle: int) -> None:
