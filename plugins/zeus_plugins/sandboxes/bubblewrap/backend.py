@@ -6,7 +6,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_plugins.sandboxes.bubblewrap.cgroups import NO_GROUP, delegated_group
+from zeus_plugins.sandboxes.bubblewrap.cgroups import (
+    NO_GROUP,
+    UNLIMITED,
+    UNLIMITED_REMEDY,
+    delegated_group,
+    older_group,
+)
 from zeus_plugins.sandboxes.bubblewrap.command import FOLDERS, SandboxRoot
 from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, needed_folders, probe, probe_own
 from zeus_plugins.sandboxes.bubblewrap.options import Options
@@ -75,6 +81,8 @@ class Bubblewrap:
                         remedy="Move the project to another folder, or remove `workspace`.",
                         where="workspace",
                     )
+        if os.geteuid() == 0 and delegated_group() is None and older_group() is None:
+            raise SandboxUnavailableError(UNLIMITED, remedy=UNLIMITED_REMEDY)
         probe_own(self._bwrap())
 
     @property

@@ -26,8 +26,7 @@ class Identity:
     Args:
         uid: its number inside the sandbox.
         changed: whether the program's files must be given to that uid, because root creates them.
-        is_root: whether it is the host's root in a user namespace, whose processes the kernel does not count against
-            ``RLIMIT_NPROC``.
+        is_root: whether it is the host's root in a user namespace, to which ``RLIMIT_NPROC`` does not apply.
     """
 
     uid: int

@@ -17,7 +17,14 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, TYPE_CHECKING, Final
 
-from zeus_plugins.sandboxes.bubblewrap.cgroups import Group, delegated_group
+from zeus_plugins.sandboxes.bubblewrap.cgroups import (
+    UNLIMITED,
+    UNLIMITED_REMEDY,
+    Group,
+    PidsGroup,
+    delegated_group,
+    older_group,
+)
 from zeus_plugins.sandboxes.bubblewrap.command import (
     FOLDERS,
     READY,
@@ -28,7 +35,7 @@ from zeus_plugins.sandboxes.bubblewrap.command import (
 )
 from zeus_plugins.sandboxes.bubblewrap.identity import Identity
 from zeus_plugins.sandboxes.bubblewrap.mounts import REPLACED, sees_judged
-from zeus_plugins.sandboxes.bubblewrap.watch import INTERVAL_SECONDS, exceeded, too_many
+from zeus_plugins.sandboxes.bubblewrap.watch import INTERVAL_SECONDS, exceeded
 from zeus_runtime.plugin import cut_text, last_words
 from zeus_runtime.plugin.sandbox import WORKING_FOLDER, Program, SandboxError, SandboxLimit, SandboxLimits
 from zeus_runtime.plugin.tool import finished
@@ -40,7 +47,6 @@ _CHUNK: Final = 2**16
 _START_SECONDS: Final = 20.0
 _REASON_BYTES: Final = 2_000
 _DEATH_MILLISECONDS: Final = 10_000
-_NICE: Final = 10
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,6 @@ class Standing:
         output: the program's output.
         status: bubblewrap's report of how the program ended.
         group: the sandbox's control group; None if none can be created.
-        counts_processes: whether the kernel does not limit them.
     """
 
     def __init__(
@@ -83,10 +88,8 @@ class Standing:
         output: int,
         status: int,
         group: Group | None = None,
-        counts_processes: bool = False,
     ) -> None:
         self._group = group
-        self._counts_processes = counts_processes
         self.folders = folders
         self._process = process
         self._first = first
@@ -112,7 +115,7 @@ class Standing:
         try:
             while not watch.ended.done():
                 await asyncio.wait([watch.ended], timeout=INTERVAL_SECONDS)
-                if not watch.ended.done() and (limit := await self._exceeded(limits)):
+                if not watch.ended.done() and (limit := await exceeded(self._first, self.folders, limits)):
                     watch.stop(limit)
             seconds = monotonic() - started
             watch.collect_rest()
@@ -130,11 +133,6 @@ class Standing:
             killed_by = "file_size"
         kept = bytes(watch.kept)
         return Ended(code if code is not None else 128 + signal.SIGKILL, killed_by, kept, seconds)
-
-    async def _exceeded(self, limits: SandboxLimits) -> SandboxLimit | None:
-        if self._counts_processes and too_many(self._first, limits.processes):
-            return "processes"
-        return await exceeded(self._first, self.folders, limits)
 
     def kill(self) -> None:
         """Kill all processes of the sandbox: they die with the first one."""
@@ -238,7 +236,7 @@ async def standing(
     """
     start = WORKING_FOLDER if program.workspace is None else str(program.workspace.folder)
     with ExitStack() as stack:
-        group = _group(stack, limits)
+        group = _group(stack, limits, identity)
         output, output_end = _pipe(stack)
         status, status_end = _pipe(stack)
         gate, gate_end = (stack.enter_context(each) for each in socket.socketpair())
@@ -267,9 +265,6 @@ async def standing(
         if group is not None:
             _put_into(group, (process.pid, first, *_children(first)))
         _limit(first, limits)
-        is_counted = identity.is_root and group is None
-        if is_counted:
-            _yield_to_others(first)
         handle = os.pidfd_open(first)
         stack.callback(os.close, handle)
         stack.callback(_die, handle)
@@ -290,7 +285,6 @@ async def standing(
             output=output.fileno(),
             status=status.fileno(),
             group=group,
-            counts_processes=is_counted,
         )
 
 
@@ -305,13 +299,21 @@ async def _require_judged(mounts: Sequence[ProgramMount], first: int) -> None:
         raise NotMadeError(f"the program was not run, because {REPLACED}")
 
 
-def _group(stack: ExitStack, limits: SandboxLimits) -> Group | None:
-    """Create a control group that is removed after the sandbox; None if impossible, so that only checks limit it."""
-    parent = delegated_group()
+def _group(stack: ExitStack, limits: SandboxLimits, identity: Identity) -> Group | None:
+    """Create a control group that is removed after the sandbox; None if impossible, so that only checks limit it.
+
+    Raises:
+        SandboxError: it cannot be made, or the processes of root are not limited without one.
+    """
+    parent, kind = delegated_group(), Group
+    if parent is None and identity.is_root:
+        parent, kind = older_group(), PidsGroup
+        if parent is None:
+            raise SandboxError(UNLIMITED, remedy=UNLIMITED_REMEDY)
     if parent is None:
         return None
     try:
-        group = Group(parent, limits)
+        group = kind(parent, limits)
     except OSError as error:
         raise SandboxError(f"the sandbox's control group cannot be made in {parent}: {error}") from None
     stack.callback(group.close)
@@ -383,12 +385,6 @@ def _limit(first: int, limits: SandboxLimits) -> None:
             resource.prlimit(pid, resource.RLIMIT_CORE, (1, 1))
     except (OSError, ValueError) as error:
         raise SandboxError(f"the sandbox's processes cannot be limited: {error}") from None
-
-
-def _yield_to_others(first: int) -> None:
-    """Let the processes that watch go first, so that a program whose processes grow in number is ended in time."""
-    for pid in (first, *_children(first)):
-        os.setpriority(os.PRIO_PROCESS, pid, _NICE)
 
 
 def _die(handle: int) -> None:

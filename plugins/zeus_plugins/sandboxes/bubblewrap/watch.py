@@ -36,16 +36,6 @@ async def exceeded(first: int, folders: Sequence[int], limits: SandboxLimits) ->
     return "memory" if await take_more([first], limits.memory_bytes - socket_bytes(first)) else None
 
 
-def too_many(first: int, most: int) -> bool:
-    """Whether more than ``most`` processes and threads run below the host's pid ``first``."""
-    found = -1  # the first one is bubblewrap's
-    for threads in processes(first):
-        found += len(threads)
-        if found > most:
-            return True
-    return False
-
-
 async def take_more(firsts: Sequence[int], memory_bytes: int) -> bool:
     """Whether these processes and their descendants together take more memory than ``memory_bytes``."""
     if sum(map(_memory, firsts)) <= memory_bytes:
