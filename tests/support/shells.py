@@ -151,6 +151,7 @@ LEAVING: Final = [
     "cat /proc/[0-9]*/cwd{outside}/secret",
     "for each in /proc/[0-9]*/root; do cat $each{outside}/secret && exit 0; done; exit 1",
     "test -w /proc/sys/kernel/core_pattern -o -w /usr/bin/env -o -w /etc/passwd",
+    "find /proc -maxdepth 1 -type f -perm 400 -exec head -c 9 {{}} + | grep .",
     "mknod disk b 8 0 && cat disk",
     "kill -9 {pid} || python3 -c 'import os; os.kill({pid}, 9)'",
     "python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 2)\"",

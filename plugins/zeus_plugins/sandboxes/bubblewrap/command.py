@@ -8,13 +8,13 @@ processes.
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.sandboxes.bubblewrap.identity import Identity
-from zeus_plugins.sandboxes.bubblewrap.mounts import mounting
+from zeus_plugins.sandboxes.bubblewrap.mounts import mounting, read_only_proc
 from zeus_runtime.plugin.sandbox import WORKING_FOLDER, SandboxLimits
 
 if TYPE_CHECKING:
@@ -91,9 +91,7 @@ def arguments_of(
     return [
         *_namespaces(identity),
         *("--die-with-parent", "--new-session", "--hostname", "sandbox"),
-        *_file_systems(root, limits, mounts),
-        # Of root, some files of the kernel could be written without any capability.
-        *(("--remount-ro", "/proc") if identity.is_root else ()),
+        *_file_systems(root, limits, mounts, read_only_proc() if identity.is_root else ("--proc", "/proc")),
         *_variables({**_ENVIRON, "PATH": _path(root), **environ}),
         *("--chdir", start, "--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
     ]
@@ -153,7 +151,7 @@ def _dropping(identity: Identity) -> Sequence[str]:
 
 
 def _file_systems(
-    root: SandboxRoot, limits: SandboxLimits, mounts: Sequence[ProgramMount] = ()
+    root: SandboxRoot, limits: SandboxLimits, mounts: Sequence[ProgramMount], proc: Iterable[str]
 ) -> Iterator[str]:
     if root.rootfs is not None:
         # Nothing can be mounted in a folder of the rootfs where that has no such folder.
@@ -167,7 +165,8 @@ def _file_systems(
                 yield from ("--ro-bind", str(each), f"/{each.name}")
     else:
         yield from system_mounts(root)
-    yield from ("--proc", "/proc", "--dev", "/dev")
+    yield from proc
+    yield from ("--dev", "/dev")
     # This also reads as zeros, but cannot be mapped: shared mappings of /dev/zero are memory that no limit counts.
     yield from ("--dev-bind", "/dev/full", "/dev/zero")
     for folder in FOLDERS:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +35,33 @@ def mounting(mounts: Sequence[ProgramMount]) -> Iterator[str]:
             yield from ("--bind" if right == "write" else "--ro-bind", host, host)
     for host in emptied:  # last, because mounts in it need a place
         yield from ("--remount-ro", host)
+
+
+def read_only_proc() -> Iterator[str]:
+    """Yield bubblewrap's arguments that close the kernel's files to programs of root, as they are to other users.
+
+    Root owns them in a user namespace too: it could write some, and read others, without any capability.
+    """
+    yield from ("--proc", "/proc")
+    for place, is_folder in _closed_to_others("/proc", depth=2) if os.geteuid() == 0 else ():
+        if is_folder:
+            yield from ("--perms", "0555", "--size", "4096", "--tmpfs", place, "--remount-ro", place)
+        else:
+            yield from ("--ro-bind", "/dev/null", place)
+    yield from ("--remount-ro", "/proc")
+
+
+def _closed_to_others(folder: str, depth: int) -> Iterator[tuple[str, bool]]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        for each in entries:
+            # Those of a process are its user's. Below sys, all are read-only settings.
+            if each.name[0].isdecimal() or each.name == "sys" or each.is_symlink():
+                continue
+            is_folder = each.is_dir()
+            if not each.stat().st_mode & stat.S_IROTH:
+                yield each.path, is_folder
+            elif is_folder and depth > 1:
+                yield from _closed_to_others(each.path, depth - 1)
 
 
 def sees_judged(mounts: Sequence[ProgramMount], process: int) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot, system_mounts
 from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, needed_folders, try_out
-from zeus_plugins.sandboxes.bubblewrap.mounts import mounting, sees_judged
+from zeus_plugins.sandboxes.bubblewrap.mounts import mounting, read_only_proc, sees_judged
 from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
 from zeus_plugins.tools.shell.processes import Start
 from zeus_runtime.plugin import OptionsError
@@ -56,8 +56,8 @@ def arguments_of(
         *(() if network else ("--unshare-net",)),
         *("--die-with-parent", "--new-session", "--hostname", "shell"),
         *system_mounts(root, also),
-        # Read-only: of root, some of its files could be written without any capability.
-        *("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"),
+        *read_only_proc(),
+        *("--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"),
         *(word for each in show for word in ("--ro-bind", each, each)),
         *mounting(mounts),
         *("--remount-ro", "/"),
