@@ -171,9 +171,7 @@ async def test_programs_cannot_leave_the_workspace(tmp_path: Path, outside: Path
 async def test_a_fork_bomb_meets_the_limit_and_nothing_of_it_lives(tmp_path: Path, code: str) -> None:
     word = f"bomb{secrets.token_hex(4)}"
     most = 0
-    async with agent(
-        tmp_path, program(f"{code} # {word}", timeout_seconds=0.7), max_processes=12
-    ) as running:
+    async with agent(tmp_path, program(f"{code} # {word}", timeout_seconds=0.7), max_processes=12) as running:
         task = asyncio.create_task(running.run("go"))
         while not task.done():
             most = max(most, len(processes_with("/tmp/code.sh")))
@@ -320,7 +318,12 @@ def test_a_backend_that_cannot_show_the_workspace_is_an_error_of_the_yaml(
 
 @pytest.mark.parametrize(
     ("place", "own"),
-    [("/tmp", "/tmp"), ("/dev/shm", "/dev/shm"), ("/workspace", "/workspace"), ("/workspace/a", "/workspace")],
+    [
+        ("/tmp", "/tmp"),
+        ("/dev/shm", "/dev/shm"),
+        ("/workspace", "/workspace"),
+        ("/workspace/a", "/workspace"),
+    ],
 )
 def test_a_workspace_where_programs_have_their_own_files_is_refused(
     tmp_path: Path, place: str, own: str

@@ -172,7 +172,9 @@ def _described(options: Options, capabilities: SandboxCapabilities) -> str:
             " workspace's files are not there until create_sandbox copies them."
         )
     else:
-        rights = "read-only" if options.workspace == "read" else "there with its rights: some files are read-only"
+        rights = (
+            "read-only" if options.workspace == "read" else "there with its rights: some files are read-only"
+        )
         files = (
             "The code starts in the workspace's folder, so use relative paths: the file /src/a.py of the file tools is"
             f" src/a.py. The workspace is {rights}, and some files of it are closed. The code also has a folder"
