@@ -20,6 +20,7 @@ from zeus_runtime.testing import calling
 
 BOXED: Final[dict[str, Any]] = {"tools": [{"sandbox": {"backend": {"bubblewrap": {}}}}]}
 BESIDE: Final[dict[str, Any]] = {**BOXED, "workspace": {"root": "work"}}
+SHARED: Final[dict[str, Any]] = {"tools": [{"sandbox": {"workspace": "read"}}]}
 LISTED: Final[dict[str, Any]] = {**BOXED, "middlewares": ["sandbox_files"]}
 
 
@@ -90,6 +91,9 @@ async def told(scene: Scene) -> int:
 SANDBOXED: Final = (
     Flip("tool:sandbox.backend", {"bubblewrap": {"command": "nope"}}, tools,
          ["create_sandbox", "execute_code", "copy_from_sandbox"], [], {"tools": [{"sandbox": {}}]}),
+    Flip("tool:sandbox.workspace", "read",
+         runs("import os\nif os.path.exists('zeus.yaml'): print('done')"), False, True, BOXED),
+    Flip("tool:sandbox.max_workspace_files", 1, runs("print('done')"), True, False, SHARED),
     Flip("tool:sandbox.timeout_seconds", 0.2, runs("import time; time.sleep(1); print('done')"), True, False, BOXED),
     Flip("tool:sandbox.max_timeout_seconds", 0.2,
          runs("import time; time.sleep(1); print('done')", timeout_seconds=30), True, False, BOXED),

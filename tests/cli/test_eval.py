@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from tests.cli.conftest import Project, Result, Zeus, spawn
 
@@ -368,6 +371,15 @@ BAD: list[tuple[str, str]] = [
         "agent: a\ncases: [{name: a, prompt: p, expect: [{schema: {file: none.json}}]}]\n",
         "schema cannot be read",
     ),
+    (
+        "agent: a\ncases: [{name: a, prompt: p, attachments: [none.png], expect: [{contains: x}]}]\n",
+        "3:44: file-not-found: there is no file",
+    ),
+    (
+        "agent: a\ncases: [{name: a, prompt: p, attachments: [{file: a, prompt: 2}], expect: [{contains: x}]}]\n",
+        "there is no prompt 2: the case has 1",
+    ),
+    ("agent: a\ncases: [{name: a, prompt: ' ', expect: [{contains: x}]}]\n", "the prompt is blank"),
     ("agent: a\ncases: [{name: a, prompt: p, expect: [{exact: true}]}]\n", "`exact` needs `tool_calls`"),
     (
         "agent: a\ncases: [{name: a, prompt: p, expect: [{tool_calls: [{a: {}, b: {}}]}]}]\n",
@@ -528,3 +540,93 @@ def test_a_case_of_a_session_has_no_secret_of_the_files_that_were_read(
     text = (project.folder / "cases.yaml").read_text()
     assert secret not in text
     assert "<secret:SHOP_API_KEY>" in text
+
+
+def attached_session(project: Project, zeus: Zeus) -> str:
+    """A session whose prompts had files: one attached, one named, one attached later."""
+    agent_with_files(project, "One.", "Two.", more="middlewares: [resources]\n")
+    (project.folder / "work" / "orders.csv").write_text("order,state\n1,late\n")
+    (project.folder / "scan.bin").write_bytes(bytes(range(256)))
+    project.write("note.md", "A note.\n")
+    assert zeus("run", "zeus.yaml", "Read it.", "--attach", "scan.bin").exit_code == 0
+    session: str = zeus("sessions", "list", "--json").json[0]["session"]
+    again = zeus("run", "zeus.yaml", "See @orders.csv", "--attach", "note.md", "--session", session)
+    assert again.exit_code == 0, again.err
+    return session
+
+
+def test_the_files_that_went_with_a_sessions_prompts_go_with_those_of_its_case(
+    project: Project, zeus: Zeus
+) -> None:
+    session = attached_session(project, zeus)
+    for name in ("scan.bin", "note.md", "work/orders.csv"):
+        (project.folder / name).unlink()
+    added = zeus("eval", "add", session, "--to", "evals/cases.yaml")
+    assert added.exit_code == 2, "there is no such folder"
+    (project.folder / "evals").mkdir()
+    assert zeus("eval", "add", session, "--to", "evals/cases.yaml").exit_code == 0
+    (case,) = yaml.safe_load((project.folder / "evals/cases.yaml").read_text())["cases"]
+    assert case["prompts"] == ["Read it.", "See @orders.csv"]
+    assert case["files"] == {"orders.csv": "order,state\n1,late\n"}
+    scan, note = case["attachments"]
+    assert (project.folder / "evals" / scan).read_bytes() == bytes(range(256))
+    assert (scan.rpartition("/")[2], note["prompt"]) == ("scan.bin", 2)
+    assert (project.folder / "evals" / note["file"]).read_text() == "A note.\n"
+    done = zeus("eval", "evals/cases.yaml", "--record", "--json")
+    assert done.exit_code == 0, done.out
+    assert zeus("eval", "evals/cases.yaml", "--replay").exit_code == 0
+    copies = {
+        Path(scan).name: bytes(range(256)),
+        "note.md": b"A note.\n",
+        "orders.csv": b"order,state\n1,late\n",
+    }
+    kept = {
+        name: f"/attached_files/{hashlib.sha256(data).hexdigest()[:16]}/{name}"
+        for name, data in copies.items()
+    }
+    case["expect"] = [{"file": {"path": path}} for path in kept.values()]
+    (project.folder / "evals/cases.yaml").write_text(
+        json.dumps({"version": 1, "agent": "../zeus.yaml", "cases": [case]})
+    )
+    done = zeus("eval", "evals/cases.yaml", "--json")
+    assert done.exit_code == 0, done.out
+
+
+def test_a_session_whose_attachment_is_gone_is_refused_and_nothing_is_written(
+    project: Project, zeus: Zeus
+) -> None:
+    session = attached_session(project, zeus)
+    (copy,) = (project.folder / ".zeus/attached_files").glob("*/note.md")
+    copy.write_text("Another.\n")
+    refused = zeus("eval", "add", session)
+    assert refused.exit_code == 2
+    assert "the session had the file note.md, and its copy" in refused.err
+    copy.unlink()
+    assert zeus("eval", "add", session).exit_code == 2
+    assert not (project.folder / "cases.yaml").exists()
+    assert not (project.folder / "cases.files").exists()
+
+
+def test_no_attachment_is_stored_through_a_link(project: Project, zeus: Zeus) -> None:
+    session = attached_session(project, zeus)
+    (project.folder / "elsewhere").mkdir()
+    (project.folder / "cases.files").symlink_to("elsewhere")
+    refused = zeus("eval", "add", session)
+    assert (refused.exit_code, "a link leads elsewhere" in refused.err) == (2, True)
+    assert list((project.folder / "elsewhere").iterdir()) == []
+
+
+def test_an_attachment_that_tools_may_not_read_is_refused_at_its_place(project: Project, zeus: Zeus) -> None:
+    agent_with_files(project, "One.", more="middlewares: [resources]\n")
+    project.write(".env", "A=b\n")
+    evaluation(project, {"attachments": [".env"], "expect": [{"contains": "One"}]})
+    refused = zeus("eval", "cases.yaml")
+    assert refused.exit_code == 3
+    assert "unreadable-file" in refused.err
+
+
+def test_a_prompt_without_a_text_may_have_an_attachment(project: Project, zeus: Zeus) -> None:
+    agent_with_files(project, "One.", more="middlewares: [resources]\n")
+    project.write("note.md", "A note.\n")
+    evaluation(project, {"prompt": "", "attachments": ["note.md"], "expect": [{"contains": "One"}]})
+    assert zeus("eval", "cases.yaml").exit_code == 0

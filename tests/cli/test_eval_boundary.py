@@ -287,7 +287,7 @@ def test_every_text_of_an_evaluation_file_is_a_path_a_model_a_config_or_a_plain_
 
     look(evaluation_schema(), "")
     paths = {key for key, marks in found.items() if True in marks}
-    assert paths == {"cassette", "file"}
+    assert paths == {"cassette", "file", "attachments"}
     assert found.keys() - paths - plain == configs | models
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -70,3 +70,91 @@ def processes_of(mark: str) -> list[str]:
         if mark in line and int(each) != os.getpid():
             found.append(line)
     return found
+
+
+POLICY: Final[dict[str, Any]] = {
+    "workspace": {
+        "access": {
+            "secrets/**": "deny",
+            "fixed/**": "read",
+            "fixed/open/**": "write",
+            "asked.txt": "ask",
+            "*.pem": "deny",
+        }
+    }
+}
+
+
+def policed(folder: Path) -> None:
+    """Make files for which ``POLICY`` has rules, and protected ones."""
+    for name in (
+        "secrets/a",
+        "fixed/b",
+        "fixed/open/c",
+        "asked.txt",
+        "deep/er/key.pem",
+        ".env",
+        ".git/config",
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("CONTENT=of it\n")
+
+
+TRIES: Final = {
+    "cat secrets/a": False,
+    "cat deep/er/key.pem": False,
+    "cat .env": False,
+    "cat .zeus/zeus.db": False,
+    "cat fixed/b asked.txt .git/config zeus.yaml": True,
+    "echo x > fixed/b": False,
+    "touch fixed/new": False,
+    "echo x >> asked.txt": False,
+    "echo x >> zeus.yaml": False,
+    "echo x >> .git/config": False,
+    "touch .zeus/new": False,
+    "rm -rf .git": False,
+    "mv fixed away": False,
+    "mv zeus.yaml other": False,
+    "ln .env copy || cp .env copy": False,
+    "echo x > fixed/open/c && echo y > fixed/open/d && echo z > deep/er/new && mkdir made": True,
+}
+"""Commands in the folder of ``policed``, and whether they succeed under ``POLICY``."""
+
+MOVING: Final = [
+    "mv -T deep moved || mv -T deep/er moved",
+    'mv --exchange deep/er fixed || python3 -c \'import os; os.rename("deep/er", "moved")\'',
+    "rm -rf deep/er; rmdir deep/er",
+    "mv secrets/a moved; mv secrets moved",
+    "mv submodule moved || mv submodule/.git moved || echo gitdir: x > submodule/.git",
+    "umount deep/er/key.pem || umount -l deep || mount --bind deep src",
+    "ln deep/er/key.pem moved || ln asked.txt moved",
+    "ln -s deep/er/key.pem moved; cat moved",
+    'python3 -c \'import os; os.replace("src", "deep")\'',
+    "mv notes moved; ln -s {outside} notes; cat notes/secret",
+]
+"""Commands that give a file another path, by which the rules would judge it otherwise; none may succeed."""
+
+LEAVING: Final = [
+    "cat {outside}/secret",
+    "cat ../*/secret ../../*/*/secret",
+    "ln -s {outside} link; cat link/secret",
+    "cat /proc/1/root{outside}/secret || cat /proc/self/root{outside}/secret",
+    "cd /; cat ./{outside}/secret",
+    "cat < {outside}/secret",
+    "echo changed > {outside}/secret",
+    "exec 3< {outside}; cat /dev/fd/3/secret",
+    "unshare -Ur cat {outside}/secret",
+    "mount --bind / /tmp && cat /tmp{outside}/secret",
+    "chroot /proc/1/root cat {outside}/secret",
+    "nsenter -t 1 -m cat {outside}/secret",
+    "python3 -c \"print(open('{outside}/secret').read())\"",
+    "cat /proc/[0-9]*/cwd{outside}/secret",
+    "for each in /proc/[0-9]*/root; do cat $each{outside}/secret && exit 0; done; exit 1",
+    "test -w /proc/sys/kernel/core_pattern -o -w /usr/bin/env -o -w /etc/passwd",
+    "find /proc -maxdepth 1 -type f -perm 400 -exec head -c 9 {{}} + | grep .",
+    "mknod disk b 8 0 && cat disk",
+    "kill -9 {pid} || python3 -c 'import os; os.kill({pid}, 9)'",
+    "python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 2)\"",
+    "python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('door')\"",
+]
+"""Commands that leave the workspace; none may succeed."""

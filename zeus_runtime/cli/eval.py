@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.cli.sessions.stored import StoredSession
     from zeus_runtime.columns import Style
+    from zeus_runtime.plan.plan import Plan
     from zeus_runtime.testing.cases.answers import Source
     from zeus_runtime.testing.cases.expectations import MadeCall
     from zeus_runtime.testing.cases.reading import ReadEvaluation
@@ -378,23 +379,29 @@ _MOST_FILE_BYTES: Final = 100_000
 def add_case(process: Process, session: str, target: Path, which: ConfigArgs) -> None:
     """Make a case of SESSION: its prompts, the files that it read, its tool calls and the beginning of its answer.
 
-    The other lines of FILE stay as they are, comments too. Known secrets are masked. Edit what the new case expects.
+    Files that went with its prompts are stored in a folder beside FILE. The other lines of FILE stay as they are, comments too. Known secrets are masked. Edit what the new case expects.
 
     \b
-    Exit codes: 0 ok, 2 there is no such session, or FILE cannot be extended, 3 FILE or the config
-    is not valid.
+    Exit codes: 0 ok, 2 there is no such session, a file that went with its prompts is gone, or FILE
+    cannot be extended, 3 FILE or the config is not valid.
     """
+    from zeus_runtime.cli.options import read_owner
     from zeus_runtime.cli.sessions.reading import stored_session
     from zeus_runtime.errors import UsageError
+    from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.testing.cases.adding import new_file, with_case
     from zeus_runtime.testing.cases.from_session import case_of
+    from zeus_runtime.testing.cases.kept_files import KeptFiles
 
     stored = stored_session(process, session, which)
     text, newline, taken = _existing(process, target)
+    plan = make_plan(read_owner(process, which)[0])
+    kept = KeptFiles(plan.context.workspace, process.directory / target, process.secrets)
     case = case_of(
         [each.payload for each in stored.messages if not each.set_aside],
         taken=taken,
-        files=lambda calls: _files_read(process, which, calls),
+        files=lambda calls, references: {**_files_read(plan, calls), **kept.resources(references)},
+        attached=kept.attachment,
         approvals=_approvals_of(stored),
     )
     if case is None:
@@ -404,6 +411,7 @@ def add_case(process: Process, session: str, target: Path, which: ConfigArgs) ->
         made = new_file(_agent_for(process, which, target), masked)
     else:
         made = with_case(text, masked, str(target))
+    kept.write()
     try:
         target.write_text(made.replace("\n", newline), encoding="utf-8", newline="")
     except OSError as error:
@@ -453,17 +461,14 @@ def _agent_for(process: Process, which: ConfigArgs, target: Path) -> str:
     return Path(os.path.relpath(process.directory / named, (process.directory / target).parent)).as_posix()
 
 
-def _files_read(process: Process, which: ConfigArgs, calls: Sequence[MadeCall]) -> dict[str, str]:
+def _files_read(plan: Plan, calls: Sequence[MadeCall]) -> dict[str, str]:
     """The text files of the workspace that calls of reading tools name, as they are now.
 
     The access rules of the config hold: a file that its tools may not read is left out.
     """
-    from zeus_runtime.cli.options import read_owner
     from zeus_runtime.errors import ZeusError
-    from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.testing.cases.from_session import path_arguments
 
-    plan = make_plan(read_owner(process, which)[0])
     reading = {each.tool.name for each in plan.tools if each.tool.access == "read"}
     found: dict[str, str] = {}
     for tool, path in path_arguments(calls):

@@ -250,10 +250,16 @@ def _tool_rows(plan: Plan) -> list[tuple[str, str]]:
     found: dict[tuple[str, str], list[str]] = {}
     for each in plan.tools:
         found.setdefault((each.component, each.showing), []).append(each.tool.name)
-    return [
+    rows = [
         (name, ", ".join(tools) + ("" if showing == "callable" else f"  ({showing})"))
         for (name, showing), tools in found.items()
     ]
+    for component in plan.toolsets:
+        described = getattr(component.value, "described", None)
+        if described is not None and any(name == component.name for name, _ in rows):
+            place = max(place for place, (name, _) in enumerate(rows) if name == component.name)
+            rows[place + 1 : place + 1] = [("", line) for line in described()]
+    return rows
 
 
 def _section_rows(checked: Checked, plan: Plan) -> list[tuple[str, str, str]]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.sandbox import SandboxLimit as SandboxLimit
     from zeus_runtime.tools.sandbox import SandboxLimits as SandboxLimits
     from zeus_runtime.tools.sandbox import SandboxUnavailableError as SandboxUnavailableError
+    from zeus_runtime.tools.sandbox import SharedWorkspace as SharedWorkspace
     from zeus_runtime.tools.sandbox import refuse_unrunnable as refuse_unrunnable
     from zeus_runtime.tools.sandbox_files import SandboxFiles as SandboxFiles
     from zeus_runtime.tools.sandbox_files import inner_path as inner_path
@@ -46,6 +47,7 @@ _ROOMS = {
     "SandboxLimits": "tools.sandbox",
     "SandboxSessions": "tools.sandbox_sessions",
     "SandboxUnavailableError": "tools.sandbox",
+    "SharedWorkspace": "tools.sandbox",
     "WORKING_FOLDER": "tools.sandbox",
     "folder_sandboxes": "tools.sandbox_local",
     "inner_path": "tools.sandbox_files",

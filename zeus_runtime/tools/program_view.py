@@ -98,28 +98,33 @@ class JudgedFolders:
         )
 
 
-def program_view(gate: Gate, known: JudgedFolders, *, max_files: int) -> list[ProgramMount]:
+def program_view(
+    gate: Gate, known: JudgedFolders, *, max_files: int, writable: bool = True
+) -> list[ProgramMount]:
     """Return the mounts for the running tool's programs, each folder before what is in it.
 
     Args:
         known: what earlier looks found; this one adds to it.
         max_files: the most files and folders that are looked at.
+        writable: programs may write where the policy lets them; False: they only read.
 
     Raises:
         WorkspaceError: the workspace has more files, or too many whose rights differ from their folder's; or a program
             could make a route lead elsewhere.
     """
-    links = gate.deciding_links()
-    known.begin((gate.seen_with(), links))
+    links = gate.deciding_links() if writable else frozenset[str]()
+    known.begin((gate.seen_with(), links, writable))
     shown: list[str] = []
     for host in sorted(map(gate.mounts.real, (gate.mounts.root, *gate.mounts.folders.values()))):
         # A route into a folder that is shown already is judged there, by all of its names.
         if os.path.isdir(host) and not any(_is_in(host, each) for each in shown):  # noqa: PTH112 - a str is wanted
             shown.append(host)
-    tops = {_settled(each, shown) for each in gate.tops()}
-    for each in gate.unasked():
-        _made(each, real_path(each), shown, remedy="Tell the user: a smaller workspace.root.")
-    scan = _Scan(gate, known, max_files, tops, links)
+    tops: set[str] = set()
+    if writable:
+        tops = {_settled(each, shown) for each in gate.tops()}
+        for each in gate.unasked():
+            _made(each, real_path(each), shown, remedy="Tell the user: a smaller workspace.root.")
+    scan = _Scan(gate, known, max_files, tops, links, writable=writable)
     return [mount for host in shown for mount in scan.folder(host)]
 
 
@@ -176,8 +181,18 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 
 
 class _Scan:
-    def __init__(self, gate: Gate, known: JudgedFolders, left: int, tops: Set[str], links: Set[str]) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        known: JudgedFolders,
+        left: int,
+        tops: Set[str],
+        links: Set[str],
+        *,
+        writable: bool,
+    ) -> None:
         self._gate = gate
+        self._writable = writable
         self._known = known
         self._left = self._most = left
         self._tops = tops
@@ -197,8 +212,7 @@ class _Scan:
 
     def _top(self, host: str) -> ProgramRight:
         """The root has no name that a rule could fit, so a file that might be made in it is judged."""
-        new = self._gate.ruling(("new",), f"{host.rstrip('/')}/new", "write")
-        return "write" if new is None else "read"
+        return self._full(("new",), f"{host.rstrip('/')}/new")
 
     def _below(self, folder: _Judged, around: tuple[object, ...]) -> list[ProgramMount] | None:
         """Return the mounts in a folder; None if it cannot be looked through, so nothing in it may be shown."""
@@ -274,7 +288,11 @@ class _Scan:
         for entry in entries:
             at, inner = f"{host.rstrip('/')}/{entry.name}", (*parts, entry.name)
             is_link = entry.is_symlink()
-            if is_link and at not in self._links and self._gate.ruling(inner, at, "write") is None:
+            # In a folder that programs only read, no link is replaced.
+            if is_link and (
+                not self._writable
+                or (at not in self._links and self._gate.ruling(inner, at, "write") is None)
+            ):
                 continue
             try:
                 status = entry.stat(follow_symlinks=False)
@@ -305,7 +323,11 @@ class _Scan:
                 return "none"
         elif not stat.S_ISDIR(status.st_mode):  # a socket leads to another program, which nothing contains
             return "none"
-        return "read" if self._gate.ruling(parts, host, "write") is not None else "write"
+        return self._full(parts, host)
+
+    def _full(self, parts: Parts, host: str) -> ProgramRight:
+        """The right of a file that programs may read."""
+        return "write" if self._writable and self._gate.ruling(parts, host, "write") is None else "read"
 
 
 def _is_kept(host: str, parts: Parts) -> bool:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from zeus_runtime.errors import RunError, UnavailableError
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.program_view import ProgramMount
 
 Language: TypeAlias = Literal["python", "shell"]
 SandboxLimit: TypeAlias = Literal["seconds", "memory", "processes", "file_size", "disk", "files", "output"]
@@ -52,6 +56,20 @@ class SandboxLimits:
 
 
 @dataclass(frozen=True)
+class SharedWorkspace:
+    """The workspace, as one program may use it.
+
+    Args:
+        folder: the real path of its root, where the program starts.
+        look: returns its folders and files with the program's rights, a folder before what is in it. It blocks. If
+            files are replaced before the program runs, it is called again.
+    """
+
+    folder: Path
+    look: Callable[[], Sequence[ProgramMount]]
+
+
+@dataclass(frozen=True)
 class Program:
     """A command to run, with files for this run only.
 
@@ -59,11 +77,14 @@ class Program:
         arguments: the command and its arguments; without a shell, unless the command is one.
         files: file name to content, written to ``/tmp`` before the start.
         environ: variables besides the few that every program gets; none are inherited from the host.
+        workspace: it also uses this workspace, at its real path, and starts there; only with a backend whose
+            capabilities have ``workspace``.
     """
 
     arguments: tuple[str, ...]
     files: Mapping[str, bytes] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict)
+    workspace: SharedWorkspace | None = None
 
 
 def refuse_unrunnable(program: Program) -> None:
@@ -127,6 +148,8 @@ class SandboxCapabilities:
         isolated: whether programs see only their files in ``/workspace`` and ``/tmp``. If not, they start in a separate
             folder, ``TMPDIR`` is another one that is removed after them, and they see everything that its user sees.
         weaknesses: limits that this machine cannot enforce fully, one sentence each (`zeus doctor`).
+        workspace: checks that programs can use a workspace with these real folders; raises ``OptionsError`` or
+            ``SandboxUnavailableError``. None: this backend's programs cannot.
     """
 
     boundary: Boundary
@@ -135,6 +158,7 @@ class SandboxCapabilities:
     limits: frozenset[SandboxLimit]
     isolated: bool = True
     weaknesses: tuple[str, ...] = ()
+    workspace: Callable[[Sequence[Path]], None] | None = None
 
 
 class Sandbox(Protocol):

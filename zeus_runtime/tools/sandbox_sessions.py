@@ -12,6 +12,7 @@ from zeus_runtime.tools.sandbox import (
     Program,
     Sandbox,
     SandboxCapabilities,
+    SandboxError,
     SandboxFile,
     SandboxLimits,
     refuse_unrunnable,
@@ -98,7 +99,12 @@ class SandboxSessions:
                 if not opened:
                     await self._folders.remove_older(spare=session)
                 folder, turn = self._folders.at(session), self._turn(session)
-                opened[session] = _TakingTurns(folder, turn, lambda box: _forget(opened, session, box))
+                opened[session] = _TakingTurns(
+                    folder,
+                    turn,
+                    lambda box: _forget(opened, session, box),
+                    shares_workspace=self.capabilities.workspace is not None,
+                )
             return opened[session]
 
     async def remove(self, session: str) -> None:
@@ -142,11 +148,18 @@ class _TakingTurns:
         folder: the session's files.
         turn: the lock that is held during an operation on them.
         forget: called when the sandbox is closed.
+        shares_workspace: whether its programs may use the workspace.
     """
 
     def __init__(
-        self, folder: SessionFolder, turn: asyncio.Lock, forget: Callable[[_TakingTurns], object]
+        self,
+        folder: SessionFolder,
+        turn: asyncio.Lock,
+        forget: Callable[[_TakingTurns], object],
+        *,
+        shares_workspace: bool,
     ) -> None:
+        self._shares_workspace = shares_workspace
         self._folder = folder
         self._forget = forget
         self._turn = turn
@@ -158,6 +171,8 @@ class _TakingTurns:
         on_output: Callable[[bytes], None] | None = None,
     ) -> Outcome:
         refuse_unrunnable(program)
+        if program.workspace is not None and not self._shares_workspace:
+            raise SandboxError("this backend cannot show the workspace to programs")
         async with self._turn:
             return await self._folder.run(program, limits, on_output)
 

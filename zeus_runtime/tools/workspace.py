@@ -31,7 +31,7 @@ from zeus_runtime.tools.mounts import Mounts, spellings
 from zeus_runtime.tools.own_folders import LinkedFolderError, opened, own_path
 from zeus_runtime.tools.paths import NoSuchFileError, WorkspaceError, join, split
 from zeus_runtime.tools.proc_files import is_proc
-from zeus_runtime.tools.program_view import JudgedFolders, ProgramMount, program_view
+from zeus_runtime.tools.program_view import JudgedFolders, ProgramMount, ProgramRight, program_view
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 from zeus_runtime.tools.safe_open import OpenFolder, Walk
 
@@ -191,20 +191,22 @@ class WorkspaceFiles:
         found = self._mounts.reals() if self.gate is None else self.gate.unseen()
         return [Path(each) for each in dict.fromkeys(found)]
 
-    def program_view(self, *, max_files: int) -> Sequence[ProgramMount]:
+    def program_view(self, *, max_files: int, writable: bool = True) -> Sequence[ProgramMount]:
         """Return the folders and files to mount for programs of the running tool, so that the policy holds for them.
 
         Each folder is before what is in it. Files that are made later have the rights of their folder.
 
         Args:
             max_files: the most files and folders that are looked at.
+            writable: False: programs only read, whatever the policy lets them write.
 
         Raises:
             WorkspaceError: there are more, or too many files have other rights than their folder.
         """
         if self.gate is None:
-            return [ProgramMount(each, "write", True) for each in dict.fromkeys(self._mounts.reals())]
-        return program_view(self.gate, self._judged_folders, max_files=max_files)
+            right: ProgramRight = "write" if writable else "read"
+            return [ProgramMount(each, right, True) for each in dict.fromkeys(self._mounts.reals())]
+        return program_view(self.gate, self._judged_folders, max_files=max_files, writable=writable)
 
     def read_host(self, host: Path, *, max_bytes: int, named: Path | None = None) -> bytes:
         """Return the content of a file given by its real path, if the rules let the running tool read it.

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zeus_plugins.sandboxes.bubblewrap.cgroups import Group, delegated_group
+from zeus_plugins.sandboxes.bubblewrap.cgroups import Group, PidsGroup, delegated_group, older_group
 from zeus_plugins.sandboxes.bubblewrap.sockets import inet_bytes, socket_bytes, unix_bytes
 from zeus_plugins.sandboxes.bubblewrap.watch import take_more
 
@@ -164,6 +164,45 @@ def test_a_group_outside_of_the_mount_is_none(tmp_path: Path, own: str) -> None:
 def test_the_older_control_groups_are_none(tmp_path: Path) -> None:
     assert delegated_group(proc(tmp_path, version=1)) is None
     assert delegated_group(tmp_path / "nowhere") is None
+
+
+@pytest.mark.parametrize(
+    ("own", "mounted", "found"),
+    [
+        ("9:pids:/", "/", "."),
+        ("9:cpu,pids:/system/zeus", "/", "system/zeus"),
+        ("9:pids:/docker/abc", "/docker/abc", "."),
+        ("9:pids:/docker/abc/inner", "/docker/abc", "inner"),
+        ("9:memory:/", "/", None),
+        ("9:pids:/missing", "/", None),
+    ],
+)
+def test_the_older_group_that_counts_processes_is_found(
+    tmp_path: Path, own: str, mounted: str, found: str | None
+) -> None:
+    for each in ("system/zeus", "inner", "."):
+        (tmp_path / "cgroup" / each).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "cgroup" / each / "cgroup.procs").touch()
+    made = tmp_path / "proc"
+    made.mkdir()
+    (made / "cgroup").write_text(f"{own}\n0::/\n")
+    (made / "mountinfo").write_text(
+        "30 20 0:25 / /proc rw - proc proc rw\n"
+        f"31 20 0:26 / {tmp_path}/other rw - cgroup cgroup rw,memory\n"
+        f"32 20 0:27 {mounted} {tmp_path}/cgroup rw,nosuid shared:3 - cgroup cgroup rw,pids\n"
+    )
+    assert older_group(made) == (None if found is None else tmp_path / "cgroup" / found)
+    assert older_group(tmp_path / "nowhere") is None
+
+
+def test_a_group_that_counts_processes_only_limits_only_them(
+    tmp_path: Path, kernel: dict[str, list[str]]
+) -> None:
+    made = PidsGroup(tmp_path, LIMITS)
+    assert kernel == {"pids.max": ["14"]}
+    assert not made.ran_out_of_memory
+    made.close()
+    assert not made.folder.exists()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

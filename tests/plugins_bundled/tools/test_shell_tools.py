@@ -20,10 +20,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot
-from zeus_plugins.tools.shell.containment import BubblewrapCommands, arguments_of, sees_judged
+from zeus_plugins.sandboxes.bubblewrap.mounts import sees_judged
+from zeus_plugins.tools.shell.containment import BubblewrapCommands, arguments_of
 from zeus_plugins.tools.shell.processes import CommandOutput, Start
 
-from tests.support.shells import command, need_bubblewrap, processes_of, results, shell_agent
+from tests.support.shells import (
+    LEAVING,
+    MOVING,
+    POLICY,
+    TRIES,
+    command,
+    need_bubblewrap,
+    policed,
+    processes_of,
+    results,
+    shell_agent,
+)
 from zeus_runtime import Agent, ConfigError
 from zeus_runtime.events import RunCompleted, ToolCallResult
 from zeus_runtime.plugin import Redactor, UntrustedError
@@ -305,56 +317,11 @@ async def test_a_folder_outside_and_an_empty_command_are_refused(tmp_path: Path,
     assert [each.content.partition(".")[0] for each in answers[1:3]] == ["/nowhere does not exist", "/zeus"]
 
 
-POLICY = {
-    "workspace": {
-        "access": {
-            "secrets/**": "deny",
-            "fixed/**": "read",
-            "fixed/open/**": "write",
-            "asked.txt": "ask",
-            "*.pem": "deny",
-        }
-    }
-}
-
-
-def project(folder: Path) -> None:
-    for name in (
-        "secrets/a",
-        "fixed/b",
-        "fixed/open/c",
-        "asked.txt",
-        "deep/er/key.pem",
-        ".env",
-        ".git/config",
-    ):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("CONTENT=of it\n")
-
-
 async def test_the_access_policy_holds_for_commands(tmp_path: Path) -> None:
     need_bubblewrap()
-    project(tmp_path)
-    tries = {
-        "cat secrets/a": False,
-        "cat deep/er/key.pem": False,
-        "cat .env": False,
-        "cat .zeus/zeus.db": False,
-        "cat fixed/b asked.txt .git/config zeus.yaml": True,
-        "echo x > fixed/b": False,
-        "touch fixed/new": False,
-        "echo x >> asked.txt": False,
-        "echo x >> zeus.yaml": False,
-        "echo x >> .git/config": False,
-        "touch .zeus/new": False,
-        "rm -rf .git": False,
-        "mv fixed away": False,
-        "mv zeus.yaml other": False,
-        "ln .env copy || cp .env copy": False,
-        "echo x > fixed/open/c && echo y > fixed/open/d && echo z > deep/er/new && mkdir made": True,
-    }
-    answers = await results(tmp_path, *tries, keys=POLICY)
-    assert {text: not each.is_error for text, each in zip(tries, answers, strict=True)} == tries
+    policed(tmp_path)
+    answers = await results(tmp_path, *TRIES, keys=POLICY)
+    assert {text: not each.is_error for text, each in zip(TRIES, answers, strict=True)} == TRIES
     assert (tmp_path / "fixed/open/d").read_text() == "y\n"
     assert (tmp_path / ".git/config").read_text() == "CONTENT=of it\n"
 
@@ -377,25 +344,11 @@ async def test_a_command_cannot_take_away_a_link_by_which_a_rule_holds(tmp_path:
     assert (tmp_path / "releases/b").read_text() == "new\n"
 
 
-MOVING = [
-    "mv -T deep moved || mv -T deep/er moved",
-    'mv --exchange deep/er fixed || python3 -c \'import os; os.rename("deep/er", "moved")\'',
-    "rm -rf deep/er; rmdir deep/er",
-    "mv secrets/a moved; mv secrets moved",
-    "mv submodule moved || mv submodule/.git moved || echo gitdir: x > submodule/.git",
-    "umount deep/er/key.pem || umount -l deep || mount --bind deep src",
-    "ln deep/er/key.pem moved || ln asked.txt moved",
-    "ln -s deep/er/key.pem moved; cat moved",
-    'python3 -c \'import os; os.replace("src", "deep")\'',
-    "mv notes moved; ln -s {outside} notes; cat notes/secret",
-]
-
-
 async def test_a_path_with_rights_of_its_own_keeps_them_whatever_a_command_moves(
     tmp_path: Path, outside: Path
 ) -> None:
     need_bubblewrap()
-    project(tmp_path)
+    policed(tmp_path)
     for name in ("src", "notes", "submodule"):
         (tmp_path / name).mkdir()
     (tmp_path / "submodule/.git").write_text("gitdir: ../.git/modules/submodule\n")
@@ -430,30 +383,6 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("outside")
     (folder / "secret").write_text("of another project")
     return folder
-
-
-LEAVING = [
-    "cat {outside}/secret",
-    "cat ../*/secret ../../*/*/secret",
-    "ln -s {outside} link; cat link/secret",
-    "cat /proc/1/root{outside}/secret || cat /proc/self/root{outside}/secret",
-    "cd /; cat ./{outside}/secret",
-    "cat < {outside}/secret",
-    "echo changed > {outside}/secret",
-    "exec 3< {outside}; cat /dev/fd/3/secret",
-    "unshare -Ur cat {outside}/secret",
-    "mount --bind / /tmp && cat /tmp{outside}/secret",
-    "chroot /proc/1/root cat {outside}/secret",
-    "nsenter -t 1 -m cat {outside}/secret",
-    "python3 -c \"print(open('{outside}/secret').read())\"",
-    "cat /proc/[0-9]*/cwd{outside}/secret",
-    "for each in /proc/[0-9]*/root; do cat $each{outside}/secret && exit 0; done; exit 1",
-    "test -w /proc/sys/kernel/core_pattern -o -w /usr/bin/env -o -w /etc/passwd",
-    "mknod disk b 8 0 && cat disk",
-    "kill -9 {pid} || python3 -c 'import os; os.kill({pid}, 9)'",
-    "python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 2)\"",
-    "python3 -c \"import socket; socket.socket(socket.AF_UNIX).connect('door')\"",
-]
 
 
 async def test_commands_cannot_leave_the_workspace(tmp_path: Path, outside: Path) -> None:
@@ -500,7 +429,7 @@ async def test_a_file_that_is_replaced_before_it_is_mounted_is_judged_again(
     tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, name: str, times: int
 ) -> None:
     need_bubblewrap()
-    project(tmp_path)
+    policed(tmp_path)
     place = tmp_path / name
     place.mkdir(exist_ok=True) if name != "asked.txt" else None
     other = Path(shutil.copytree(place, tmp_path / "other") if place.is_dir() else tmp_path / "other.txt")
@@ -511,7 +440,7 @@ async def test_a_file_that_is_replaced_before_it_is_mounted_is_judged_again(
     (done,) = await results(tmp_path, "cat src/.env other/.env; echo ran", keys=POLICY)
     assert "CONTENT" not in done.content
     assert done.content.endswith("ran") == (times == 1)
-    assert ("files of the workspace were replaced while the command started" in done.content) == (times > 1)
+    assert ("files of the workspace were replaced while it started" in done.content) == (times > 1)
 
 
 def test_only_the_judged_file_with_its_right_is_seen(tmp_path: Path) -> None:
@@ -540,7 +469,7 @@ async def test_a_link_that_replaces_a_folder_before_it_is_mounted_leads_nowhere(
 ) -> None:
     """A background command that began before a folder held a protected file may replace the folder."""
     need_bubblewrap()
-    project(tmp_path)
+    policed(tmp_path)
     (tmp_path / "src").mkdir()
     (tmp_path / "src/.env").write_text("A=b\n")
     (tmp_path / "link").symlink_to(outside)

@@ -17,6 +17,7 @@ from zeus_runtime.tools.paths import WorkspaceError
 
 if TYPE_CHECKING:
     from zeus_runtime.config.messages.diagnostics import Diagnostic
+    from zeus_runtime.testing.cases.format import Case
     from zeus_runtime.testing.cases.reading import ReadEvaluation
     from zeus_runtime.testing.cases.running import EvaluatedAgent, PlannedRun
     from zeus_runtime.tools import WorkspaceFiles
@@ -42,19 +43,29 @@ def copied(read: ReadEvaluation, files: WorkspaceFiles, file: Path, *, max_bytes
 def refused_copies(read: ReadEvaluation, agents: Sequence[EvaluatedAgent]) -> Iterator[Diagnostic]:
     """A problem for each file of a case that the tools of an agent may not read."""
     for number, case in enumerate(read.evaluation.cases):
-        for name, content in case.files.items():
-            reasons = (
-                _refusal(read, agent.files, Path(content.file)) if isinstance(content, CaseFile) else None
-                for agent in agents
-            )
-            why = next(filter(None, reasons), None)
+        for place, file, hint in _named(case):
+            why = next(filter(None, (_refusal(read, agent.files, Path(file)) for agent in agents)), None)
             if why is not None:
                 yield read.document.diagnostic(
-                    ("cases", number, "files", name, "file"),
+                    ("cases", number, *place),
                     "unreadable-file",
                     f"this file is not copied: {why}",
-                    hint="write the content here, or copy a file that the agent's tools may read",
+                    hint=hint,
                 )
+
+
+def _named(case: Case) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
+    """Each file that a case names: its place in the case, its path, and what to do if it is refused."""
+    for name, content in case.files.items():
+        if isinstance(content, CaseFile):
+            hint = "write the content here, or copy a file that the agent's tools may read"
+            yield ("files", name, "file"), content.file, hint
+    for index, each in enumerate(case.attachments):
+        hint = "attach a file that the agent's tools may read"
+        if isinstance(each, str):
+            yield ("attachments", index), each, hint
+        else:
+            yield ("attachments", index, "file"), each.file, hint
 
 
 def refused_recordings(read: ReadEvaluation, runs: Sequence[PlannedRun]) -> Iterator[Diagnostic]:

@@ -30,6 +30,14 @@ class CaseFile:
 
 
 @dataclass(frozen=True)
+class CaseAttachment:
+    """A file that goes with one of several prompts."""
+
+    file: Annotated[str, FileRelative(), Doc("A file of any kind, relative to this YAML file.")]
+    prompt: Annotated[int, Doc("Which of `prompts` it goes with, from 1."), Minimum(1)] = 1
+
+
+@dataclass(frozen=True)
 class FileState:
     """A file of the workspace after the last turn."""
 
@@ -96,9 +104,9 @@ class Case:
         MinLength(1),
         Doc("What must be true."),
     ]
-    prompt: Annotated[Text | None, AlsoCalled(("input", "question")), Doc("The user's prompt.")] = None
+    prompt: Annotated[str | None, AlsoCalled(("input", "question")), Doc("The user's prompt.")] = None
     prompts: Annotated[
-        tuple[Text, ...],
+        tuple[str, ...],
         AlsoCalled(("turns",)),
         Doc("Several prompts, each after the answer to the one before."),
     ] = ()
@@ -106,6 +114,13 @@ class Case:
         Mapping[str, str | CaseFile],
         Doc("The files of the workspace before the first turn: path to content, or to {file: PATH}."),
     ] = field(default_factory=dict)
+    attachments: Annotated[
+        tuple[Annotated[str, FileRelative()] | CaseAttachment, ...],
+        AlsoCalled(("attach",)),
+        Doc(
+            "Files that go with the first prompt, relative to this YAML file; {file: PATH, prompt: 2} goes with another."
+        ),
+    ] = ()
     approvals: Annotated[
         Approvals | None, Doc("The answer to every question for approval, instead of the file's.")
     ] = None
@@ -118,6 +133,16 @@ class Case:
         Minimum(0),
         Maximum(1),
     ] = None
+
+    @property
+    def turns(self) -> Sequence[str]:
+        """The prompts, in their order."""
+        return self.prompts or (self.prompt or "",)
+
+    @property
+    def attached(self) -> Sequence[CaseAttachment]:
+        """The attachments, each with the number of its prompt."""
+        return [CaseAttachment(each) if isinstance(each, str) else each for each in self.attachments]
 
 
 @dataclass(frozen=True)

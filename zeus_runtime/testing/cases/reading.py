@@ -217,12 +217,18 @@ def _case_problems(path: ConfigPath, case: Case) -> Iterator[_Problem]:
         place = (*path, "prompts") if both else (*path, "name")
         yield place, "conflict", message, "write `prompt: TEXT`, or a list `prompts: [...]`", "key"
     for key, text in (
-        ("prompt", case.prompt or "x"),
+        ("prompt", "x" if case.prompt is None else case.prompt),
         *((("prompts", n), t) for n, t in enumerate(case.prompts)),
     ):
-        if not text.strip():
+        number = 1 if isinstance(key, str) else int(key[1]) + 1
+        if not text.strip() and not any(each.prompt == number for each in case.attached):
             steps = (key,) if isinstance(key, str) else key
             yield (*path, *steps), "wrong-length", "the prompt is blank", "write a prompt", "value"
+    for number, attached in enumerate(case.attached):
+        if attached.prompt > len(case.turns):
+            message = f"there is no prompt {attached.prompt}: the case has {len(case.turns)}"
+            place = (*path, "attachments", number, "prompt")
+            yield place, "wrong-value", message, "write the number of a prompt, from 1", "value"
     taken: dict[tuple[str, ...], str] = {}
     for name in case.files:
         problem = _path_problem(name) or _clash(name, taken)
@@ -242,6 +248,12 @@ def _file_problems_of(evaluation: Evaluation) -> Iterator[_Problem]:
             if not isinstance(content, str) and not Path(content.file).is_file():
                 message = f"there is no file {printable(content.file)}"
                 yield (*path, "files", name, "file"), "file-not-found", message, "correct the path", "value"
+        for index, attached in enumerate(case.attached):
+            if not Path(attached.file).is_file():
+                steps = () if isinstance(case.attachments[index], str) else ("file",)
+                message = f"there is no file {printable(attached.file)}"
+                place = (*path, "attachments", index, *steps)
+                yield place, "file-not-found", message, "correct the path", "value"
         for index, each in enumerate(case.expect):
             if each.schema is not None and not isinstance(each.schema, Mapping):
                 yield from _schema_problems((*path, "expect", index, "schema"), each.schema)

@@ -208,7 +208,7 @@ class _Bench:
                 if taped is not None:
                     stack.enter_context(agent.record(taped))
                 talk = _Talk(agent, self._approvals)
-                await talk.hold(self.run.case.prompts or (self.run.case.prompt or "",))
+                await talk.hold(self.run.case.turns, self._attachments())
                 done = replace(begun, **talk.totals)
                 if talk.error:
                     _discard(taped)
@@ -260,9 +260,21 @@ class _Bench:
             place.write_bytes(self._bytes_of(content))
 
     def _bytes_of(self, content: str | CaseFile) -> bytes:
-        if isinstance(content, str):
-            return content.encode()
-        return copied(self.read, self.run.agent.files, Path(content.file), max_bytes=_MAX_FILE_BYTES)
+        return content.encode() if isinstance(content, str) else self._copied(content.file)
+
+    def _copied(self, file: str) -> bytes:
+        return copied(self.read, self.run.agent.files, Path(file), max_bytes=_MAX_FILE_BYTES)
+
+    def _attachments(self) -> Mapping[int, Sequence[Path]]:
+        """Copies of the files that go with prompts, by the numbers of these, from 1."""
+        found: dict[int, list[Path]] = {}
+        for number, each in enumerate(self.run.case.attached):
+            # The agent is told the name.
+            place = self.folder / "attachments" / str(number) / Path(each.file).name
+            place.parent.mkdir(parents=True)
+            place.write_bytes(self._copied(each.file))
+            found.setdefault(each.prompt, []).append(place)
+        return found
 
 
 def _place(root: Path, routes: Any, parts: tuple[str, ...]) -> Path:
@@ -341,14 +353,20 @@ class _Talk:
         self._output: Any = None
         self.error = ""
 
-    async def hold(self, prompts: Sequence[str]) -> None:
-        """Send the prompts one after the other, until one of them fails."""
+    async def hold(self, prompts: Sequence[str], attachments: Mapping[int, Sequence[Path]]) -> None:
+        """Send the prompts one after the other, until one of them fails.
+
+        Args:
+            attachments: the files that go with a prompt, by its number from 1.
+        """
         session: str | None = None
         channel = None if self._approvals is None else _Answering(self._approvals)
-        for prompt in prompts:
+        for number, prompt in enumerate(prompts, 1):
             self._calls = {}
             ending: RunCompleted | RunFailed | None = None
-            async with aclosing(self._agent.stream(prompt, session=session, approvals=channel)) as events:
+            attached = attachments.get(number, ())
+            stream = self._agent.stream(prompt, session=session, approvals=channel, attachments=attached)
+            async with aclosing(stream) as events:
                 async for event in events:
                     if isinstance(event, RunStarted):
                         session = event.session

@@ -6,12 +6,19 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_plugins.sandboxes.bubblewrap.cgroups import NO_GROUP, delegated_group
-from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot
-from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, needed_folders, probe
+from zeus_plugins.sandboxes.bubblewrap.cgroups import (
+    NO_GROUP,
+    UNLIMITED,
+    UNLIMITED_REMEDY,
+    delegated_group,
+    older_group,
+)
+from zeus_plugins.sandboxes.bubblewrap.command import FOLDERS, SandboxRoot
+from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, needed_folders, probe, probe_own
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 from zeus_runtime.plugin import OptionsError
 from zeus_runtime.plugin.sandbox import (
+    WORKING_FOLDER,
     SandboxCapabilities,
     SandboxLimit,
     SandboxUnavailableError,
@@ -61,7 +68,22 @@ class Bubblewrap:
             languages=("shell",) if self.root.python is None else ("python", "shell"),
             limits=_ALL,
             weaknesses=() if delegated_group() else (NO_GROUP,),
+            workspace=self._check_workspace,
         )
+
+    def _check_workspace(self, folders: Sequence[Path]) -> None:
+        for each in folders:
+            for own in map(Path, FOLDERS):
+                # The copies of a session's files would be made in the workspace.
+                if own.is_relative_to(each) or (own == Path(WORKING_FOLDER) and each.is_relative_to(own)):
+                    raise OptionsError(
+                        f"sandbox: programs have a folder {own} of their own, so they cannot use the workspace {each}",
+                        remedy="Move the project to another folder, or remove `workspace`.",
+                        where="workspace",
+                    )
+        if os.geteuid() == 0 and delegated_group() is None and older_group() is None:
+            raise SandboxUnavailableError(UNLIMITED, remedy=UNLIMITED_REMEDY)
+        probe_own(self._bwrap())
 
     @property
     def root(self) -> SandboxRoot:

@@ -1,6 +1,7 @@
 """Creates a control group for a sandbox, if this process may; the kernel then counts all memory, including sockets.
 
-This works only with cgroup v2, below a group that was delegated to this user (a systemd user slice, root on the host)
+This works only with cgroup v2; of cgroup v1 only the controller ``pids`` is used, and only where nothing else limits
+processes. The group is below a group that was delegated to this user (a systemd user slice, root on the host)
 and has the controllers ``memory`` and ``pids`` enabled. It moves no other processes and enables no controllers. Source:
 Documentation/admin-guide/cgroup-v2.rst.
 """
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
 NO_GROUP: Final = (
     "no control group is delegated to this user, so memory and socket buffers are not limited by the kernel:"
     " Zeus checks them every 50 ms and counts each local socket as full"
+)
+UNLIMITED: Final = (
+    "nothing limits the number of processes: the kernel counts none of root's, and no control group with the controller"
+    " pids can be made"
+)
+UNLIMITED_REMEDY: Final = (
+    "Run Zeus as an ordinary user, or in a control group of its own (systemd-run --scope zeus ...), or remove"
+    " `workspace` of the sandbox."
 )
 _CONTROLLERS: Final = {"memory", "pids"}
 _OWN_BYTES: Final = 16 * 2**20
@@ -56,6 +65,30 @@ def delegated_group(proc: Path = Path("/proc/self")) -> Path | None:
         group = group.parent
 
 
+def older_group(proc: Path = Path("/proc/self")) -> Path | None:
+    """Return the group of cgroup v1 that counts this process, if it may create limited groups there; else None.
+
+    Args:
+        proc: this process's folder in ``/proc``.
+    """
+    try:
+        groups = [line.split(":", 2) for line in (proc / "cgroup").read_text().splitlines()]
+        mounts = [line.split() for line in (proc / "mountinfo").read_text().splitlines()]
+    except OSError:
+        return None
+    own = next((path for _, names, path in groups if "pids" in names.split(",")), None)
+    for words in mounts:
+        kind = words[words.index("-") + 1 :]
+        if own is None or kind[0] != "cgroup" or "pids" not in kind[2].split(","):
+            continue
+        # A container's mount begins at its own group.
+        inner = os.path.relpath(own, words[3])
+        group = Path(words[4]) if inner == "." or inner.startswith("..") else Path(words[4], inner)
+        if os.access(group, os.W_OK) and os.access(group / "cgroup.procs", os.W_OK):
+            return group
+    return None
+
+
 def _can_hold(group: Path) -> bool:
     """Whether this process may create a limited group here and move processes into it."""
     try:
@@ -82,16 +115,19 @@ class Group:
         self.folder = parent / f"zeus-sandbox-{os.getpid()}-{next(_NUMBERS)}"
         self.folder.mkdir()
         try:
-            # Files in the sandbox's file systems in memory count as its memory: two of them, plus a quarter.
-            memory = limits.memory_bytes + limits.disk_bytes * 9 // 4 + _OWN_BYTES
-            self._write("memory.max", memory)
             self._write("pids.max", limits.processes + _OWN_PROCESSES)
-            self._write("memory.oom.group", 1)
-            with suppress(FileNotFoundError):  # a kernel without swap
-                self._write("memory.swap.max", 0)
+            self._limit_memory(limits)
         except OSError:
             self.close()
             raise
+
+    def _limit_memory(self, limits: SandboxLimits) -> None:
+        # Files in the sandbox's file systems in memory count as its memory: two of them, plus a quarter.
+        memory = limits.memory_bytes + limits.disk_bytes * 9 // 4 + _OWN_BYTES
+        self._write("memory.max", memory)
+        self._write("memory.oom.group", 1)
+        with suppress(FileNotFoundError):  # a kernel without swap
+            self._write("memory.swap.max", 0)
 
     def add(self, pids: Iterable[int]) -> None:
         """Move processes into the group; processes that they start from now on belong to it too."""
@@ -127,3 +163,10 @@ class Group:
             os.write(descriptor, str(value).encode())
         finally:
             os.close(descriptor)
+
+
+class PidsGroup(Group):
+    """The same below ``older_group``: it limits the number of processes only."""
+
+    def _limit_memory(self, limits: SandboxLimits) -> None:
+        """Checks from outside limit the memory."""

@@ -8,13 +8,17 @@ processes.
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.sandboxes.bubblewrap.identity import Identity
+from zeus_plugins.sandboxes.bubblewrap.mounts import mounting, read_only_proc
 from zeus_runtime.plugin.sandbox import WORKING_FOLDER, SandboxLimits
+
+if TYPE_CHECKING:
+    from zeus_runtime.plugin.files import ProgramMount
 
 FOLDERS: Final = (WORKING_FOLDER, "/tmp", "/dev/shm")
 """The folders that programs can write to; each is a separate file system in memory."""
@@ -73,19 +77,23 @@ def arguments_of(
     *,
     filter_fd: int,
     status_fd: int,
+    mounts: Sequence[ProgramMount] = (),
+    start: str = WORKING_FOLDER,
 ) -> list[str]:
     """Return bubblewrap's arguments; they are passed in a file, because programs can read the command line.
 
     Args:
         filter_fd: the system call filter, open for reading.
         status_fd: bubblewrap writes the first process and its exit code here.
+        mounts: the workspace's folders and files, a folder before what is in it.
+        start: the folder that the program starts in.
     """
     return [
         *_namespaces(identity),
         *("--die-with-parent", "--new-session", "--hostname", "sandbox"),
-        *_file_systems(root, limits),
+        *_file_systems(root, limits, mounts, read_only_proc() if identity.is_root else ("--proc", "/proc")),
         *_variables({**_ENVIRON, "PATH": _path(root), **environ}),
-        *("--chdir", WORKING_FOLDER, "--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
+        *("--chdir", start, "--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
     ]
 
 
@@ -121,7 +129,10 @@ def _shell(script: str) -> Sequence[str]:
 def _namespaces(identity: Identity) -> Sequence[str]:
     if not identity.changed:
         user = str(identity.uid)
-        return ("--unshare-user", "--unshare-all", "--disable-userns", "--uid", user, "--gid", user)
+        return (
+            *("--unshare-user", "--unshare-all", "--disable-userns", "--uid", user, "--gid", user),
+            *("--cap-drop", "ALL"),
+        )
     kept = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
     return (
         *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
@@ -139,21 +150,29 @@ def _dropping(identity: Identity) -> Sequence[str]:
     )
 
 
-def _file_systems(root: SandboxRoot, limits: SandboxLimits) -> Iterator[str]:
+def _file_systems(
+    root: SandboxRoot, limits: SandboxLimits, mounts: Sequence[ProgramMount], proc: Iterable[str]
+) -> Iterator[str]:
     if root.rootfs is not None:
+        # Nothing can be mounted in a folder of the rootfs where that has no such folder.
+        held = {Path(each.host).parts[1] for each in mounts}
         for each in sorted(root.rootfs.iterdir()):
+            if each.name in held:
+                continue
             if each.is_symlink():
                 yield from ("--symlink", str(each.readlink()), f"/{each.name}")
             elif f"/{each.name}" not in ("/proc", "/dev", "/tmp", WORKING_FOLDER):
                 yield from ("--ro-bind", str(each), f"/{each.name}")
     else:
         yield from system_mounts(root)
-    yield from ("--proc", "/proc", "--dev", "/dev")
+    yield from proc
+    yield from ("--dev", "/dev")
     # This also reads as zeros, but cannot be mapped: shared mappings of /dev/zero are memory that no limit counts.
     yield from ("--dev-bind", "/dev/full", "/dev/zero")
     for folder in FOLDERS:
         size = max(limits.disk_bytes if folder != "/dev/shm" else limits.disk_bytes // 4, 4096)
         yield from ("--perms", "1777", "--size", str(size), "--tmpfs", folder)
+    yield from mounting(mounts)
     yield from ("--remount-ro", "/dev", "--remount-ro", "/")
 
 

@@ -97,6 +97,15 @@ def probe(bwrap: str) -> None:
     try_out(bwrap, spaces)
 
 
+def probe_own(bwrap: str) -> None:
+    """Try to create a minimal sandbox for this process's user, as programs that use the workspace need it.
+
+    Raises:
+        SandboxUnavailableError: that failed; the message is bubblewrap's.
+    """
+    try_out(bwrap, ["--unshare-user", "--unshare-all", "--disable-userns", "--cap-drop", "ALL"])
+
+
 def try_out(bwrap: str, namespaces: Sequence[str]) -> None:
     """Run the shortest program in new namespaces.
 

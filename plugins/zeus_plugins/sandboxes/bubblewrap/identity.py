@@ -26,10 +26,12 @@ class Identity:
     Args:
         uid: its number inside the sandbox.
         changed: whether the program's files must be given to that uid, because root creates them.
+        is_root: whether it is the host's root in a user namespace, to which ``RLIMIT_NPROC`` does not apply.
     """
 
     uid: int
     changed: bool
+    is_root: bool = False
 
 
 def fresh_identity() -> Identity:
@@ -42,6 +44,14 @@ def fresh_identity() -> Identity:
         return Identity(_INSIDE, changed=False)
     lines = Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()
     return Identity(_drawn([(int(first), int(count)) for first, _, count in map(str.split, lines)]), True)
+
+
+def own_identity() -> Identity:
+    """Return the identity of programs that use the workspace: this process's user, without privileges.
+
+    Another user could not read the files of this one, and would own those that it makes.
+    """
+    return Identity(_INSIDE, changed=False, is_root=os.geteuid() == 0)
 
 
 def _drawn(mapped: list[tuple[int, int]]) -> int:

@@ -15,9 +15,16 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
 
-from zeus_plugins.sandboxes.bubblewrap.cgroups import Group, delegated_group
+from zeus_plugins.sandboxes.bubblewrap.cgroups import (
+    UNLIMITED,
+    UNLIMITED_REMEDY,
+    Group,
+    PidsGroup,
+    delegated_group,
+    older_group,
+)
 from zeus_plugins.sandboxes.bubblewrap.command import (
     FOLDERS,
     READY,
@@ -27,9 +34,14 @@ from zeus_plugins.sandboxes.bubblewrap.command import (
     waiting,
 )
 from zeus_plugins.sandboxes.bubblewrap.identity import Identity
+from zeus_plugins.sandboxes.bubblewrap.mounts import REPLACED, sees_judged
 from zeus_plugins.sandboxes.bubblewrap.watch import INTERVAL_SECONDS, exceeded
 from zeus_runtime.plugin import cut_text, last_words
-from zeus_runtime.plugin.sandbox import Program, SandboxError, SandboxLimit, SandboxLimits
+from zeus_runtime.plugin.sandbox import WORKING_FOLDER, Program, SandboxError, SandboxLimit, SandboxLimits
+from zeus_runtime.plugin.tool import finished
+
+if TYPE_CHECKING:
+    from zeus_runtime.plugin.files import ProgramMount
 
 _CHUNK: Final = 2**16
 _START_SECONDS: Final = 20.0
@@ -45,6 +57,10 @@ class Ended:
     killed_by: SandboxLimit | None
     output: bytes
     seconds: float
+
+
+class NotMadeError(SandboxError):
+    """No sandbox was made, so the program did not start."""
 
 
 class Standing:
@@ -204,22 +220,36 @@ async def standing(
     program: Program,
     *,
     filter_program: bytes,
+    mounts: Sequence[ProgramMount] = (),
 ) -> AsyncIterator[Standing]:
     """Create a sandbox for one program; it is removed with all its processes when the block ends.
 
     It is started in the calling thread, because it dies with the thread that started it.
 
+    Args:
+        mounts: the program's workspace, as it was judged.
+
     Raises:
-        SandboxError: bubblewrap could not create it; the message is bubblewrap's.
+        NotMadeError: bubblewrap could not create it, and the message is bubblewrap's; or it has other files of the
+            workspace than those that were judged.
+        SandboxError: it could not be limited.
     """
+    start = WORKING_FOLDER if program.workspace is None else str(program.workspace.folder)
     with ExitStack() as stack:
-        group = _group(stack, limits)
+        group = _group(stack, limits, identity)
         output, output_end = _pipe(stack)
         status, status_end = _pipe(stack)
         gate, gate_end = (stack.enter_context(each) for each in socket.socketpair())
         filter_fd = _memory(stack, filter_program)
         given = arguments_of(
-            root, identity, limits, program.environ, filter_fd=filter_fd, status_fd=status_end.fileno()
+            root,
+            identity,
+            limits,
+            program.environ,
+            filter_fd=filter_fd,
+            status_fd=status_end.fileno(),
+            mounts=mounts,
+            start=start,
         )
         arguments_fd = _memory(stack, b"".join(os.fsencode(each) + b"\0" for each in given))
         process = _started(
@@ -238,6 +268,8 @@ async def standing(
         handle = os.pidfd_open(first)
         stack.callback(os.close, handle)
         stack.callback(_die, handle)
+        if mounts:
+            await _require_judged(mounts, first)
         folders: list[int] = []
         for folder in FOLDERS:
             folders.append(
@@ -256,13 +288,32 @@ async def standing(
         )
 
 
-def _group(stack: ExitStack, limits: SandboxLimits) -> Group | None:
-    """Create a control group that is removed after the sandbox; None if impossible, so that only checks limit it."""
-    parent = delegated_group()
+async def _require_judged(mounts: Sequence[ProgramMount], first: int) -> None:
+    try:
+        is_judged = await finished(asyncio.to_thread(sees_judged, mounts, first))
+    except OSError as error:
+        raise SandboxError(
+            f"this system does not show which files the program sees: {error.strerror}"
+        ) from None
+    if not is_judged:
+        raise NotMadeError(f"the program was not run, because {REPLACED}")
+
+
+def _group(stack: ExitStack, limits: SandboxLimits, identity: Identity) -> Group | None:
+    """Create a control group that is removed after the sandbox; None if impossible, so that only checks limit it.
+
+    Raises:
+        SandboxError: it cannot be made, or the processes of root are not limited without one.
+    """
+    parent, kind = delegated_group(), Group
+    if parent is None and identity.is_root:
+        parent, kind = older_group(), PidsGroup
+        if parent is None:
+            raise SandboxError(UNLIMITED, remedy=UNLIMITED_REMEDY)
     if parent is None:
         return None
     try:
-        group = Group(parent, limits)
+        group = kind(parent, limits)
     except OSError as error:
         raise SandboxError(f"the sandbox's control group cannot be made in {parent}: {error}") from None
     stack.callback(group.close)
@@ -311,7 +362,7 @@ async def _first_process(gate: socket.socket, output: IO[bytes], status: IO[byte
     if ready != READY:
         os.set_blocking(output.fileno(), False)
         said = cut_text((output.read() or b"").decode(errors="replace").strip(), _REASON_BYTES)
-        raise SandboxError(f"bubblewrap cannot make a sandbox: {said or 'it gives no reason'}")
+        raise NotMadeError(f"bubblewrap cannot make a sandbox: {said or 'it gives no reason'}")
     gate.setblocking(True)
     written = os.read(status.fileno(), _CHUNK).decode()
     return int(json.loads(written[: written.index("}") + 1])["child-pid"])

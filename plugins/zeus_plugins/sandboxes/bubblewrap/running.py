@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot
-from zeus_plugins.sandboxes.bubblewrap.identity import fresh_identity
-from zeus_plugins.sandboxes.bubblewrap.process import standing
+from zeus_plugins.sandboxes.bubblewrap.identity import Identity, fresh_identity, own_identity
+from zeus_plugins.sandboxes.bubblewrap.mounts import MOST_STARTS
+from zeus_plugins.sandboxes.bubblewrap.process import NotMadeError, standing
 from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
 from zeus_plugins.sandboxes.bubblewrap.staging import Staged, copy_in, copy_out, put_files
 from zeus_runtime.plugin.sandbox import Outcome, Program, SandboxError, SandboxLimits
 from zeus_runtime.plugin.tool import finished
+
+if TYPE_CHECKING:
+    from zeus_runtime.plugin.files import ProgramMount
 
 
 async def run(
@@ -30,12 +35,41 @@ async def run(
     Raises:
         SandboxError: the program could not be run.
     """
-    identity = fresh_identity()
+    shared = program.workspace
+    if shared is None:
+        return await _run(bwrap, root, folder, program, limits, on_output, fresh_identity(), ())
+    error: NotMadeError | None = None
+    for _ in range(MOST_STARTS):
+        mounts = await finished(asyncio.to_thread(shared.look))
+        try:
+            return await _run(bwrap, root, folder, program, limits, on_output, own_identity(), mounts)
+        except NotMadeError as found:  # a file may have gone or come meanwhile
+            error = found
+    assert error is not None, "it was tried"
+    raise error
+
+
+async def _run(
+    bwrap: str,
+    root: SandboxRoot,
+    folder: Path,
+    program: Program,
+    limits: SandboxLimits,
+    on_output: Callable[[bytes], None] | None,
+    identity: Identity,
+    mounts: Sequence[ProgramMount],
+) -> Outcome:
     owner = identity.uid if identity.changed else None
     kept = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         async with standing(
-            bwrap, root, identity, limits, program, filter_program=filter_program(platform.machine())
+            bwrap,
+            root,
+            identity,
+            limits,
+            program,
+            filter_program=filter_program(platform.machine()),
+            mounts=mounts,
         ) as stands:
             work, scratch = stands.folders[:2]
             staged = await finished(asyncio.to_thread(_staged_in, kept, work, owner, limits))

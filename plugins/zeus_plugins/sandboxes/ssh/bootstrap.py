@@ -20,6 +20,7 @@ _MODULES: Final = (
     "zeus_plugins.sandboxes.bubblewrap.command",
     "zeus_plugins.sandboxes.bubblewrap.host",
     "zeus_plugins.sandboxes.bubblewrap.identity",
+    "zeus_plugins.sandboxes.bubblewrap.mounts",
     "zeus_plugins.sandboxes.bubblewrap.process",
     "zeus_plugins.sandboxes.bubblewrap.running",
     "zeus_plugins.sandboxes.bubblewrap.seccomp",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
-from zeus_runtime.plugin import Doc, Minimum, Ref, RefTo, dataclass
+from zeus_runtime.plugin import Doc, Minimum, Misfit, Ref, RefTo, Surroundings, dataclass
 from zeus_runtime.plugin.sandbox import SandboxLimit, SandboxLimits
 
 _BUBBLEWRAP: Final = Ref("bubblewrap")
@@ -28,6 +29,18 @@ class Options:
             "allows it."
         ),
     ] = True
+    workspace: Annotated[
+        Literal["read", "write"] | None,
+        Doc(
+            "Programs also read, or read and write, the workspace with the rights of `workspace.access`, and start in "
+            "it; null: they do not see it. Only with the backend bubblewrap."
+        ),
+    ] = None
+    max_workspace_files: Annotated[
+        int,
+        Doc("With workspace: most files of it; their rights are looked up before each program."),
+        Minimum(1),
+    ] = 200_000
     timeout_seconds: Annotated[float, Doc("Time limit of one program, in seconds."), Minimum(0.1)] = 60.0
     max_timeout_seconds: Annotated[
         float, Doc("Longest time limit that the model may ask for instead, in seconds."), Minimum(0.1)
@@ -52,6 +65,22 @@ class Options:
     max_copy_mb: Annotated[
         int, Doc("Size of the largest file that is copied between workspace and sandbox."), Minimum(1)
     ] = 16
+
+    def misfits(self, around: Surroundings) -> Iterator[Misfit]:
+        """Report the limit of a workspace that programs do not see."""
+        if self.workspace is None and "max_workspace_files" in around.written:
+            yield Misfit(
+                ("max_workspace_files",),
+                "max_workspace_files has no effect without workspace",
+                "add `workspace: read` or `workspace: write`, or remove this line",
+                "no-effect",
+            )
+
+    def described(self) -> Iterator[str]:
+        """Yield what `zeus plan` says of the tools."""
+        if self.workspace is not None:
+            verb = "read and write" if self.workspace == "write" else "read"
+            yield f"programs {verb} the workspace, with the rights of workspace.access"
 
     def limits(self, seconds: float | None = None) -> SandboxLimits:
         """The limits of one program.

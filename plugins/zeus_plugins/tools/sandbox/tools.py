@@ -2,46 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from zeus_plugins.tools.sandbox.options import KEEPS, Options
 from zeus_plugins.tools.sandbox.progress import told
 from zeus_plugins.tools.sandbox.report import listed, report
 from zeus_runtime.plugin import Minimum, OptionsError
-from zeus_runtime.plugin.sandbox import WORKING_FOLDER, Program, SandboxError
+from zeus_runtime.plugin.sandbox import WORKING_FOLDER, Program, SandboxError, SharedWorkspace
 from zeus_runtime.plugin.tool import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
     from zeus_runtime.plugin import PlanContext
-    from zeus_runtime.plugin.files import WorkspaceFiles
+    from zeus_runtime.plugin.files import ProgramMount, WorkspaceFiles
     from zeus_runtime.plugin.sandbox import SandboxBackend, SandboxCapabilities
 
 _COMMANDS = {"python": ("python3", "/tmp/code.py"), "shell": ("/bin/sh", "/tmp/code.sh")}
 _MOST_LISTED = 50
+_BESIDE = """Prepare the sandbox's own folder /workspace: copy workspace files into it, or empty it.
+
+Programs see the workspace itself; copy the files that they shall change without changing the workspace. The folder's
+files remain for later programs. execute_code makes it if needed."""
 
 
 def create(options: Options, context: PlanContext) -> Sequence[Tool]:
     """``create_sandbox execute_code copy_from_sandbox``.
 
     Raises:
-        OptionsError: the backend does not enforce a limit that the YAML sets, or isolates less than the YAML requires.
+        OptionsError: the backend does not enforce a limit that the YAML sets, isolates less than the YAML requires, or
+            cannot show programs the workspace.
         SandboxUnavailableError: the backend cannot run on this machine; the tools are off then.
     """
     backend = context.sandboxes.open(options.backend)
     _refuse_open(options, backend)
+    shares = _sharing(options, backend)
     backend.check()
+    if shares is not None:
+        files = context.workspace
+        shares([Path(each).resolve() for each in (files.root, *files.routes.values())])
     _refuse_unkept(options, backend)
     return [
         _create_sandbox(options, backend, context.workspace),
-        _execute_code(options, backend),
+        _execute_code(options, backend, context.workspace),
         _copy_from_sandbox(options, backend, context.workspace),
     ]
 
 
 def _create_sandbox(options: Options, backend: SandboxBackend, workspace: WorkspaceFiles) -> Tool:
-    @tool(category="sandbox", access="write")
+    @tool(category="sandbox", access="write", description=_BESIDE if options.workspace else None)
     async def create_sandbox(run: ToolRun, files: list[str] | None = None, empty: bool = False) -> ToolResult:
         """Prepare the sandbox: copy workspace files into it, or empty it.
 
@@ -69,7 +79,7 @@ def _create_sandbox(options: Options, backend: SandboxBackend, workspace: Worksp
     return create_sandbox
 
 
-def _execute_code(options: Options, backend: SandboxBackend) -> Tool:
+def _execute_code(options: Options, backend: SandboxBackend, workspace: WorkspaceFiles) -> Tool:
     languages = backend.capabilities.languages
 
     @tool(
@@ -101,7 +111,9 @@ def _execute_code(options: Options, backend: SandboxBackend) -> Tool:
             raise SandboxError(
                 "code contains characters that UTF-8 cannot encode (lone surrogates)"
             ) from None
-        program = Program(command, {command[-1].rpartition("/")[2]: source})
+        program = Program(
+            command, {command[-1].rpartition("/")[2]: source}, workspace=_shared(options, workspace)
+        )
         with told(run.progress, run.known) as hear:
             outcome = await box.exec(program, limits, hear)
         return ToolResult(
@@ -115,6 +127,18 @@ def _execute_code(options: Options, backend: SandboxBackend) -> Tool:
         )
 
     return execute_code
+
+
+def _shared(options: Options, workspace: WorkspaceFiles) -> SharedWorkspace | None:
+    if options.workspace is None:
+        return None
+
+    def look() -> Sequence[ProgramMount]:
+        return workspace.program_view(
+            max_files=options.max_workspace_files, writable=options.workspace == "write"
+        )
+
+    return SharedWorkspace(workspace.place("/"), look)
 
 
 def _copy_from_sandbox(options: Options, backend: SandboxBackend, workspace: WorkspaceFiles) -> Tool:
@@ -142,12 +166,38 @@ def _described(options: Options, capabilities: SandboxCapabilities) -> str:
         else "a folder of the session, which file tools call /workspace"
     )
     memory = f" and {options.memory_mb} MB" if "memory" in capabilities.limits else ""
+    if options.workspace is None:
+        files = (
+            f"The code starts in {place}, whose files are kept for the next call. There is {network} network, and the"
+            " workspace's files are not there until create_sandbox copies them."
+        )
+    else:
+        rights = (
+            "read-only" if options.workspace == "read" else "there with its rights: some files are read-only"
+        )
+        files = (
+            "The code starts in the workspace's folder, so use relative paths: the file /src/a.py of the file tools is"
+            f" src/a.py. The workspace is {rights}, and some files of it are closed. The code also has a folder"
+            f" {WORKING_FOLDER} of its own, whose files are kept for the next call. There is {network} network."
+        )
     return (
-        f"Run {' or '.join(capabilities.languages)} code in the sandbox and get its output.\n\n"
-        f"The code starts in {place}, whose files are kept for the next call. There is {network} network, and the "
-        f"workspace's files are not there until create_sandbox copies them. The code may take "
-        f"{options.timeout_seconds:g} seconds{memory}; processes that it leaves running are ended."
+        f"Run {' or '.join(capabilities.languages)} code in the sandbox and get its output.\n\n{files} The code may"
+        f" take {options.timeout_seconds:g} seconds{memory}; processes that it leaves running are ended."
     )
+
+
+def _sharing(options: Options, backend: SandboxBackend) -> Callable[[Sequence[Path]], None] | None:
+    """Return the backend's check of the workspace; None if the YAML does not share it."""
+    if options.workspace is None:
+        return None
+    check = backend.capabilities.workspace
+    if check is None:
+        raise OptionsError(
+            f"sandbox: the backend {options.backend.name!r} cannot show the workspace to programs",
+            remedy="Choose the backend bubblewrap, or remove `workspace`.",
+            where="workspace",
+        )
+    return check
 
 
 def _refuse_open(options: Options, backend: SandboxBackend) -> None:

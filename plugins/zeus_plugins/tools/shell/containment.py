@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.sandboxes.bubblewrap.command import SandboxRoot, system_mounts
 from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, needed_folders, try_out
+from zeus_plugins.sandboxes.bubblewrap.mounts import mounting, read_only_proc, sees_judged
 from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
 from zeus_plugins.tools.shell.processes import Start
 from zeus_runtime.plugin import OptionsError
@@ -56,29 +56,14 @@ def arguments_of(
         *(() if network else ("--unshare-net",)),
         *("--die-with-parent", "--new-session", "--hostname", "shell"),
         *system_mounts(root, also),
-        # Read-only: of root, some of its files could be written without any capability.
-        *("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"),
+        *read_only_proc(),
+        *("--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"),
         *(word for each in show for word in ("--ro-bind", each, each)),
-        *_workspace(mounts),
+        *mounting(mounts),
         *("--remount-ro", "/"),
         *(word for name, value in environ.items() for word in ("--setenv", name, value)),
         *("--chdir", folder),
     ]
-
-
-def _workspace(mounts: Sequence[ProgramMount]) -> Iterator[str]:
-    emptied = []
-    for host, right, is_folder, _ in mounts:
-        if right == "none" and is_folder:
-            yield from ("--perms", "0755", "--tmpfs", host)
-            emptied.append(host)
-        elif right == "none":
-            # Opening it fails: the mount has no devices.
-            yield from ("--ro-bind", "/dev/null", host)
-        else:
-            yield from ("--bind" if right == "write" else "--ro-bind", host, host)
-    for host in emptied:  # last, because mounts in it need a place
-        yield from ("--remount-ro", host)
 
 
 class BubblewrapCommands:
@@ -146,53 +131,6 @@ class BubblewrapCommands:
             filter_program=filter_program(platform.machine()),
             sees=partial(sees_judged, mounts),
         )
-
-
-def sees_judged(mounts: Sequence[ProgramMount], process: int) -> bool:
-    """Whether a process has each file that was judged at its path, with its right.
-
-    Bubblewrap mounts by path. Meanwhile another program may replace a folder, also by a link out of the workspace.
-
-    Args:
-        process: its id; the mounts are made, and it runs no command yet.
-
-    Raises:
-        OSError: the system does not show the files that the process sees.
-    """
-    flags = os.O_PATH | os.O_CLOEXEC
-    root = os.open(f"/proc/{process}/root", flags)
-    null = Path(os.devnull).stat()
-    last = {each.host: each for each in mounts}  # a later mount covers an earlier one
-    try:
-        return all(
-            _sees(root, each, flags | os.O_NOFOLLOW, (null.st_dev, null.st_ino)) for each in last.values()
-        )
-    finally:
-        os.close(root)
-
-
-def _sees(root: int, mount: ProgramMount, flags: int, null: tuple[int, int]) -> bool:
-    at = os.dup(root)
-    try:
-        for part in mount.host.strip("/").split("/"):  # by steps, because no step may be a link
-            inner = os.open(part, flags, dir_fd=at)
-            os.close(at)
-            at = inner
-        status = os.fstat(at)
-        found = (status.st_dev, status.st_ino)
-        if mount.right == "none" and not mount.is_folder:
-            return found == null
-        if mount.right == "none":
-            return found != mount.identity and _is_read_only(at)
-        return mount.identity in (None, found) and (mount.right == "write" or _is_read_only(at))
-    except OSError:
-        return False
-    finally:
-        os.close(at)
-
-
-def _is_read_only(descriptor: int) -> bool:
-    return bool(os.fstatvfs(descriptor).f_flag & os.ST_RDONLY)
 
 
 def _shown(written: str, context: PlanContext) -> str:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from zeus_plugins.sandboxes.bubblewrap.mounts import REPLACED
 from zeus_runtime.plugin import RunError
 from zeus_runtime.plugin.files import OPEN_BYTES, open_bytes
 from zeus_runtime.plugin.tool import finished, in_thread
@@ -275,7 +276,7 @@ class StartGate:
             return None
         try:
             if not self._sees(process):
-                return "files of the workspace were replaced while the command started"
+                return REPLACED
         except OSError as error:
             return f"this system does not show which files the command sees: {error.strerror}"
         with suppress(BrokenPipeError):  # it was ended

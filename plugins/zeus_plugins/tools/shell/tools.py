@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
+from zeus_plugins.sandboxes.bubblewrap.mounts import MOST_STARTS
 from zeus_plugins.tools import PASSED_ON
 from zeus_plugins.tools.sandbox.report import cut
 from zeus_plugins.tools.shell.options import UNCONTAINED, Options
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from zeus_runtime.plugin import PlanContext
 
 _ARCHIVE: Final = "/large_tool_results"
-_MOST_STARTS: Final = 5
-"""A person's editor may replace a file while a command starts; then the rights are looked up again."""
 
 
 def create(options: Options, context: PlanContext) -> Sequence[Tool]:
@@ -151,7 +150,7 @@ class _Shell:
 
     async def _running(self, command: str | list[str], cwd: str) -> RunningCommand:
         refusal: str | None = None
-        for _ in range(_MOST_STARTS):
+        for _ in range(MOST_STARTS):
             running = started(await self._start(command, cwd), self._options.max_output_kb * 1024)
             try:
                 refusal = await running.refusal()
