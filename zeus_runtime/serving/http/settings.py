@@ -1,0 +1,247 @@
+"""The settings of a service: who may use it, and how much. One YAML file, beside the agents' configs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+from zeus_runtime.config.document import Document
+from zeus_runtime.config.layers.loading import load
+from zeus_runtime.config.messages.diagnostics import Diagnostic
+from zeus_runtime.config.schema.composed import DIALECT
+from zeus_runtime.config.schema.construct import BuildError, build
+from zeus_runtime.config.schema.markers import Doc, FileRelative, Maximum, Minimum, MinLength
+from zeus_runtime.config.schema.signatures import schema_of
+from zeus_runtime.config.schema.types import DOCUMENT
+from zeus_runtime.config.schema.validate import check
+
+FILE: Final = "zeus-serve.yaml"
+"""The settings in the working directory, used without being named."""
+
+Role: TypeAlias = Literal["owner", "admin", "editor", "viewer"]
+ScopeName: TypeAlias = Literal["run", "approve", "read", "metrics", "admin"]
+Algorithm: TypeAlias = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+]
+"""Signatures by a private key only: a service that knew a shared key could sign for anyone."""
+
+Text: TypeAlias = Annotated[str, MinLength(1)]
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The service's own database: its keys and its audit log."""
+
+    url: Annotated[
+        str,
+        Doc(
+            "SQLAlchemy URL of a SQLite or PostgreSQL database. It may be that of an agent. Services that share it "
+            "accept the same keys."
+        ),
+    ] = "sqlite:///.zeus/serve.db"
+
+
+@dataclass(frozen=True)
+class Tls:
+    """The certificate that the service shows."""
+
+    certificate: Annotated[Text, FileRelative(), Doc("A PEM file with the chain of certificates.")]
+    key: Annotated[Text, FileRelative(), Doc("A PEM file with the private key.")]
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Which claims of a token tell who its user is. A name with dots is a path: `realm.roles`."""
+
+    user: Annotated[
+        Text, Doc("The claim with the user's id; take one that is never given to another user.")
+    ] = "sub"
+    project: Annotated[
+        Text | None, Doc("The claim with the project; null if users work outside projects.")
+    ] = None
+    role: Annotated[
+        Text | None, Doc("The claim with the role in the project: a text, or a list of texts; see `roles`.")
+    ] = None
+    scopes: Annotated[
+        Text | None,
+        Doc("The claim with what the user may do: a list, or a text with spaces; see `scopes`. null: no claim."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Issuer:
+    """An issuer of JSON Web Tokens, by OpenID Connect discovery."""
+
+    issuer: Annotated[
+        Text, Doc("Its URL, exactly as in the claim `iss`. Only for loopback it may begin with http://.")
+    ]
+    audience: Annotated[Text, Doc("The value, or one of the values, of the claim `aud`.")]
+    algorithms: Annotated[
+        tuple[Algorithm, ...],
+        MinLength(1),
+        Doc("The signatures that are accepted. A token's own header never chooses another."),
+    ] = ("RS256", "ES256")
+    clock_skew_seconds: Annotated[
+        int, Doc("How far the issuer's clock and this machine's may differ."), Minimum(0), Maximum(600)
+    ] = 30
+    keys_max_age_seconds: Annotated[
+        int, Doc("After so long its keys are read again; an unknown key is looked for at once."), Minimum(10)
+    ] = 3600
+    claims: Annotated[Claims, Doc("What the claims mean.")] = field(default_factory=Claims)
+    roles: Annotated[
+        Mapping[str, Role],
+        Doc("The claim's value to the role; the first that fits, in this order. Without one: `default_role`."),
+    ] = field(default_factory=dict)
+    default_role: Annotated[Role, Doc("The role in the project of a user without one.")] = "viewer"
+    scopes: Annotated[
+        Mapping[str, tuple[ScopeName, ...]],
+        Doc("The claim's value to scopes; all that fit. Without one: `default_scopes`."),
+    ] = field(default_factory=dict)
+    default_scopes: Annotated[
+        tuple[ScopeName, ...], Doc("What a user may do whose claim grants nothing; [] for nothing.")
+    ] = ("run", "approve", "read")
+    agents: Annotated[tuple[Text, ...] | None, Doc("The agents that its users may use; null for all.")] = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a caller may ask for."""
+
+    requests_per_minute: Annotated[
+        int | None,
+        Doc("Requests of a key, and of a user over all keys; null for any number. 429 tells when to try again."),
+        Minimum(1),
+    ] = 600
+    burst: Annotated[int, Doc("Requests at once, after a pause."), Minimum(1)] = 100
+    open_requests: Annotated[
+        int, Doc("Requests of a user that are answered at the same time, streams included."), Minimum(1)
+    ] = 100
+    failed_logins_per_minute: Annotated[
+        int, Doc("Wrong tokens that an address may send before its tokens are refused unread."), Minimum(1)
+    ] = 30
+    connections: Annotated[
+        int | None, Doc("Connections that the service holds at the same time; null for any number."), Minimum(1)
+    ] = 2000
+    body_bytes: Annotated[int, Doc("The largest body of a request."), Minimum(1000)] = 4_000_000
+    header_bytes: Annotated[int, Doc("The largest head of a request."), Minimum(1000)] = 32_000
+
+
+@dataclass(frozen=True)
+class Cors:
+    """Which other sites' pages may send requests. They send a token; the page's cookie stays its own."""
+
+    origins: Annotated[tuple[Text, ...], Doc("Such as https://app.example.org; `*` is refused.")] = ()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A service's settings."""
+
+    storage: Annotated[Storage, Doc("The database of keys and of the audit log.")] = field(
+        default_factory=Storage
+    )
+    hosts: Annotated[
+        tuple[Text, ...],
+        Doc(
+            "The names under which clients reach the service; requests to others are refused. [] for those of "
+            "this machine if it listens on loopback, otherwise for any."
+        ),
+    ] = ()
+    tls: Annotated[Tls | None, Doc("Its certificate; null if a proxy has it.")] = None
+    proxies: Annotated[
+        tuple[Text, ...],
+        Doc("Addresses of proxies, whose headers X-Forwarded-For and X-Forwarded-Proto are believed."),
+    ] = ()
+    oidc: Annotated[tuple[Issuer, ...], Doc("Whose tokens are accepted besides keys.")] = ()
+    limits: Annotated[Limits, Doc("How much a caller may ask for.")] = field(default_factory=Limits)
+    cors: Annotated[Cors, Doc("Which other sites' pages may send requests.")] = field(default_factory=Cors)
+    access_log: Annotated[
+        Literal["text", "json", "off"], Doc("The form of the line for each request, on standard error.")
+    ] = "text"
+
+
+@dataclass(frozen=True)
+class ReadSettings:
+    """The settings, and where they were written.
+
+    Args:
+        settings: what holds.
+        document: the positions; None without a file.
+    """
+
+    settings: Settings
+    document: Document | None = None
+
+
+def settings_schema() -> dict[str, Any]:
+    """The JSON Schema of a service's settings. As in a config, ``x-*`` keys at the top are free."""
+    head = {"$schema": DIALECT, "title": "Zeus runtime service settings", DOCUMENT: "a service's settings"}
+    return {**head, **schema_of(Settings), "patternProperties": {"^x-": True}}
+
+
+def read_settings(file: Path | None, *, directory: Path, environ: Mapping[str, str]) -> ReadSettings:
+    """Read and check a service's settings. As in a config, ``${NAME}`` is a variable.
+
+    Args:
+        file: None for ``zeus-serve.yaml`` in the working directory, if there is one.
+        directory: the working directory.
+
+    Raises:
+        ConfigError: with every problem.
+    """
+    if file is None and not (directory / FILE).is_file():
+        return ReadSettings(Settings())
+    loaded = load(directory / (file or FILE), environ=environ, directory=directory)
+    document = check(loaded, settings_schema())
+    try:
+        own = {key: value for key, value in document.value.items() if not key.startswith("x-")}
+        settings: Settings = build(Settings, own)
+    except BuildError as error:
+        raise document.error([document.diagnostic(error.path, "wrong-type", error.message)]) from None
+    problems = list(_problems(document, settings))
+    if problems:
+        raise document.error(problems)
+    return ReadSettings(settings, document)
+
+
+def _problems(document: Document, settings: Settings) -> Iterator[Diagnostic]:
+    for place, origin in enumerate(settings.cors.origins):
+        parts = urlsplit(origin)
+        own = f"{parts.scheme}://{parts.netloc}"
+        if parts.scheme not in ("http", "https") or not parts.netloc or origin != own:
+            yield document.diagnostic(
+                ("cors", "origins", place),
+                "wrong-value",
+                f"{origin!r} is not the origin of a site",
+                hint="write scheme and host, such as https://app.example.org",
+            )
+    seen: set[str] = set()
+    for place, issuer in enumerate(settings.oidc):
+        parts = urlsplit(issuer.issuer)
+        here = ("oidc", place, "issuer")
+        loopback = parts.hostname in ("localhost", "127.0.0.1", "::1")
+        if not parts.hostname or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
+            yield document.diagnostic(
+                here, "wrong-value", f"{issuer.issuer!r} is not a URL", hint="write https://HOST/PATH"
+            )
+        elif parts.scheme != "https" and not loopback:
+            yield document.diagnostic(
+                here,
+                "wrong-value",
+                "keys that arrive over http:// can be replaced on their way",
+                hint="write https://",
+            )
+        if issuer.issuer in seen:
+            yield document.diagnostic(
+                here, "wrong-value", f"{issuer.issuer!r} is named twice", hint="join the two entries"
+            )
+        seen.add(issuer.issuer)
+    if settings.tls is not None:
+        for key, file in (("certificate", settings.tls.certificate), ("key", settings.tls.key)):
+            if not Path(file).is_file():
+                yield document.diagnostic(
+                    ("tls", key), "file-not-found", f"there is no file {file!r}", hint="correct the path"
+                )
