@@ -325,7 +325,10 @@ def _hidden_in_line(text: str) -> frozenset[int]:
         if char > "\x7f"
         and unicodedata.category(char) in _MARKS_OF_TEXT
         and unicodedata.east_asian_width(char) not in ("W", "F")
-        and any(each.isascii() and not each.isspace() for each in (*text[max(place - 1, 0) : place], *text[place + 1 : place + 2]))
+        and any(
+            each.isascii() and not each.isspace()
+            for each in (*text[max(place - 1, 0) : place], *text[place + 1 : place + 2])
+        )
     }
 
 

@@ -110,7 +110,9 @@ async def test_a_call_waits_for_a_decision_with_the_arguments_that_run(tmp_path:
 async def test_a_waiting_call_is_shown_exactly(tmp_path: Path) -> None:
     write_agent(tmp_path, ASKING)
     text = "pay\u202e\u200b" + "x" * 5_000
-    async with serving(service_of(tmp_path, script(calling(call("record", "a", text=text)), "Done."))) as client:
+    async with serving(
+        service_of(tmp_path, script(calling(call("record", "a", text=text)), "Done."))
+    ) as client:
         _, run = await begun(client, "go")
         await until(client, run, "waiting")
         (pending,) = (await client.get("/v1/approvals")).json()
@@ -140,7 +142,9 @@ async def test_an_approval_counts_for_the_change_that_its_user_saw(tmp_path: Pat
         assert first["seen"] != second["seen"]
         old = await client.post(path, json={"decision": "approve", "seen": first["seen"]})
         assert (old.status_code, "another change" in old.text) == (422, True), old.text
-        assert (await client.post(path, json={"decision": "approve", "seen": second["seen"]})).status_code == 200
+        assert (
+            await client.post(path, json={"decision": "approve", "seen": second["seen"]})
+        ).status_code == 200
         await until(client, run, "complete")
     assert file.read_text() == "delete everything but two\n"
 

@@ -82,7 +82,9 @@ def answer(request: ModelRequest) -> AIMessage:
             call("edit_file", f"e{tag}", path="/plan.md", old_string="Ship", new_string="Ship today:")
         )
     if "record" in prompt and not made:
-        return calling(call("record", f"r{tag}", text="pay\u202e\u200bbob" if "hidden" in prompt else "draft"))
+        return calling(
+            call("record", f"r{tag}", text="pay\u202e\u200bbob" if "hidden" in prompt else "draft")
+        )
     if "book" in prompt and not made:
         return calling(call("book", f"b{tag}"))
     if "Look up" in prompt:

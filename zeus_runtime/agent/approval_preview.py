@@ -85,7 +85,5 @@ def _written(pending: PendingApproval, secrets: Redactor, setting: str) -> Mappi
 
 
 def _is_of(pending: PendingApproval, arguments: Mapping[str, JSON], setting: str) -> bool:
-    meant = ApprovalRequest(
-        pending.tool, arguments, pending.place, schema=pending.schema, setting=setting
-    )
+    meant = ApprovalRequest(pending.tool, arguments, pending.place, schema=pending.schema, setting=setting)
     return meant.digest == pending.digest

@@ -106,7 +106,9 @@ def planned_tools(
     def add(owner: PlannedComponent, given: Iterable[Tool]) -> None:
         setting = json.dumps(as_json([owner.name, owner.plugin.name, owner.options]), sort_keys=True)
         for each in given:
-            tool = each if owner.kind != "tool" else replace(each, setting=f"{setting} {each.setting}".strip())
+            tool = (
+                each if owner.kind != "tool" else replace(each, setting=f"{setting} {each.setting}".strip())
+            )
             # An unknown category is a conflict, which is reported once all parts are known.
             shown = showing(tool, context.config.mode) if tool.category in MODE_TABLE else "hidden"
             tools.append(PlannedTool(tool, shown, owner.name, owner.plugin, owner.kind))

@@ -145,7 +145,11 @@ async def has_asked(log: ThreadLog, thread: Thread, run_id: str) -> bool:
 
 
 async def decide(
-    log: ThreadLog, session: str, decisions: Mapping[str, Decision], *, seen: Mapping[str, str | None] | None = None
+    log: ThreadLog,
+    session: str,
+    decisions: Mapping[str, Decision],
+    *,
+    seen: Mapping[str, str | None] | None = None,
 ) -> list[PendingApproval]:
     """Decide requests of a session and its sub-agents, all of them or none.
 
@@ -174,7 +178,9 @@ async def decide(
                 APPROVAL.c.shown.is_not_distinct_from(pending.shown),
             )
             if connection.execute(undecided.values(_decided(decision, now))).rowcount != 1:
-                raise UsageError(f"{pending.id} was just decided or shown elsewhere", remedy="Look at it again.")
+                raise UsageError(
+                    f"{pending.id} was just decided or shown elsewhere", remedy="Look at it again."
+                )
             found = _one(connection, _rows().where(_of(pending)))
             assert found is not None
             decided.append(found)

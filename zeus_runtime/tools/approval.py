@@ -87,7 +87,9 @@ class ApprovalRequest:
         # An answer uses the form's defaults, and a server may send another form when its call is repeated.
         form = [self.schema] if "." in self.place else []
         setting = [{"setting": self.setting}] if self.setting else []
-        text = json.dumps([self.tool, self.arguments, *form, *setting], sort_keys=True, ensure_ascii=False, default=str)
+        text = json.dumps(
+            [self.tool, self.arguments, *form, *setting], sort_keys=True, ensure_ascii=False, default=str
+        )
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1266,7 +1266,9 @@ async def test_an_approved_call_is_asked_again_where_it_would_run_in_another_way
     model = script(calling(call("run_command", "c", command="echo made > made.txt")), "done")
 
     def living(contain: str) -> Agent:
-        shell = json.dumps({"shell": {"contain": contain, "network": True} if contain != "none" else {"contain": "none"}})
+        shell = json.dumps(
+            {"shell": {"contain": contain, "network": True} if contain != "none" else {"contain": "none"}}
+        )
         config = write_agent(folder, f"middlewares: [approve]\n{storage(SQLITE_URL)}", tools=f"[{shell}]")
         return Agent.from_config(config, directory=folder, model=model)
 
@@ -1309,7 +1311,9 @@ async def test_an_approval_is_for_one_run_of_a_call_unless_that_failed(
         'open("effects.txt", "a").write("failed\\n"); raise RuntimeError("on fire")',
     )
     config = write_agent(
-        folder, f"middlewares: [again, {{approve: {{read_tools: ask}}}}]\n{storage(SQLITE_URL)}", plugin=plugin + AGAIN
+        folder,
+        f"middlewares: [again, {{approve: {{read_tools: ask}}}}]\n{storage(SQLITE_URL)}",
+        plugin=plugin + AGAIN,
     )
     made = call(tool_name, "c", **({"text": "a"} if tool_name == "record" else {}))
     person = says(APPROVE)

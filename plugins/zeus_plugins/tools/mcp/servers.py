@@ -52,7 +52,9 @@ class PlannedServer:
         """The program or the address that its calls go to; headers are left out, because their tokens change."""
         spec = self.spec
         addresses = [spec.url, spec.server_url, spec.http_url, spec.preset]
-        return json.dumps([spec.command, list(spec.args), dict(spec.env), spec.cwd, addresses], sort_keys=True)
+        return json.dumps(
+            [spec.command, list(spec.args), dict(spec.env), spec.cwd, addresses], sort_keys=True
+        )
 
 
 def servers_of(
