@@ -307,15 +307,17 @@ class ApprovalBroker:
         return self._has_asked
 
     async def _open(self, request: ApprovalRequest) -> PendingApproval | None:
-        """The undecided request of this run about this call, if any."""
+        """The undecided request of this run about this call, if any, also from when its tool had another setting."""
         from zeus_runtime.store.approvals import open_approvals
 
         assert self._thread is not None, "a run begins before its calls"
         if not await self._asked_before():
             return None
-        here = (self._run_id, request.place, request.digest)
+        here = (self._thread.session, self._run_id, request.place, request.tool)
         waiting = await open_approvals(self._log, self._thread.session)
-        return next((each for each in waiting if (each.run_id, each.place, each.digest) == here), None)
+        return next(
+            (each for each in waiting if (each.session, each.run_id, each.place, each.tool) == here), None
+        )
 
     async def ask(self, request: ApprovalRequest, *, clocks: Sequence[Clock] = ()) -> Decision:
         """Ask the user and return the decision on ``request``.

@@ -28,8 +28,8 @@ class NewDecision(BaseModel):
     always: bool = Field(False, description="Do not ask about this tool again.")
     seen: str | None = Field(
         None,
-        description="`seen` of the waiting call as its user saw it: an approval of another change is refused. Without it"
-        " the approval counts for the change that was shown last.",
+        description="`seen` of the waiting call as its user saw it: an approval of another change is refused."
+        " Without it the approval counts for the change that was shown last.",
     )
 
 
