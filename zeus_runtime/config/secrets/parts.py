@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
@@ -182,8 +183,10 @@ def secrets_within(value: Any) -> Iterator[tuple[str, tuple[str | int, ...]]]:
     yield from _found(value, (), "")
 
 
-def _words(name: str) -> list[str]:
-    return re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper())
+# A config's few hundred names are asked about several times each, and the environment's.
+@lru_cache(maxsize=4096)
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper()))
 
 
 def _is_secret_word(word: str) -> bool:
