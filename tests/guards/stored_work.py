@@ -182,7 +182,11 @@ def goes_on(folder: Path) -> dict[str, str]:
     with Provider(answer=answers(Reply("Onward."), Reply("Listed."))) as provider:
         base = provider.openai
         zeus(folder, base, "run", "zeus.yaml", "--session", first, "Go on.")
-        zeus(folder, base, "resume", asked["session"], "--decide", f"{asked['id']}=approve")
+        # A request of an earlier Zeus is not bound to the settings of its tool, so it is asked again, once.
+        zeus(folder, base, "resume", asked["session"], "--decide", f"{asked['id']}=approve", code=7)
+        (again,) = json.loads(zeus(folder, "", "approvals", "pending", "--json"))
+        assert [again[key] for key in ("session", "tool_name")] == [asked[key] for key in ("session", "tool_name")]
+        zeus(folder, base, "resume", asked["session"], "--decide", f"{again['id']}=approve")
         sent = [each.body["messages"][1:] for each in provider.requests]
     assert "/turn5.md" in sent[-1][-1]["content"]
     return {"sent.json": json.dumps(sent, indent=1, ensure_ascii=False).replace(str(folder), "<folder>")}

@@ -18,7 +18,7 @@ from zeus_runtime.plan.named_files import NamedFile, named_files
 from zeus_runtime.registry.home import HOME_FOLDERS, accounts_folder, bundled_home, user_home
 from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
-from zeus_runtime.tools.access import Source, is_key_name
+from zeus_runtime.tools.access import DecidingSource, is_key_name
 from zeus_runtime.tools.links import links_in
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     Files that do not exist yet and would be read the next time are protected too. The files of a sub-agent that shares
     the config and its folders are protected already.
     """
-    source = Source(
+    source = DecidingSource(
         checked.document, (checked.directory, checked.config.workspace.root, checked.config.storage.url)
     )
     if any(source.document is each.document and source.places == each.places for each in deciding.sources):

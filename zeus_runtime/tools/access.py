@@ -315,7 +315,7 @@ def is_key_name(part: str) -> bool:
 _MOST_FOLDERS: Final = 10_000
 
 
-class Source(NamedTuple):
+class DecidingSource(NamedTuple):
     """A config whose files decide about an agent.
 
     Args:
@@ -346,7 +346,7 @@ class Deciding:
         self.keys: set[str] = set()
         self.added: dict[str, None] = {}
         self.unasked: dict[str, None] = {}
-        self.sources: list[Source] = []
+        self.sources: list[DecidingSource] = []
 
     def add(
         self,
