@@ -14,12 +14,13 @@ import asyncio
 import importlib
 import inspect
 import json
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from unittest import mock
 
 from zeus_plugins.embeddings.static.embedder import StaticEmbedder
@@ -103,7 +104,26 @@ def true_together(file: Path | None) -> list[list[str]]:
     """Sentences none of which should replace another of the same list."""
     stories = [json.loads(line) for line in (DATA / "stories.jsonl").read_text("utf-8").splitlines() if line]
     turns = [[turn.text for turn in each.turns] for each in conversations().values()]
-    return [*(story["facts"] for story in stories), *turns, *([said(file)] if file else ())]
+    found = [*(story["facts"] for story in stories), *turns, *([said(file)] if file else ())]
+    return [*found, documented(max(0, TOGETHER - sum(map(len, found))))]
+
+
+TOGETHER: Final = 2_000
+PAGES: Final = Path(__file__).parents[1] / "docs" / "how-to"
+
+
+def documented(count: int) -> list[str]:
+    """So many sentences of this project's own pages, which do not contradict each other."""
+    found: dict[str, None] = {}
+    for page in sorted(PAGES.glob("*.md")):
+        prose = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+        for block in re.split(r"\n\s*\n|\n(?=[-|#])", prose):
+            if block[:1] not in ("|", "#"):
+                plain = " ".join(re.sub(r"[`*]|\]\([^)]*\)|\[", "", block.removeprefix("- ")).split())
+                for sentence in re.split(r"(?<=[.])\s+(?=[A-Z])", plain):
+                    if 30 <= len(sentence) <= 300 and sentence.endswith("."):
+                        found[sentence] = None
+    return list(found)[:count]
 
 
 class Result(NamedTuple):

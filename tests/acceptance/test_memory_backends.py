@@ -125,6 +125,24 @@ def run(
         )
 
 
+def before_that(
+    project: Project, zeus: Zeus, words: Sequence[str], question: str, **more: Any
+) -> tuple[str, str]:
+    """The result of a search that the model makes for a question of the past: what is true, and what was."""
+    asked = json.dumps({"query": question, "include_past": True})
+    with Provider(Reply(calls=[Call("memory_search", asked, "call_0")]), Reply("There.")) as provider:
+        configure(project, provider, **more)
+        done = zeus("run", "zeus.yaml", *words, question, "-o", "json")
+        assert done.exit_code == 0, done.err
+        (result,) = [
+            each["content"] for each in provider.requests[1].body["messages"] if each["role"] == "tool"
+        ]
+    current, past = result.split("</memories>")[:2]
+    assert "true before and no longer is" in past
+    assert all(", until 20" in line for line in past.splitlines() if line.startswith("- ["))
+    return current, past
+
+
 def test_ten_sessions_show_what_is_true_and_history_what_was(
     project: Project, zeus: Zeus, words: list[str], stored: dict[str, Any]
 ) -> None:
@@ -137,6 +155,13 @@ def test_ten_sessions_show_what_is_true_and_history_what_was(
     assert listed(zeus, words).keys() == {BERLIN, LEAD, CAT, DOG, HONEY, NUTS_RIGHT, TEA}
     before = listed(zeus, words, "--status", "superseded")
     assert before.keys() == {LEIPZIG, NURSE, NUTS, CHARITE}
+    for question, now, then in (
+        ("Where did Mira live before?", BERLIN, LEIPZIG),
+        ("Where did Mira work before she had a ward at the Charité?", LEAD, NURSE),
+    ):
+        current, past = before_that(project, zeus, words, question, **stored)
+        held = (now in current, then in past, then in current, now in past)
+        assert held == (True, True, False, False), question
     history = zeus("memory", "history", ids[LEIPZIG], "--config", "zeus.yaml", *words, "--format", "json")
     assert history.exit_code == 0, history.err
     assert [each["action"] for each in history.json["changes"]] == ["stored", "superseded"]

@@ -87,7 +87,9 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> TextVerdict | No
     if hit:
         names = [word.key for word in said if word.kind == "name"]
         named = any(word.kind == "name" for word in hit)
-        at_the_end = said[-1] in hit or (named and len(said) <= _PLACE)
+        told = [word for word in said if not word.about]
+        whole = 2 * len([word for word in told if word in hit]) >= len(told)
+        at_the_end = (said[-1] in hit and whole) or (named and len(said) <= _PLACE)
         if (near and named >= bool(names)) or (
             at_the_end and "event" not in theirs.marks and kept.isdisjoint(names)
         ):
@@ -114,7 +116,8 @@ def _aligned(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, n
     if _other_subject(ours, theirs, added, dropped, common):
         return _different("subject")
     if any(word.denied != sides.get(word.key, word.denied) for word in new):
-        return _different("denies another") if added and dropped else _superseded("denial")
+        whole = not (added and dropped) and 2 * len(common) >= max(len(new), len(old))
+        return _superseded("denial") if whole else _different("denies another")
     lone = {word.key for word in (*added, *dropped)}
     if any(prefix + key in lone for key in lone for prefix in grammar.OPPOSITES):
         return _superseded("opposite")
