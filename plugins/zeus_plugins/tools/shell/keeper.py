@@ -36,10 +36,7 @@ def main(words: list[str]) -> int:
         sys.stderr.write(f"{words[0]}: {error.strerror}\n")
         return 126 if isinstance(error, PermissionError) else 127
     code = _code(command) if _has_ended(command) else None
-    try:
-        os.killpg(command, _SIGKILL)
-    except ProcessLookupError:
-        pass
+    _kill_group(command)
     _end_all()
     return 128 + _SIGKILL if code is None else 128 - code if code < 0 else code
 
@@ -57,6 +54,13 @@ def _has_ended(command: int) -> bool:
 
 def _code(command: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
+
+
+def _kill_group(leader: int) -> None:
+    try:
+        os.killpg(leader, _SIGKILL)
+    except ProcessLookupError:
+        return
 
 
 def _end_all() -> None:
