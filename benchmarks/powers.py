@@ -1,9 +1,13 @@
 """What a power of an agent costs above the work itself: ``python -m benchmarks.powers [--calls 100] [--runs 5]``.
 
 A hook: the time of a tool call with one hook, without the same call's time and without the time of the hook's process
-alone. A fallback: the time of a run whose first model fails, without that of a run with the second model alone.
-Tracing: how much more CPU time a step takes if an SDK collects its spans, and the share of a step that its spans take
-without an SDK. Cases alternate, so that other work on the machine touches all alike; the median of the runs counts.
+alone. A shell command: the time of its tool call, without the time of the same process alone; with bubblewrap, on a
+workspace of 1,000 files. A fallback: the time of a run whose first model fails, without that of a run with the second
+model alone. Tracing: how much more CPU time a step takes if an SDK collects its spans, and the share of a step that its
+spans take without an SDK.
+
+Cases alternate, so that other work on the machine touches all alike: runs, and for tracing each step. Of the calls of a
+run, and of the runs, the median counts.
 """
 
 from __future__ import annotations
@@ -15,7 +19,9 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,8 +32,17 @@ from zeus_runtime.events import RunCompleted
 from zeus_runtime.testing import ScriptedModel, calling
 
 HOOK: Final = ("sh", "-c", "read -r call; printf '{}'")
-HOOK_AIM_MS: Final = 10.0
-FALLBACK_AIM_MS: Final = 2.0
+COMMAND: Final = ("sh", "-c", "true")
+LS: Final = ("ls", {"path": "/"})
+RUN: Final = ("run_command", {"command": "true"})
+FILES: Final = 1_000
+BLOCK: Final = 10
+AIMS_MS: Final = {
+    "hook's overhead": 10.0,
+    "fallback": 2.0,
+    "command's overhead": 15.0,
+    "overhead in bubblewrap": 60.0,
+}
 OFF_AIM, ON_AIM = 0.01, 0.05
 """Of the CPU time of a step."""
 
@@ -62,63 +77,97 @@ def register_models():
 """
 
 
-def bare_seconds(calls: int, folder: Path) -> float:
-    """The time of one process with the same input and environment, without Zeus."""
+def bare_seconds(calls: int, folder: Path, command: Sequence[str]) -> float:
+    """The time of one process with the input of a hook, without Zeus."""
     environ = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     given = json.dumps({"tool": "ls", "arguments": {"path": "/"}}).encode()
-    start = time.perf_counter()
+    times = []
     for _ in range(calls):
-        subprocess.run(HOOK, input=given, capture_output=True, check=True, cwd=folder, env=environ)
-    return (time.perf_counter() - start) / calls
+        start = time.perf_counter()
+        subprocess.run(command, input=given, capture_output=True, check=True, cwd=folder, env=environ)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
 
 
-async def call_seconds(
-    calls: int, folder: Path, middlewares: list[Any], clock: Callable[[], float] = time.perf_counter
-) -> float:
-    """The time of one step with one tool call, on a clock."""
+async def call_seconds(calls: int, folder: Path, call: Any, **keys: Any) -> float:
+    """The time of one tool call.
+
+    Args:
+        call: its name and its arguments.
+        keys: of the config.
+    """
+    times: list[float] = []
+    began = 0.0
+    async for event in _events(calls, folder, call, **keys):
+        if event.type == "tool_call":
+            began = time.perf_counter()
+        elif event.type == "tool_call_result":
+            times.append(time.perf_counter() - began)
+    return statistics.median(times[1:])  # the first one imports
+
+
+async def step_seconds(calls: int, folder: Path) -> tuple[float, float]:
+    """The CPU time of one step with one tool call: without an SDK, and with one, which each second block has."""
+    times: dict[bool, list[float]] = {False: [], True: []}
+    began, is_on, steps = time.process_time(), False, 0
+    async for event in _events(calls * 2, folder, LS, tools=["filesystem"]):
+        if event.type == "tool_call_result":
+            steps += 1
+            if steps % BLOCK > 1:  # in the first ones of a block, the processor's caches have the other code
+                times[is_on].append(time.process_time() - began)
+            elif steps % BLOCK == 0:
+                is_on = not is_on
+                tracing(on=is_on)
+            began = time.process_time()
+    off, on = (statistics.median(each[BLOCK:]) for each in times.values())
+    return off, on
+
+
+async def _events(calls: int, folder: Path, call: Any, **keys: Any) -> AsyncIterator[Any]:
     config = {
         "version": 1,
         "model": "gpt-4o",
-        "tools": ["filesystem"],
-        "middlewares": middlewares,
         "limits": {"max_steps": calls + 2, "repeated_calls": None},
+        **keys,
     }
     (folder / "zeus.yaml").write_text(json.dumps(config))
-    model = ScriptedModel([*[calling(("ls", {"path": "/"}))] * (calls + 1), "done"])
+    model = ScriptedModel([*[calling(call)] * (calls + 1), "done"])
     async with Agent.from_config(directory=folder, model=model, trust="all") as agent:
-        began = 0.0
-        results = 0
         async for event in agent.stream("go"):
-            if event.type == "tool_call_result":
-                results += 1
-                if results == 1:  # the first one imports
-                    began = clock()
+            yield event
         assert isinstance(event, RunCompleted), event
-        return (clock() - began) / calls
 
 
-async def run_seconds(runs: int, folder: Path, model: Any) -> float:
-    """The time of one run with one answer."""
-    (folder / "models.py").write_text(MODELS)
-    config = {
-        "version": 1,
-        "model": model,
-        "plugins": {"files": ["models.py"]},
-        "retry": {"attempts": 1},
-    }
-    (folder / "zeus.yaml").write_text(json.dumps(config))
-    async with Agent.from_config(directory=folder, trust="all") as agent:
-        began = 0.0
-        for number in range(runs + 1):
-            if number == 1:  # the first one imports
+async def fallback_seconds(runs: int, folder: Path) -> float:
+    """How much longer a run with one answer takes if its first model fails."""
+    alone: dict[str, Any] = {"up": {}}
+    chained = {"chain": [{"down": {}}, alone], "breaker": {"failures": 1_000_000}}
+    times: tuple[list[float], list[float]] = ([], [])
+    async with AsyncExitStack() as stack:
+        agents = []
+        for name, model in (("alone", alone), ("chained", chained)):
+            (folder / name).mkdir()
+            (folder / name / "models.py").write_text(MODELS)
+            config = {
+                "version": 1,
+                "model": model,
+                "plugins": {"files": ["models.py"]},
+                "retry": {"attempts": 1},
+            }
+            (folder / name / "zeus.yaml").write_text(json.dumps(config))
+            agent = Agent.from_config(directory=folder / name, trust="all")
+            agents.append(await stack.enter_async_context(agent))
+        for _ in range(runs + 1):
+            for agent, taken in zip(agents, times, strict=True):
                 began = time.perf_counter()
-            assert (await agent.run("go")).answer == "done"
-        return (time.perf_counter() - began) / runs
+                assert (await agent.run("go")).answer == "done"
+                taken.append(time.perf_counter() - began)
+    one, other = (statistics.median(each[1:]) for each in times)
+    return other - one
 
 
-def traced(on: bool) -> None:
-    """Set up an SDK that collects the spans of this process in batches, or take it away."""
-    from opentelemetry import trace
+@cache
+def _provider() -> Any:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
@@ -126,12 +175,16 @@ def traced(on: bool) -> None:
         def export(self, spans: object) -> SpanExportResult:
             return SpanExportResult.SUCCESS
 
-    if trace._TRACER_PROVIDER is not None:
-        trace._TRACER_PROVIDER.shutdown()  # type: ignore[attr-defined]
-    provider = TracerProvider(shutdown_on_exit=False) if on else None
-    if provider is not None:
-        provider.add_span_processor(BatchSpanProcessor(Dropping()))
-    trace._TRACER_PROVIDER = provider
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(Dropping()))
+    return provider
+
+
+def tracing(*, on: bool) -> None:
+    """Let an SDK collect the spans of this process in batches, or take it away."""
+    from opentelemetry import trace
+
+    trace._TRACER_PROVIDER = _provider() if on else None
 
 
 def idle_spans_seconds(steps: int) -> float:
@@ -152,43 +205,54 @@ def idle_spans_seconds(steps: int) -> float:
 def main(calls: int, runs: int) -> None:
     """Print the median of each time, and the overhead beside its aim."""
     hooked = [{"hooks": {"before_tool_call": [{"command": list(HOOK)}]}}]
-    found: dict[str, list[float]] = {"process alone": [], "call": [], "call with a hook": [], "overhead": []}
+    found: dict[str, list[float]] = {}
+    steps: list[tuple[float, float]] = []
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name).resolve()
-            (folder / "plain").mkdir()
-            (folder / "hooked").mkdir()
-            bare = bare_seconds(calls, folder)
-            plain = asyncio.run(call_seconds(calls, folder / "plain", []))
-            whole = asyncio.run(call_seconds(calls, folder / "hooked", hooked))
-        for times, each in zip(found.values(), (bare, plain, whole, whole - plain - bare), strict=True):
-            times.append(each * 1000)
-    alone: dict[str, Any] = {"up": {}}
-    chained = {"chain": [{"down": {}}, alone], "breaker": {"failures": 1_000_000}}
-    fallback: list[float] = []
-    for _ in range(runs):
-        with tempfile.TemporaryDirectory() as name:
-            times = [asyncio.run(run_seconds(calls, Path(name).resolve(), each)) for each in (alone, chained)]
-            fallback.append((times[1] - times[0]) * 1000)
-    steps: dict[bool, list[float]] = {False: [], True: []}
-    for _ in range(runs):
-        for on, seconds in steps.items():
-            with tempfile.TemporaryDirectory() as name:
-                traced(on)
-                folder = Path(name).resolve()
-                seconds.append(asyncio.run(call_seconds(calls, folder, [], time.process_time)))
-    traced(on=False)
-    off, on_ = (statistics.median(each) for each in steps.values())
-    idle = idle_spans_seconds(10_000)
+            times = {
+                "hook's process alone": bare_seconds(calls, folder, HOOK),
+                "tool call": _call(calls, folder / "plain", LS, tools=["filesystem"]),
+                "tool call with a hook": _call(
+                    calls, folder / "hooked", LS, tools=["filesystem"], middlewares=hooked
+                ),
+                "command alone": bare_seconds(calls, folder, COMMAND),
+                "run_command": _call(calls, folder / "bare", RUN, tools=[{"shell": {"contain": "none"}}]),
+                "run_command in bubblewrap": _call(calls, folder / "contained", RUN, tools=["shell"]),
+                "fallback": asyncio.run(fallback_seconds(calls, folder)),
+            }
+            (folder / "steps").mkdir()
+            steps.append(asyncio.run(step_seconds(calls, folder / "steps")))
+            tracing(on=False)
+        alone = times["command alone"]
+        times["hook's overhead"] = (
+            times["tool call with a hook"] - times["tool call"] - times["hook's process alone"]
+        )
+        times["command's overhead"] = times["run_command"] - alone
+        times["overhead in bubblewrap"] = times["run_command in bubblewrap"] - alone
+        for case, each in times.items():
+            found.setdefault(case, []).append(each * 1000)
     print(f"{runs} runs of {calls} calls, milliseconds\n")
-    for case, times in found.items():
-        aim = f"  (aim {HOOK_AIM_MS:g})" if case == "overhead" else ""
-        print(f"{case:<18}{statistics.median(times):>8.2f}{aim}")
-    print(f"{'fallback':<18}{statistics.median(fallback):>8.2f}  (aim {FALLBACK_AIM_MS:g})")
-    print(f"{'spans, no SDK':<18}{idle * 1000:>8.3f}  {idle / off:.1%} of a step's CPU (aim {OFF_AIM:.0%})")
-    print(
-        f"{'spans, SDK':<18}{(on_ - off) * 1000:>8.3f}  {on_ / off - 1:.1%} of a step's CPU (aim {ON_AIM:.0%})"
-    )
+    for case, measured in found.items():
+        aim = f"  (aim {AIMS_MS[case]:g})" if case in AIMS_MS else ""
+        print(f"{case:<26}{statistics.median(measured):>8.2f}{aim}")
+    off = statistics.median(each for each, _ in steps)
+    more = statistics.median(on - off for off, on in steps)
+    share = statistics.median(on / off - 1 for off, on in steps)
+    idle = idle_spans_seconds(10_000)
+    print(f"{'CPU of a step':<26}{off * 1000:>8.2f}")
+    print(f"{'its spans, no SDK':<26}{idle * 1000:>8.3f}  {idle / off:.1%} (aim {OFF_AIM:.0%})")
+    print(f"{'its spans, SDK':<26}{more * 1000:>8.3f}  {share:.1%} (aim {ON_AIM:.0%})")
+
+
+def _call(calls: int, folder: Path, call: Any, **keys: Any) -> float:
+    folder.mkdir()
+    if call is RUN:
+        for number in range(FILES):
+            place = folder / f"folder{number % 20}"
+            place.mkdir(exist_ok=True)
+            (place / f"file{number}").touch()
+    return asyncio.run(call_seconds(calls, folder, call, **keys))
 
 
 if __name__ == "__main__":

@@ -70,7 +70,17 @@ class TraceSpan:
         start_ns: when it began, in nanoseconds since 1970; now by default.
     """
 
-    __slots__ = ("_attributes", "_error", "_is_current", "_kind", "_name", "_span", "_start_ns", "_token")
+    __slots__ = (
+        "_attributes",
+        "_error",
+        "_is_current",
+        "_kind",
+        "_name",
+        "_shows_content",
+        "_span",
+        "_start_ns",
+        "_token",
+    )
 
     def __init__(
         self,
@@ -89,11 +99,17 @@ class TraceSpan:
         self._span: Any = None
         self._token: Any = None
         self._error = ""
+        self._shows_content = False
 
     @property
     def is_recording(self) -> bool:
         """Whether attributes are kept, so that it is worth computing them."""
         return self._span is not None and self._span.is_recording()
+
+    @property
+    def shows_content(self) -> bool:
+        """Whether texts of users, models and tools belong in it."""
+        return self._shows_content and self.is_recording
 
     def note(self, attributes: Mapping[str, Value]) -> None:
         """Add attributes."""
@@ -117,8 +133,12 @@ class TraceSpan:
         api = _api()
         if api is None:
             return self
-        span = _tracer(api.get_tracer_provider()).start_span(
-            well_formed(self._name), kind=getattr(api.SpanKind, self._kind), start_time=self._start_ns
+        tracer, self._shows_content = _tracer(api.get_tracer_provider())
+        span = tracer.start_span(
+            well_formed(self._name),
+            kind=getattr(api.SpanKind, self._kind),
+            attributes=_clean(self._attributes),
+            start_time=self._start_ns,
         )
         if not span.is_recording() and not span.get_span_context().is_valid:
             return self
@@ -128,8 +148,6 @@ class TraceSpan:
             # Also one that is not sampled: its children, here and in other processes, must not be sampled either.
             self._token = attach(api.set_span_in_context(span))
         self._span = span
-        if span.is_recording():
-            span.set_attributes(_clean(self._attributes))
         return self
 
     def __exit__(
@@ -161,8 +179,11 @@ def _api() -> Any:
 
 
 @lru_cache(maxsize=1)
-def _tracer(provider: Any) -> Any:
-    return provider.get_tracer(_NAME, __version__)
+def _tracer(provider: Any) -> tuple[Any, bool]:
+    """The tracer, and whether texts belong in its spans: the environment is read once, as the SDK does."""
+    asked = os.environ.get(_CONTENT, "").strip().lower()
+    shows_content = asked in ("true", "1", "span_only", "span_and_event")
+    return provider.get_tracer(_NAME, __version__), shows_content
 
 
 def retrieval_span(source: str) -> TraceSpan:
@@ -184,11 +205,6 @@ def error_type(error: BaseException | None) -> str:
     if isinstance(error, CancelledError | GeneratorExit):
         return "cancelled"
     return str(getattr(error, "code", "") or type(error).__qualname__)
-
-
-def shows_content() -> bool:
-    """Whether texts of users, models and tools belong in spans."""
-    return os.environ.get(_CONTENT, "").strip().lower() in ("true", "1", "span_only", "span_and_event")
 
 
 def model_attributes(name: str) -> dict[str, Value]:
@@ -252,12 +268,13 @@ def _cost() -> Any:
 
 def _clean(attributes: Mapping[str, Value]) -> dict[str, Any]:
     """The attributes that an exporter can write: none of them None, and no lone surrogate."""
-    return {
-        name: well_formed(value)
-        if isinstance(value, str)
-        else [well_formed(each) for each in value]
-        if isinstance(value, Sequence)
-        else value
-        for name, value in attributes.items()
-        if value is not None
-    }
+    clean: dict[str, Any] = {}
+    for name, value in attributes.items():
+        if value is None or isinstance(value, int | float):
+            if value is not None:
+                clean[name] = value
+        elif isinstance(value, str):
+            clean[name] = value if value.isascii() else well_formed(value)
+        else:
+            clean[name] = [well_formed(each) for each in value]
+    return clean

@@ -61,7 +61,8 @@ def answering(kind: str, **last: Any) -> Callable[[Received], Reply]:
         if name != OWN[kind]:
             others = {
                 EYE[kind]: "A grey field.",
-                HELPER[kind]: "It is Grey Farm.",
+                # Long: messages of fewer than 150 tokens together are not worth a summary.
+                HELPER[kind]: "It is Grey Farm." + " Behind it lies a long field." * 20,
                 WRITER[kind]: "A summary.",
             }
             return Reply(others[name])
@@ -119,6 +120,5 @@ def test_each_part_of_the_work_has_its_model_and_is_not_repeated_after_a_kill(
         wanting(project, provider, kind)
         again = zeus("run", "zeus.yaml", "And again?", "--continue", "-q")
         assert again.exit_code == 0, again.err
-        # OpenAI's cache is automatic, and a summary of so little does not pay there.
-        assert names(provider) == ([writer, own] if kind == "anthropic" else [own])
-        assert ("A summary." in json.dumps(provider.requests[-1].body)) == (kind == "anthropic")
+        assert names(provider) == [writer, own]
+        assert "A summary." in json.dumps(provider.requests[-1].body)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from tests.plugins_bundled.tools.mcp.test_stdio import Patient, seen, server
 from tests.plugins_bundled.tools.mcp.test_stdio import agent as agent_with_servers
 from tests.run.test_model_chain import played, write_chain
 from tests.support.agents import Answering, PositionModel, call, calling, events_of, play, script, write_agent
-from tests.support.collector import collecting
+from tests.support.collector import collecting, through_rotel
 from tests.support.hand_time import moved_by_hand
 from tests.support.provider import Call, Provider, Reply
 from zeus_runtime import Agent, tracing
@@ -315,8 +316,9 @@ async def test_the_tool_of_a_server_that_is_late_is_named(tmp_path: Path, receiv
     assert of(called)["gen_ai.tool.name"] == "slow__say"
 
 
+@pytest.mark.parametrize("collector_of", ["these tests", "others"])
 async def test_runs_at_the_same_time_do_not_mix_their_spans_at_a_collector(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, collector_of: str
 ) -> None:
     both = asyncio.Barrier(2)
 
@@ -333,8 +335,12 @@ async def test_runs_at_the_same_time_do_not_mix_their_spans_at_a_collector(
 
     answers = (calling(call("echo", "a", text="one")), calling(call("echo", "b", text="two")), "done")
     model = script(*answers)
-    with collecting() as collector:
-        exporter = OTLPSpanExporter(f"{collector.address}/v1/traces")
+    with ExitStack() as stack:
+        collector = stack.enter_context(collecting())
+        address = collector.address
+        if collector_of == "others":
+            address = stack.enter_context(through_rotel(address))
+        exporter = OTLPSpanExporter(f"{address}/v1/traces")
         tracers = TracerProvider(shutdown_on_exit=False)
         tracers.add_span_processor(BatchSpanProcessor(exporter))
         monkeypatch.setattr(trace, "_TRACER_PROVIDER", tracers)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import socket
+import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -58,3 +64,49 @@ def collecting() -> Iterator[Collector]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def through_rotel(address: str) -> Iterator[str]:
+    """Run rotel, a collector of other authors from PyPI, which passes on what it receives; yield its address.
+
+    Args:
+        address: where it passes spans on.
+    """
+    found = find_spec("rotel")
+    program = found and found.origin and Path(found.origin).with_name("rotel-agent")
+    if not program or not program.exists():
+        pytest.skip("no collector of others here: pip install rotel (Linux on x86-64)")
+    with socket.create_server(("127.0.0.1", 0)) as http, socket.create_server(("127.0.0.1", 0)) as grpc:
+        ports = [each.getsockname()[1] for each in (http, grpc)]
+    process = subprocess.Popen(
+        [
+            *(str(program), "start", "--exporter", "otlp", "--batch-timeout", "50ms"),
+            *(
+                "--otlp-http-endpoint",
+                f"127.0.0.1:{ports[0]}",
+                "--otlp-grpc-endpoint",
+                f"127.0.0.1:{ports[1]}",
+            ),
+            *("--otlp-exporter-endpoint", address, "--otlp-exporter-protocol", "http"),
+        ],
+        env={},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        until = time.monotonic() + 20
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", ports[0]), 1).close()
+                break
+            except OSError:
+                assert process.poll() is None, process.communicate()[0]
+                assert time.monotonic() < until
+                time.sleep(0.02)
+        yield f"http://127.0.0.1:{ports[0]}"
+        process.terminate()  # it passes on what it holds
+        process.wait(timeout=20)
+    finally:
+        process.kill()
+        process.communicate()

@@ -379,7 +379,8 @@ _MOST_FILE_BYTES: Final = 100_000
 def add_case(process: Process, session: str, target: Path, which: ConfigArgs) -> None:
     """Make a case of SESSION: its prompts, the files that it read, its tool calls and the beginning of its answer.
 
-    Files that went with its prompts are stored in a folder beside FILE. The other lines of FILE stay as they are, comments too. Known secrets are masked. Edit what the new case expects.
+    Files that went with its prompts are stored in a folder beside FILE. The other lines of FILE stay as they are,
+    comments too. Known secrets are masked. Edit what the new case expects.
 
     \b
     Exit codes: 0 ok, 2 there is no such session, a file that went with its prompts is gone, or FILE

@@ -16,7 +16,7 @@ from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.interface import ModelRequest
 from zeus_runtime.run.context_planner import PlannedContext
 from zeus_runtime.tools import ToolResult
-from zeus_runtime.tracing import TraceSpan, Value, error_type, record_tool_call, shows_content
+from zeus_runtime.tracing import TraceSpan, Value, error_type, record_tool_call
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -96,7 +96,7 @@ async def traced_call(
                 span.rename(f"execute_tool {name}")
                 span.note({"gen_ai.tool.name": name})
             record_tool_call(name, time.monotonic() - started, error)
-        if span.is_recording and shows_content():
+        if span.shows_content:
             arguments = _json(call["args"], known)
             span.note(
                 {
@@ -132,13 +132,13 @@ def context_attributes(planned: PlannedContext | None) -> Mapping[str, Value]:
         "zeus.context.fixed_tokens": budget.fixed_tokens,
         "zeus.context.messages": budget.messages,
         "zeus.context.edits": planned.admitted,
-        "zeus.context.cache_expired": budget.cache_expired,
+        "zeus.context.cache_expired": budget.cache_expired or None,
     }
 
 
 def note_request(span: TraceSpan, request: ModelRequest, known: Redactor) -> None:
     """Add the prompt and the messages of a request, if the user asks for texts."""
-    if span.is_recording and shows_content():
+    if span.shows_content:
         messages = [_message(each) for each in request.messages]
         span.note(
             {
@@ -150,7 +150,7 @@ def note_request(span: TraceSpan, request: ModelRequest, known: Redactor) -> Non
 
 def note_answer(span: TraceSpan, message: BaseMessage, known: Redactor) -> None:
     """Add a model's answer, if the user asks for texts."""
-    if span.is_recording and shows_content():
+    if span.shows_content:
         span.note({"gen_ai.output.messages": _json([_message(message)], known)})
 
 

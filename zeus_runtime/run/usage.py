@@ -152,12 +152,18 @@ class UsageMeter:
         for meter in meters:
             meter._held_usd += held
         about = {"gen_ai.operation.name": "chat", **model_attributes(model)}
-        attributes = {**about, "gen_ai.conversation.id": self.session or None, "zeus.purpose": purpose}
+        self._last_id = (self._last_id + 1) % (1 << 32)
+        named = f"{self._last_id:08x}"
+        attributes = {
+            **about,
+            "gen_ai.conversation.id": self.session or None,
+            "zeus.purpose": purpose,
+            "zeus.call.id": named,
+            **(noted or {}),
+        }
         span = TraceSpan(f"chat {about['gen_ai.request.model']}", attributes, "CLIENT", is_current=is_current)
         with span:
-            self._last_id = (self._last_id + 1) % (1 << 32)
-            call, error = ModelCall(f"{self._last_id:08x}", span), ""
-            span.note({"zeus.call.id": call.id, **(noted or {})})
+            call, error = ModelCall(named, span), ""
             self.notify(ModelCallStarted(call.id, purpose, model))
             try:
                 yield call

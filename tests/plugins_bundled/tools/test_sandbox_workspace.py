@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from zeus_plugins.sandboxes.bubblewrap.cgroups import delegated_group, older_group
 
 from tests.support.sandboxes import bubblewrap, processes_with, small_rootfs
@@ -220,7 +219,7 @@ async def test_memory_time_file_size_and_output_are_limited_too(tmp_path: Path) 
 async def test_a_cancelled_run_leaves_no_process(tmp_path: Path) -> None:
     async with agent(tmp_path, program("touch begun; sleep 600")) as running:
         task = asyncio.create_task(running.run("go"))
-        while not (tmp_path / "begun").exists():
+        while not (tmp_path / "begun").exists():  # noqa: ASYNC110 - it begins in another process
             await asyncio.sleep(0.01)
         assert processes_with("/tmp/code.sh") != []
         task.cancel()

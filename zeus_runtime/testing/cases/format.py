@@ -118,7 +118,7 @@ class Case:
         tuple[Annotated[str, FileRelative()] | CaseAttachment, ...],
         AlsoCalled(("attach",)),
         Doc(
-            "Files that go with the first prompt, relative to this YAML file; {file: PATH, prompt: 2} goes with another."
+            "Files that go with the first prompt, relative to this YAML file. {file: PATH, prompt: 2}: with the second."
         ),
     ] = ()
     approvals: Annotated[
