@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import click
-
+from zeus_runtime.cli.asking import ask_secret
 from zeus_runtime.cli.streams import is_terminal
 from zeus_runtime.errors import MissingError, UsageError
 
@@ -51,7 +50,7 @@ def token_of(process: Process) -> str:
         except (OSError, ValueError) as error:
             raise MissingError(f"ZEUS_TOKEN_FILE cannot be read: {error}") from None
     if is_terminal(sys.stdin) and is_terminal(sys.stderr):
-        return str(click.prompt("Token of the service", hide_input=True, err=True)).strip()
+        return ask_secret("Token of the service").strip()
     raise MissingError(
         "the token of the service is missing", remedy="Set ZEUS_TOKEN, or ZEUS_TOKEN_FILE to a file with it."
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.options import AT_MOST, json_option
 from zeus_runtime.cli.output import TextTable, local_time, tell
 from zeus_runtime.cli.remote.service import client_of
@@ -73,7 +74,7 @@ def delete_session(process: Process, session: str, yes: bool) -> None:
     with client_of(process) as client:
         info = client.session(session)
         if not yes:
-            click.confirm(f"Delete {info.session} with {info.messages} messages?", abort=True, err=True)
+            agree(f"Delete {info.session} with {info.messages} messages?")
         client.delete_session(session)
     complain(f"deleted {session}")
 
