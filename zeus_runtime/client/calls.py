@@ -21,7 +21,7 @@ Verdict: TypeAlias = Literal["approve", "reject"]
 
 
 @dataclass(frozen=True)
-class Call(Generic[T]):
+class ServiceCall(Generic[T]):
     """One request.
 
     Args:
@@ -44,35 +44,35 @@ def new_key() -> str:
     return secrets.token_hex(16)
 
 
-def agents() -> Call[list[ServiceAgent]]:
-    return Call("GET", "/v1/agents", _list_of(ServiceAgent))
+def agents() -> ServiceCall[list[ServiceAgent]]:
+    return ServiceCall("GET", "/v1/agents", _list_of(ServiceAgent))
 
 
-def begin_session(agent: str | None, title: str, key: str | None) -> Call[ServiceSession]:
+def begin_session(agent: str | None, title: str, key: str | None) -> ServiceCall[ServiceSession]:
     body = {"title": title, **({} if agent is None else {"agent": agent})}
-    return Call("POST", "/v1/sessions", _one(ServiceSession), body, headers=_key(key))
+    return ServiceCall("POST", "/v1/sessions", _one(ServiceSession), body, headers=_key(key))
 
 
-def sessions(agent: str | None) -> Call[list[ServiceSession]]:
-    return Call(
+def sessions(agent: str | None) -> ServiceCall[list[ServiceSession]]:
+    return ServiceCall(
         "GET", "/v1/sessions", _list_of(ServiceSession), query={} if agent is None else {"agent": agent}
     )
 
 
-def session(name: str) -> Call[ServiceSession]:
-    return Call("GET", f"/v1/sessions/{_part(name)}", _one(ServiceSession))
+def session(name: str) -> ServiceCall[ServiceSession]:
+    return ServiceCall("GET", f"/v1/sessions/{_part(name)}", _one(ServiceSession))
 
 
-def delete_session(name: str) -> Call[None]:
-    return Call("DELETE", f"/v1/sessions/{_part(name)}", lambda _: None, is_safe=False)
+def delete_session(name: str) -> ServiceCall[None]:
+    return ServiceCall("DELETE", f"/v1/sessions/{_part(name)}", lambda _: None, is_safe=False)
 
 
-def messages(name: str) -> Call[list[Mapping[str, Any]]]:
-    return Call("GET", f"/v1/sessions/{_part(name)}/messages", list)
+def messages(name: str) -> ServiceCall[list[Mapping[str, Any]]]:
+    return ServiceCall("GET", f"/v1/sessions/{_part(name)}/messages", list)
 
 
-def begin_turn(name: str, prompt: str, queue: bool, key: str | None) -> Call[ServiceTurn]:
-    return Call(
+def begin_turn(name: str, prompt: str, queue: bool, key: str | None) -> ServiceCall[ServiceTurn]:
+    return ServiceCall(
         "POST",
         f"/v1/sessions/{_part(name)}/runs",
         _one(ServiceTurn),
@@ -82,24 +82,24 @@ def begin_turn(name: str, prompt: str, queue: bool, key: str | None) -> Call[Ser
     )
 
 
-def turns(name: str) -> Call[list[ServiceTurn]]:
-    return Call("GET", f"/v1/sessions/{_part(name)}/runs", _list_of(ServiceTurn))
+def turns(name: str) -> ServiceCall[list[ServiceTurn]]:
+    return ServiceCall("GET", f"/v1/sessions/{_part(name)}/runs", _list_of(ServiceTurn))
 
 
-def turn(run: str) -> Call[ServiceTurn]:
-    return Call("GET", f"/v1/runs/{_part(run)}", _one(ServiceTurn))
+def turn(run: str) -> ServiceCall[ServiceTurn]:
+    return ServiceCall("GET", f"/v1/runs/{_part(run)}", _one(ServiceTurn))
 
 
-def cancel(run: str) -> Call[ServiceTurn]:
-    return Call("POST", f"/v1/runs/{_part(run)}/cancel", _one(ServiceTurn))
+def cancel(run: str) -> ServiceCall[ServiceTurn]:
+    return ServiceCall("POST", f"/v1/runs/{_part(run)}/cancel", _one(ServiceTurn))
 
 
-def approvals() -> Call[list[ServiceApproval]]:
-    return Call("GET", "/v1/approvals", _list_of(ServiceApproval))
+def approvals() -> ServiceCall[list[ServiceApproval]]:
+    return ServiceCall("GET", "/v1/approvals", _list_of(ServiceApproval))
 
 
-def approval(name: str) -> Call[ServiceApproval]:
-    return Call("GET", f"/v1/approvals/{_part(name)}", _one(ServiceApproval))
+def approval(name: str) -> ServiceCall[ServiceApproval]:
+    return ServiceCall("GET", f"/v1/approvals/{_part(name)}", _one(ServiceApproval))
 
 
 def decide(
@@ -109,7 +109,7 @@ def decide(
     changed: Mapping[str, Any] | None,
     instruction: str,
     always: bool,
-) -> Call[None]:
+) -> ServiceCall[None]:
     body = {
         "decision": decision,
         "reason": reason,
@@ -117,7 +117,7 @@ def decide(
         "instruction": instruction,
         "always": always,
     }
-    return Call("POST", f"/v1/approvals/{_part(name)}", lambda _: None, body, is_safe=False)
+    return ServiceCall("POST", f"/v1/approvals/{_part(name)}", lambda _: None, body, is_safe=False)
 
 
 def _part(name: str) -> str:

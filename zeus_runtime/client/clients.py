@@ -10,7 +10,7 @@ from typing import Any, Final, Self, TypeVar
 import httpx
 
 from zeus_runtime.client import calls
-from zeus_runtime.client.calls import Call, Verdict
+from zeus_runtime.client.calls import ServiceCall, Verdict
 from zeus_runtime.client.errors import ServiceError, ServiceUnavailableError, error_of
 from zeus_runtime.client.results import (
     ServiceAgent,
@@ -254,7 +254,7 @@ class AsyncServiceClient:
             if event.waits:
                 return
 
-    async def _send(self, call: Call[T]) -> T:
+    async def _send(self, call: ServiceCall[T]) -> T:
         patience = _Patience(self._patience_seconds)
         while True:
             try:
@@ -391,7 +391,7 @@ class ServiceClient:
             if event.waits:
                 return
 
-    def _send(self, call: Call[T]) -> T:
+    def _send(self, call: ServiceCall[T]) -> T:
         patience = _Patience(self._patience_seconds)
         while True:
             try:
@@ -412,7 +412,7 @@ def _events_path(run: str | None, session: str | None) -> str:
     return f"/v1/runs/{run}/events" if run is not None else f"/v1/sessions/{session}/events"
 
 
-def _result(call: Call[T], answer: httpx.Response) -> T:
+def _result(call: ServiceCall[T], answer: httpx.Response) -> T:
     if not answer.is_success:
         raise error_of(answer.status_code, answer.content)
     if answer.status_code == 204 or not answer.content:
@@ -428,7 +428,7 @@ def _result(call: Call[T], answer: httpx.Response) -> T:
     return call.read(told)
 
 
-def _next(call: Call[Any], error: httpx.TransportError, patience: _Patience) -> float | None:
+def _next(call: ServiceCall[Any], error: httpx.TransportError, patience: _Patience) -> float | None:
     """Seconds until the request is sent again; None if it is not.
 
     A connection that was never made is an address that is wrong, more often than a service that is started again.
