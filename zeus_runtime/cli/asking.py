@@ -28,6 +28,12 @@ def ask(text: str, default: str, choices: Sequence[str] = ()) -> str:
     return answer
 
 
+def ask_secret(text: str) -> str:
+    """What the user types, which is not shown."""
+    answer: str = click.prompt(terminal_line(text), hide_input=True, err=True)
+    return answer
+
+
 def agreed(question: str, *, default: bool = False) -> bool:
     """Whether the user says yes."""
     return click.confirm(terminal_line(question), default=default, err=True)

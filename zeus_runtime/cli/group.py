@@ -13,6 +13,7 @@ from zeus_runtime import __version__
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from zeus_runtime.cli.process import Process
     from zeus_runtime.registry import PluginProblem
 
 VERBS: Final[Mapping[str, str]] = {
@@ -43,6 +44,9 @@ VERBS: Final[Mapping[str, str]] = {
 """Verb to its line in ``zeus --help``; the module ``zeus_runtime.cli.VERB`` has its ``command``."""
 
 
+REMOTE: Final = ("run", "chat", "sessions", "approvals")
+"""The verbs that work with a service, in ``zeus_runtime.cli.remote``."""
+
 READER_GONE: Final = 141
 """The exit code when the output's reader went away: what a shell reports of a program that SIGPIPE ended."""
 
@@ -54,6 +58,9 @@ class Verbs(click.Group):
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if ctx.params.get("remote") is not None and cmd_name in REMOTE:
+            remote: click.Command = import_module(f"zeus_runtime.cli.remote.{cmd_name}").command
+            return remote
         if cmd_name in VERBS:
             command: click.Command = import_module(f"zeus_runtime.cli.{cmd_name}").command
             return command
@@ -63,6 +70,9 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
+        if ctx.params.get("remote") is not None and name not in REMOTE and not ctx.resilient_parsing:
+            told = f"--remote works with {', '.join(REMOTE)}, and not with {name!r}"
+            raise click.UsageError(f"{told}; the others work on the service's machine", ctx)
         if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
             problems = self._add_plugins(ctx)
             if name not in self.commands:
@@ -123,5 +133,12 @@ def _unknown(name: str, known: Mapping[str, object], problems: tuple[PluginProbl
     epilog="Plugins may add commands: `zeus plugins` lists them.",
 )
 @click.version_option(__version__, "-V", "--version", message="zeus %(version)s")
-def zeus() -> None:
+@click.option(
+    "--remote",
+    metavar="URL",
+    help=f"Use the agents of this service (`zeus serve`), for {', '.join(REMOTE)}; its token: ZEUS_TOKEN.",
+)
+@click.pass_obj
+def zeus(process: Process, remote: str | None) -> None:
     """Run agents that one YAML file declares."""
+    process.remote = remote

@@ -14,9 +14,13 @@ class Process:
     """The working directory, the environment, and what must be masked in messages.
 
     A command that reads a config tells it that config's redactor (``learn``).
+
+    Attributes:
+        remote: the address of the service whose agents are used; None for this machine's.
     """
 
     def __init__(self) -> None:
+        self.remote: str | None = None
         self._redactor: Redactor | None = None
         self._known: Redactor | None = None
 

@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from zeus_runtime.cli.streams import complain
 from zeus_runtime.events import ApprovalRequested, Event, RunCompleted, RunFailed, RunStarted
@@ -20,8 +20,14 @@ if TYPE_CHECKING:
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+class Cancels(Protocol):
+    """Cancels the run of a session: an agent, or a service."""
+
+    def cancel(self, session: str) -> bool: ...
+
+
 async def drive(
-    agent: Agent, events: AsyncIterator[Event], view: RunView, approvals: Asking | None = None
+    agent: Cancels, events: AsyncIterator[Event], view: RunView, approvals: Asking | None = None
 ) -> RunCompleted | RunFailed:
     """Show the events of one run and return the last.
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from zeus_runtime.serving.http.service import Service
 
 PORT = 8700
+LEAST_TOKEN = 20
+"""Characters of a token: shorter ones can be guessed."""
 
 
 @click.command("serve")
@@ -54,7 +56,7 @@ def command(
 
     Each CONFIG is an agent; of a FOLDER, every YAML file in it. A changed config is read again, and turns that run end
     under the former one. The next service resumes the turns that a stopped one leaves. Every request needs the token
-    that is printed.
+    in ZEUS_TOKEN; without one, a new token is printed.
     """
     from importlib.util import find_spec
 
@@ -73,7 +75,7 @@ def command(
     from zeus_runtime.serving.http.principals import LocalToken
     from zeus_runtime.serving.http.service import Service
 
-    hub, token = Hub(), LocalToken()
+    hub, token = Hub(), LocalToken(_given_token(process))
     hosted = [
         HostedAgent(_reader(process, ConfigArgs(each, env, sets)), hub.stored)
         for each in _files(process, configs)
@@ -85,6 +87,19 @@ def command(
     with prepared(process):
         service = Service(Hosting(hosted), token, hub)
         _serve(service, _protocols(process, protocols, service), host, port, token.text)
+
+
+def _given_token(process: Process) -> str | None:
+    """The token of ``ZEUS_TOKEN``, which clients know also after a restart; None for a new one."""
+    from zeus_runtime.errors import UsageError
+
+    token = process.environ.get("ZEUS_TOKEN", "").strip()
+    if token and len(token) < LEAST_TOKEN:
+        raise UsageError(
+            f"ZEUS_TOKEN has {len(token)} characters, and needs {LEAST_TOKEN}",
+            remedy="Choose a long random one.",
+        )
+    return token or None
 
 
 def _protocols(process: Process, named: Sequence[str], service: Service) -> Sequence[ServedProtocol]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.escaping import json_shown
-from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.dispatch import check_tools
 from zeus_runtime.tools.tool import JSON, Tool, ToolResult, ToolRun
 

@@ -55,10 +55,10 @@ _WIRE: Final = "zeus.wire"
 
 def create(options: Options, service: ProtocolService) -> ServedProtocol:
     """The protocol of a service."""
-    return McpServer(options, service)
+    return McpProtocol(options, service)
 
 
-class McpServer(ServedProtocol):
+class McpProtocol(ServedProtocol):
     """Each agent is a tool, and its sessions are resources."""
 
     def __init__(self, options: Options, service: ProtocolService) -> None:
@@ -201,7 +201,7 @@ class McpServer(ServedProtocol):
 class _Endpoint:
     """The server as an ASGI app: a route takes a class's instance as it is."""
 
-    def __init__(self, server: McpServer) -> None:
+    def __init__(self, server: McpProtocol) -> None:
         self._server = server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,0 +1,153 @@
+"""`zeus --remote URL`: the agents of a real `zeus serve`, shown and decided as those of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Zeus, spawn
+from tests.cli.pseudo_terminal import PseudoTerminal
+from tests.support.scripted_service import TOKEN, ScriptedService
+
+pytestmark = pytest.mark.xdist_group("scripted_service")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedService]:
+    found = ScriptedService(tmp_path_factory.mktemp("service"))
+    found.start()
+    yield found
+    found.kill()
+
+
+@pytest.fixture(autouse=True)
+def _token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZEUS_TOKEN", TOKEN)
+
+
+def test_a_run_prints_the_answer_alone(service: ScriptedService, zeus: Zeus) -> None:
+    ran = zeus("--remote", service.url, "run", "hello")
+    assert (ran.exit_code, ran.out) == (0, "You said: hello\n")
+    piped = zeus("--remote", service.url, "run", "-p", "read", stdin="this")
+    assert "this" in piped.out
+    as_json = zeus("--remote", service.url, "run", "hello", "--output", "json")
+    assert as_json.json["answer"] == "You said: hello"
+    lines = zeus("--remote", service.url, "run", "hello", "--output", "ndjson").lines
+    assert lines[-1]["type"] == "complete"
+    went_on = zeus("--remote", service.url, "run", "more", "-c", "--output", "json")
+    assert went_on.json["session"] == lines[-1]["session"]
+    assert TOKEN not in ran.out + ran.err + piped.err
+
+
+def test_a_call_without_a_terminal_ends_with_7_and_is_decided_later(
+    service: ScriptedService, zeus: Zeus
+) -> None:
+    ran = zeus("--remote", service.url, "run", "record it")
+    assert ran.exit_code == 7
+    (waits,) = zeus("--remote", service.url, "approvals", "pending", "--json").json
+    assert f"zeus --remote {service.url} approvals decide {waits['id']} approve" in ran.err
+    shown = zeus("--remote", service.url, "approvals", "show", waits["id"])
+    assert "draft" in shown.out
+    bad = zeus("--remote", service.url, "approvals", "decide", waits["id"], "approve", "--arguments", "[1]")
+    assert bad.exit_code == 2
+    decided = zeus("--remote", service.url, "approvals", "decide", waits["id"], "reject", "--reason", "no")
+    assert decided.exit_code == 0
+    again = zeus("--remote", service.url, "approvals", "decide", waits["id"], "approve")
+    assert again.exit_code == 2
+    assert "waits for a decision" in again.err
+    assert zeus("--remote", service.url, "approvals", "pending").err.strip() == "nothing waits for a decision"
+    yes = zeus("--remote", service.url, "run", "record it", "--yes")
+    assert (yes.exit_code, yes.out) == (0, "It said: recorded: draft\n")
+    assert yes.err.count("record") >= 1
+
+
+def test_sessions_are_listed_shown_and_deleted(service: ScriptedService, zeus: Zeus) -> None:
+    session = zeus("--remote", service.url, "run", "hello", "--output", "json").json["session"]
+    listed = zeus("--remote", service.url, "sessions", "list", "--json").json
+    assert listed[0]["session"] == session
+    assert session in zeus("--remote", service.url, "sessions", "list").out
+    shown = zeus("--remote", service.url, "sessions", "show", session)
+    assert "You said: hello" in shown.out
+    assert zeus("--remote", service.url, "sessions", "delete", session, "--yes").exit_code == 0
+    gone = zeus("--remote", service.url, "sessions", "show", session)
+    assert gone.exit_code == 2
+    assert "there is no session" in gone.err
+
+
+def test_lines_of_a_conversation_are_turns_of_one_session(service: ScriptedService, zeus: Zeus) -> None:
+    talked = zeus("--remote", service.url, "chat", stdin="/agents\nhello\nmore\n/session\n/nonsense\n")
+    assert talked.exit_code == 0
+    assert talked.out.split("\n")[:2] == ["You said: hello", "You said: more"]
+    assert "there is no /nonsense" in talked.err
+    (latest, *_) = zeus("--remote", service.url, "sessions", "list", "--json").json
+    assert latest["messages"] == 4
+    went_on = zeus("--remote", service.url, "chat", "-c", stdin="again\n")
+    assert went_on.exit_code == 0
+    assert zeus("--remote", service.url, "sessions", "list", "--json").json[0]["messages"] == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--remote", "localhost", "run", "x"], 2, "is not an address"),
+        (["--remote", "URL/?token=abc", "run", "x"], 2, "ZEUS_TOKEN"),
+        (["--remote", "http://127.0.0.1:9", "run", "x"], 4, "does not answer"),
+        (["--remote", "URL", "plan"], 2, "not with 'plan'"),
+        (["--remote", "URL", "nonsense"], 2, "not with 'nonsense'"),
+        (["--remote", "URL", "run", "x", "--agent", "other"], 2, "there is no agent 'other'"),
+        (["--remote", "URL", "run", "x", "--session", "session_0"], 2, "there is no session"),
+        (["--remote", "URL", "chat", "--agent", "other"], 2, "Name one with --agent: test."),
+        (["--remote", "URL", "run"], 2, "there is no prompt"),
+        (["--remote", "URL", "approvals", "show", "a"], 2, "waits for a decision"),
+    ],
+)
+def test_wrong_command_lines_are_told(
+    service: ScriptedService, zeus: Zeus, words: list[str], code: int, said: str
+) -> None:
+    told = zeus(*(each.replace("URL", service.url) for each in words))
+    assert told.exit_code == code, told.err
+    assert said in told.err
+    assert "Traceback" not in told.err
+
+
+def test_a_token_comes_from_a_file_and_a_missing_one_is_told(
+    service: ScriptedService, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("ZEUS_TOKEN")
+    missing = zeus("--remote", service.url, "run", "hello")
+    assert missing.exit_code == 4
+    assert "ZEUS_TOKEN" in missing.err
+    monkeypatch.setenv("ZEUS_TOKEN_FILE", str(tmp_path / "token"))
+    assert zeus("--remote", service.url, "run", "hello").exit_code == 4
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    assert zeus("--remote", service.url, "run", "hello").exit_code == 0
+    (tmp_path / "token").write_text("wrong")
+    assert "unauthorized" in zeus("--remote", service.url, "run", "hello", "--output", "json").out
+
+
+def test_ctrl_c_cancels_the_turn(service: ScriptedService, zeus: Zeus, tmp_path: Path) -> None:
+    running = spawn(
+        ["--remote", service.url, "run", "hang", "--output", "ndjson"], tmp_path, env=dict(os.environ)
+    )
+    assert running.stdout is not None
+    assert any("Think" in line for line in running.stdout)
+    running.send_signal(signal.SIGINT)
+    out, _ = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert '"code": "cancelled"' in out
+    state = zeus("--remote", service.url, "sessions", "list", "--json").json[0]["state"]
+    assert state == "interrupted"
+
+
+def test_a_user_at_a_terminal_decides_in_the_run(service: ScriptedService, tmp_path: Path) -> None:
+    before = (service.folder / "effects.txt").read_text() if (service.folder / "effects.txt").exists() else ""
+    with PseudoTerminal(["--remote", service.url, "run", "record it"], tmp_path) as terminal:
+        terminal.until("approve record?")
+        terminal.press('c {"text": "final"}\r')
+        terminal.until("It said: The user changed the arguments")
+        assert terminal.end() == 0
+    assert (service.folder / "effects.txt").read_text() == before + "final\n"

@@ -1,0 +1,248 @@
+"""The typed clients, over a real `zeus serve` that is killed in the middle of a stream."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.scripted_service import TOKEN, ScriptedService
+from zeus_runtime.client import (
+    AsyncServiceClient,
+    ServiceBusyError,
+    ServiceClient,
+    ServiceError,
+    ServiceEvent,
+    ServiceNotFoundError,
+    ServiceRequestError,
+    ServiceUnauthorizedError,
+    ServiceUnavailableError,
+)
+from zeus_runtime.client.errors import error_of
+from zeus_runtime.client.results import event_of
+from zeus_runtime.client.sse import EventLines
+from zeus_runtime.events import ApprovalRequested, RunCompleted, RunStarted, SubAgentEvent
+
+pytestmark = pytest.mark.xdist_group("scripted_service")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedService]:
+    found = ScriptedService(tmp_path_factory.mktemp("service"))
+    found.start()
+    yield found
+    found.kill()
+
+
+def numbers(events: list[ServiceEvent]) -> list[int]:
+    return [each.number for each in events]
+
+
+@pytest.mark.slow  # a service starts twice
+async def test_a_stream_goes_on_over_a_killed_service_without_gap_or_doubling(
+    service: ScriptedService,
+) -> None:
+    """The service is killed in the middle of an answer; the next one resumes the turn."""
+    events: list[ServiceEvent] = []
+    restarting: list[threading.Thread] = []
+
+    def restart() -> None:
+        service.kill()
+        service.start()
+
+    async with AsyncServiceClient(service.url, TOKEN) as client:
+        async for event in client.run("count"):
+            events.append(event)
+            if len(events) == 6:
+                restarting.append(threading.Thread(target=restart))
+                restarting[0].start()
+        restarting[0].join()
+        session = (await client.sessions())[0].session
+        stored = []
+        async for event in client.events(session=session):
+            stored.append(event)
+            if event.ends:
+                break
+        turn = await client.turn(events[-1].run)
+    assert numbers(events) == list(range(1, len(events) + 1))
+    assert [each.data for each in events] == [each.data for each in stored]
+    assert isinstance(events[-1].event, RunCompleted)
+    assert turn.answer.split() == list(map(str, range(60)))
+    assert "reset" in [each.data["type"] for each in events], "the pieces before the kill are void"
+
+
+def test_a_session_without_asyncio(service: ScriptedService) -> None:
+    with ServiceClient(service.url, TOKEN) as client:
+        (agent,) = client.agents()
+        begun = client.begin_session(title="A talk", key="same")
+        again = client.begin_session(title="A talk", key="same")
+        first = client.begin_turn(begun.session, "hello", key="k")
+        second = client.begin_turn(begun.session, "hello", key="k")
+        events = list(client.events(run=first.run))
+        rest = list(client.events(run=first.run, after=events[-2].number))
+        assert list(client.events(run=first.run, after=events[-1].number)) == []
+        turn = client.turn(first.run)
+        messages = client.messages(begun.session)
+        client.delete_session(begun.session)
+        with pytest.raises(ServiceNotFoundError):
+            client.session(begun.session)
+    assert agent.name == "test"
+    assert (begun.session, begun.title) == (again.session, "A talk")
+    assert first.run == second.run
+    assert rest == events[-1:]
+    ending = events[-1].event
+    assert any(isinstance(each.event, RunStarted) for each in events)
+    assert isinstance(ending, RunCompleted)
+    assert ending.origin is not None
+    assert ending.origin.run == first.run
+    assert (turn.state, turn.answer, turn.is_over) == ("complete", "You said: hello", True)
+    assert [each["role"] for each in messages] == ["user", "assistant"]
+
+
+async def test_a_call_is_decided_and_the_turn_goes_on(service: ScriptedService) -> None:
+    async with AsyncServiceClient(service.url, TOKEN) as client:
+        events = [each async for each in client.run("record it")]
+        assert events[-1].waits
+        (asked,) = [each.event for each in events if isinstance(each.event, ApprovalRequested)]
+        shown = await client.approval(asked.id)
+        assert shown.parameters == {"text": "draft"}
+        with pytest.raises(ServiceRequestError):
+            await client.decide(asked.id, "approve", changed={"nonsense": 1})
+        with pytest.raises(ServiceBusyError) as busy:
+            await client.begin_turn(asked.session, "more")
+        await client.decide(asked.id, "approve", changed={"text": "final"})
+        rest = [each async for each in client.events(run=events[-1].run, after=events[-1].number)]
+        with pytest.raises(ServiceNotFoundError):
+            await client.decide(asked.id, "reject")
+    assert (busy.value.status, busy.value.code, busy.value.exit_code) == (409, "busy", 2)
+    assert isinstance(rest[-1].event, RunCompleted)
+    assert (service.folder / "effects.txt").read_text().endswith("final\n")
+
+
+async def test_a_turn_is_cancelled(service: ScriptedService) -> None:
+    async with AsyncServiceClient(service.url, TOKEN) as client:
+        async for each in client.run("hang"):
+            if each.data["type"] == "text":
+                await client.cancel(each.run)
+        assert each.data["code"] == "cancelled"
+        assert (await client.turn(each.run)).state in ("running", "cancelled")
+        # One that waits ends without an event.
+        waits = [each async for each in client.run("record it")][-1]
+        assert (await client.cancel(waits.run)).state == "cancelled"
+        assert [each async for each in client.events(run=waits.run, after=waits.number)] == []
+
+
+async def test_wrong_tokens_and_addresses_are_told(service: ScriptedService) -> None:
+    async with AsyncServiceClient(service.url, "wrong") as client:
+        with pytest.raises(ServiceUnauthorizedError) as refused:
+            await client.agents()
+        with pytest.raises(ServiceUnauthorizedError):
+            async for _ in client.events(session="session_0"):
+                pass
+    assert (refused.value.code, refused.value.exit_code) == ("unauthorized", 4)
+    assert "Bearer" in str(refused.value)
+    async with AsyncServiceClient("http://127.0.0.1:9", TOKEN, patience_seconds=0.1) as nowhere:
+        with pytest.raises(ServiceUnavailableError, match="does not answer"):
+            await nowhere.agents()
+        with pytest.raises(ServiceUnavailableError, match="does not answer"):
+            async for _ in nowhere.events(session="session_0"):
+                pass
+    with ServiceClient(f"{service.url}/health?", TOKEN) as other, pytest.raises(ServiceError):
+        other.agents()
+    with pytest.raises(ValueError, match="either run or session"):
+        next(ServiceClient(service.url, TOKEN).events())
+
+
+def test_a_lost_connection_repeats_a_request_only_where_that_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[str] = []
+
+    def send(self: Any, method: str, path: str, **_: Any) -> httpx.Response:
+        sent.append(f"{method} {path}")
+        if len(sent) % 2:
+            raise httpx.ReadError("gone")
+        return httpx.Response(200, json={"run": "r", "session": "s", "state": "queued"})
+
+    monkeypatch.setattr(httpx.Client, "request", send)
+    client = ServiceClient("http://localhost:1", TOKEN)
+    assert client.begin_turn("s", "x").run == "r"
+    assert sent == ["POST /v1/sessions/s/runs"] * 2
+    with pytest.raises(ServiceUnavailableError):
+        client.decide("a", "approve")
+    assert len(sent) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code", "words"),
+    [
+        (404, b'{"code": "not_found", "detail": "no", "remedy": "look"}', "not_found", "no\n  look"),
+        (502, b"<html>Bad gateway</html>", "error", "the service answered 502: <html>"),
+        (401, b"\xff", "error", "the service answered 401"),
+        (500, b"[1]", "error", "[1]"),
+    ],
+)
+def test_errors_keep_the_services_words(status: int, body: bytes, code: str, words: str) -> None:
+    error = error_of(status, body)
+    assert (error.status, error.code) == (status, code)
+    assert words in str(error)
+
+
+def test_an_event_of_a_newer_service_is_kept_as_it_is() -> None:
+    new = event_of(3, {"type": "from_the_future", "run": "r", "session": "s"})
+    assert (new.event, new.number, new.ends) == (None, 3, False)
+    more = event_of(4, {"type": "complete", "run": "r", "session": "s", "answer": "x", "steps": 1, "new": 1})
+    assert isinstance(more.event, RunCompleted)
+    less = event_of(5, {"type": "complete", "run": "r"})
+    assert less.event is None
+    assert less.ends
+    inner = {"type": "complete", "session": "c", "answer": "", "steps": 1}
+    below = event_of(
+        6, {"type": "subagent", "run": "r", "session": "c", "agent": "a", "call_id": "x", "event": inner}
+    )
+    assert isinstance(below.event, SubAgentEvent)
+    assert not below.ends
+
+
+@given(st.integers(1, 12), st.lists(st.integers(0, 60), max_size=5))
+def test_every_event_comes_once_and_in_order_wherever_connections_break(
+    count: int, breaks: list[int]
+) -> None:
+    lines = [
+        line
+        for number in range(1, count + 1)
+        for line in (f"id: {number}", f'data: {{"type": "text", "text": "{number}"}}', "", ": ping", "")
+    ]
+    reader, found = EventLines(), []
+    for stop in [*sorted(breaks), len(lines)]:
+        reader.begin()
+        # The service continues after the last event; one that repeats some is no harm.
+        start = max(0, (reader.last - 1) * 5)
+        taken = map(reader.take, lines[start:stop])
+        found += [event.number for event in taken if event is not None]
+    assert found == list(range(1, count + 1))
+
+
+def test_a_client_may_be_used_in_several_tasks(service: ScriptedService) -> None:
+    async def work() -> list[str]:
+        async with AsyncServiceClient(service.url, TOKEN) as client:
+
+            async def one(name: str) -> str:
+                *_, last = [each async for each in client.run(name)]
+                return str(last.data["answer"])
+
+            return await asyncio.gather(*(one(f"say {number}") for number in range(5)))
+
+    assert asyncio.run(work()) == [f"You said: say {number}" for number in range(5)]
+
+
+def test_the_folder_of_the_service_has_the_log(service: ScriptedService) -> None:
+    log = Path(service.folder / "serve.log").read_text()
+    assert TOKEN not in log, "a token that was given is not printed"

@@ -1,0 +1,1 @@
+"""The verbs of ``zeus --remote URL``: the same work with the agents of a service."""

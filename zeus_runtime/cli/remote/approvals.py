@@ -1,0 +1,97 @@
+"""``zeus --remote URL approvals``: what waits for a decision in a service."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zeus_runtime.cli.options import json_option
+from zeus_runtime.cli.output import TextTable, local_time, tell
+from zeus_runtime.cli.remote.service import client_of
+from zeus_runtime.cli.streams import answer, complain, terminal_columns
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.process import Process
+
+
+@click.group("approvals")
+def command() -> None:
+    """List, show or decide what waits for a decision in the service."""
+
+
+@command.command("pending")
+@click.argument("session", required=False)
+@json_option
+@click.pass_obj
+def list_pending(process: Process, session: str | None, as_object: bool) -> None:
+    """List the calls that wait for a decision, the oldest first."""
+    from zeus_runtime.cli.event_lines import call_line
+
+    with client_of(process) as client:
+        found = [each for each in client.approvals() if session in (None, each.session)]
+    rows = [
+        (
+            each.id,
+            each.session,
+            local_time(each.created_ms),
+            "" if each.expires_ms is None else local_time(each.expires_ms),
+            call_line(each.tool_name, each.parameters, 80),
+        )
+        for each in found
+    ]
+    tell(
+        process,
+        [dict(each.data) for each in found],
+        lambda: TextTable(rows, ("ID", "SESSION", "ASKED", "UNTIL", "CALL")),
+        as_object=as_object,
+        nothing="nothing waits for a decision",
+    )
+
+
+@command.command("show")
+@click.argument("name", metavar="ID")
+@click.pass_obj
+def show_pending(process: Process, name: str) -> None:
+    """Show a call that waits for a decision in full, and the diff that it would make now."""
+    from zeus_runtime.cli.remote.turns import pending_of
+    from zeus_runtime.tools.question import question_lines
+
+    with client_of(process) as client:
+        pending = pending_of(client.approval(name))
+    for line in question_lines(pending, whole=True, width=terminal_columns()):
+        answer(line.text, style=line.style)
+
+
+@command.command("decide")
+@click.argument("name", metavar="ID")
+@click.argument("decision", type=click.Choice(["approve", "reject"]))
+@click.option("--reason", default="", metavar="TEXT", help="Why it is rejected, for the model.")
+@click.option("--instruction", default="", metavar="TEXT", help="A further text for the model.")
+@click.option("--arguments", metavar="JSON", help="Arguments to run instead, or the answer to a question.")
+@click.option("--always", is_flag=True, help="Do not ask about this tool again.")
+@click.pass_obj
+@click.pass_context
+def decide(
+    ctx: click.Context,
+    process: Process,
+    name: str,
+    decision: Any,
+    reason: str,
+    instruction: str,
+    arguments: str | None,
+    always: bool,
+) -> None:
+    """Decide a waiting call; its turn continues once nothing else waits."""
+    changed: Any = None
+    if arguments is not None:
+        try:
+            changed = json.loads(arguments)
+        except ValueError as error:
+            raise click.UsageError(f"--arguments is not JSON: {error}", ctx) from None
+        if not isinstance(changed, dict):
+            raise click.UsageError("--arguments must be a JSON object", ctx)
+    with client_of(process) as client:
+        client.decide(name, decision, reason=reason, changed=changed, instruction=instruction, always=always)
+    complain(f"{name}: {decision}")

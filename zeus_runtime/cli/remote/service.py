@@ -1,0 +1,77 @@
+"""The service that a command line names, and its token."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from zeus_runtime.cli.asking import ask_secret
+from zeus_runtime.cli.streams import is_terminal
+from zeus_runtime.errors import MissingError, UsageError
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.client.clients import AsyncServiceClient, ServiceClient
+
+
+def address_of(process: Process) -> str:
+    """The address after ``--remote``.
+
+    Raises:
+        UsageError: it is not one, or has a token in it.
+    """
+    url = process.remote or ""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise UsageError(
+            f"--remote {url!r} is not an address", remedy="Write one such as http://localhost:8700."
+        )
+    if parts.query or parts.fragment or parts.username:
+        # Other users of this machine can read a command line.
+        raise UsageError(
+            "--remote takes the address alone", remedy="Set the token in the environment variable ZEUS_TOKEN."
+        )
+    return url
+
+
+def token_of(process: Process) -> str:
+    """The token: from ``ZEUS_TOKEN``, from the file that ``ZEUS_TOKEN_FILE`` names, or asked for at the terminal.
+
+    Raises:
+        MissingError: there is none, or the file cannot be read.
+    """
+    if token := process.environ.get("ZEUS_TOKEN", "").strip():
+        return token
+    if name := process.environ.get("ZEUS_TOKEN_FILE"):
+        try:
+            return (process.directory / Path(name).expanduser()).read_text("utf-8").strip()
+        except (OSError, ValueError) as error:
+            raise MissingError(f"ZEUS_TOKEN_FILE cannot be read: {error}") from None
+    if is_terminal(sys.stdin) and is_terminal(sys.stderr):
+        return ask_secret("Token of the service").strip()
+    raise MissingError(
+        "the token of the service is missing", remedy="Set ZEUS_TOKEN, or ZEUS_TOKEN_FILE to a file with it."
+    )
+
+
+def client_of(process: Process) -> ServiceClient:
+    """A client of the service."""
+    from zeus_runtime.client.clients import ServiceClient
+
+    return ServiceClient(address_of(process), token_of(process))
+
+
+def async_client_of(process: Process) -> AsyncServiceClient:
+    """A client of the service, for asyncio."""
+    from zeus_runtime.client.clients import AsyncServiceClient
+
+    return AsyncServiceClient(address_of(process), token_of(process))
+
+
+def remote_words(process: Process, *words: str) -> str:
+    """A command line for the same service."""
+    import shlex
+
+    return shlex.join(["zeus", "--remote", process.remote or "", *words])

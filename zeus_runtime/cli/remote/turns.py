@@ -1,0 +1,146 @@
+"""A turn of a service, shown and decided at the command line as a run of this machine is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.cli.run_loop import drive
+from zeus_runtime.errors import RunError
+from zeus_runtime.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    Event,
+    RunFailed,
+    RunStarted,
+    ToolCallStarted,
+)
+from zeus_runtime.tools.approval import Decision, PendingApproval
+from zeus_runtime.tools.preview import Change, Preview
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.approval_prompt import Asking
+    from zeus_runtime.cli.views import RunView
+    from zeus_runtime.client.clients import AsyncServiceClient
+    from zeus_runtime.client.results import ServiceApproval
+    from zeus_runtime.events import RunCompleted
+
+
+class RemoteTurn:
+    """One turn, from its begin to its end or to a call that nobody decides.
+
+    Args:
+        client: the service.
+        run: the turn's run.
+        asking: asks the user about calls; None if no user is there.
+    """
+
+    def __init__(self, client: AsyncServiceClient, run: str, asking: Asking | None) -> None:
+        self._client = client
+        self._run = run
+        self._asking = asking
+        self._asked: dict[str, asyncio.Task[Decision | None]] = {}
+        self._told: set[str] = set()
+        self._cancelling: asyncio.Task[Any] | None = None
+
+    def cancel(self, session: str) -> bool:
+        """Cancel the turn; its stream then ends by itself."""
+        self._cancelling = asyncio.create_task(self._client.cancel(self._run))
+        return True
+
+    async def shown(self, view: RunView) -> RunCompleted | RunFailed:
+        """Show the turn, and return its terminal event."""
+        try:
+            return await drive(self, self._events(), view, self._asking)
+        finally:
+            for task in self._asked.values():
+                task.cancel()
+            if self._cancelling is not None:
+                with suppress(Exception):
+                    await self._cancelling
+
+    async def _events(self) -> AsyncIterator[Event]:
+        """The events of the turn, as a run of this machine yields them: a decision is part of it, and no end."""
+        async with aclosing(self._client.events(run=self._run)) as events:
+            async for each in events:
+                if each.event is None or each.run != self._run or self._is_repeated(each.event):
+                    continue
+                if isinstance(each.event, ApprovalRequested) and self._asking is not None:
+                    await self._ask(each.event.id)
+                if each.waits and await self._decided():
+                    continue
+                yield each.event
+                if each.waits or each.ends:
+                    return
+        turn = await self._client.turn(self._run)
+        if turn.ending is None:
+            raise RunError(f"the turn of {turn.session} ended without an event; it is {turn.state}")
+        # A turn that was cancelled while it waited has no event.
+        yield RunFailed(turn.session, "cancelled", "The turn was cancelled.", exit_code=130)
+
+    def _is_repeated(self, event: Event) -> bool:
+        """Whether the event was shown before the user decided: a resumed run tells its waiting calls again."""
+        if isinstance(event, RunStarted):
+            return (event.resumed and "started" in self._told) or not self._new("started")
+        if isinstance(event, ToolCallStarted):
+            return not self._new(f"call {event.call_id}") and bool(self._asked)
+        if isinstance(event, ApprovalRequested):
+            return event.id in self._asked
+        if isinstance(event, ApprovalDecided):
+            return not self._new(f"decided {event.id}")
+        return False
+
+    def _new(self, name: str) -> bool:
+        is_new = name not in self._told
+        self._told.add(name)
+        return is_new
+
+    async def _ask(self, name: str) -> None:
+        assert self._asking is not None
+        pending = pending_of(await self._client.approval(name))
+        self._asked[name] = asyncio.create_task(self._asking.ask(pending))
+        # So that the task has begun to wait before the event is shown.
+        await asyncio.sleep(0)
+
+    async def _decided(self) -> bool:
+        """Send the user's decisions; whether the turn goes on."""
+        decisions = {name: await task for name, task in self._asked.items()}
+        waiting = {each.id for each in await self._client.approvals()}
+        for name, decision in decisions.items():
+            if decision is not None and name in waiting:
+                await self._client.decide(
+                    name,
+                    decision.answer,
+                    reason=decision.reason,
+                    changed=decision.arguments,
+                    instruction=decision.instruction,
+                    always=decision.always,
+                )
+        return bool(decisions) and all(each is not None for each in decisions.values())
+
+
+def pending_of(approval: ServiceApproval) -> PendingApproval:
+    """A waiting call as the terminal asks about it."""
+    is_question = approval.answer_schema is not None
+    anything: Mapping[str, Any] = {"type": "object"}
+    schema = approval.answer_schema if is_question else anything if approval.may_change else None
+    changes = tuple(Change(each["path"], each["before"], each["after"]) for each in approval.changes)
+    return PendingApproval(
+        id=approval.id,
+        session=approval.session,
+        run_id="",
+        # A question's place has a dot; the real places are the service's.
+        place="0.1" if is_question else "0",
+        digest="",
+        tool=approval.tool_name,
+        arguments=approval.parameters,
+        call_id=approval.call_id,
+        reason=approval.reason,
+        schema=schema,
+        may_remember=approval.may_remember,
+        created_ms=approval.created_ms,
+        expires_ms=approval.expires_ms,
+        preview=Preview(changes, problem=approval.problem) if changes or approval.problem else None,
+    )

@@ -1,0 +1,176 @@
+"""What a service answers, as frozen values. Keys that this version does not know are in ``data``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, TypeVar, get_args
+
+from zeus_runtime.events import Event, RunFailed
+from zeus_runtime.notice import EventOrigin
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ServiceAgent:
+    """An agent of the service.
+
+    Args:
+        digest: SHA-256 of everything that decides what its model sees and what may run.
+    """
+
+    name: str
+    description: str = ""
+    model: str = ""
+    digest: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ServiceSession:
+    """A session; times in UTC milliseconds.
+
+    Args:
+        state: the outcome of its last turn.
+    """
+
+    session: str
+    agent: str
+    title: str = ""
+    messages: int = 0
+    created_ms: int = 0
+    updated_ms: int = 0
+    state: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ServiceTurn:
+    """A turn; times in UTC milliseconds.
+
+    Args:
+        run: its run's id.
+        number: its place among the turns of its session.
+        state: ``queued``, ``running``, ``waiting`` (for a decision), ``complete``, ``failed`` or ``cancelled``.
+        ending: its terminal event as JSON; None before it.
+    """
+
+    run: str
+    session: str
+    state: str
+    number: int = 0
+    prompt: str = ""
+    created_ms: int = 0
+    started_ms: int | None = None
+    ended_ms: int | None = None
+    ending: Mapping[str, Any] | None = None
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its state is final."""
+        return self.state not in ("queued", "running", "waiting")
+
+    @property
+    def answer(self) -> str:
+        """The text of its answer; empty without one."""
+        return str((self.ending or {}).get("answer", ""))
+
+
+@dataclass(frozen=True)
+class ServiceApproval:
+    """A call that waits for a decision.
+
+    Args:
+        parameters: the exact arguments, with known secrets masked.
+        answer_schema: the form of the answer to a question; None for a call.
+        changes: the change that the call would make: ``path``, ``before``, ``after``; only of one that was asked for.
+    """
+
+    id: str
+    session: str
+    tool_name: str
+    parameters: Mapping[str, Any]
+    call_id: str = ""
+    reason: str = ""
+    agent: str = ""
+    answer_schema: Mapping[str, Any] | None = None
+    created_ms: int = 0
+    expires_ms: int | None = None
+    may_remember: bool = False
+    may_change: bool = False
+    changes: tuple[Mapping[str, Any], ...] = ()
+    problem: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ServiceEvent:
+    """A stored event.
+
+    Args:
+        number: counts within its session, without gap.
+        run: the run that emitted it, or whose sub-agent did.
+        event: the event, as ``agent.stream`` yields it; None for a kind that this version does not know.
+        data: the event as JSON.
+    """
+
+    number: int
+    run: str
+    event: Event | None
+    data: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def ends(self) -> bool:
+        """Whether the run is over with it."""
+        return self.data.get("type") in _ENDS and self.data.get("code") != "approval_needed"
+
+    @property
+    def waits(self) -> bool:
+        """Whether the run waits for a decision since it."""
+        return self.data.get("type") == RunFailed.type and self.data.get("code") == "approval_needed"
+
+
+_ENDS: Final = frozenset({"complete", "error"})
+_EVENTS: Final[Mapping[str, Any]] = {each.type: each for each in get_args(Event)}
+
+
+def result_of(kind: type[T], told: Mapping[str, Any]) -> T:
+    """A result from the service's JSON."""
+    names = {each.name for each in fields(kind)} - {"data"}  # type: ignore[arg-type]
+    known = {name: _frozen(value) for name, value in told.items() if name in names}
+    return kind(**known, data=told)  # type: ignore[call-arg]
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def event_of(number: int, told: Mapping[str, Any]) -> ServiceEvent:
+    """An event from the service's JSON; of a newer service, without what this version does not know."""
+    kind = _EVENTS.get(str(told.get("type")))
+    event: Event | None = None
+    if kind is not None:
+        # A sub-agent's event has its own session among its fields, and the run's in the origin.
+        names = {each.name for each in fields(kind)}
+        try:
+            event = kind(**{name: told[name] for name in names if name in told})
+        except TypeError:
+            event = None
+    run = str(told.get("run", ""))
+    if event is not None:
+        session = str(told.get("session", ""))
+        event = event.coming_from(EventOrigin(session, run, told.get("parent"), int(told.get("time_ms", 0))))
+    return ServiceEvent(number, run, event, told)
+
+
+__all__ = [
+    "ServiceAgent",
+    "ServiceApproval",
+    "ServiceEvent",
+    "ServiceSession",
+    "ServiceTurn",
+    "event_of",
+    "result_of",
+]

@@ -1,0 +1,40 @@
+"""Server-sent events from lines of text, and where a stream continues. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from zeus_runtime.client.results import ServiceEvent, event_of
+
+
+@dataclass
+class EventLines:
+    """Reads a stream's lines, over lost connections.
+
+    Attributes:
+        last: the number of the last event that was given out; a new connection continues after it.
+    """
+
+    last: int = 0
+    _number: int = 0
+    _data: str = ""
+
+    def begin(self) -> None:
+        """Forget the part of an event that a lost connection left."""
+        self._number, self._data = 0, ""
+
+    def take(self, line: str) -> ServiceEvent | None:
+        """The event that a line completes, if it is new."""
+        if line.startswith("id:"):
+            number_text = line[3:].strip()
+            self._number = int(number_text) if number_text.isdecimal() else 0
+        elif line.startswith("data:"):
+            self._data = line[5:].removeprefix(" ")
+        elif not line and self._data:
+            number, data = self._number, self._data
+            self.begin()
+            if number > self.last:
+                self.last = number
+                return event_of(number, json.loads(data))
+        return None
