@@ -10,7 +10,7 @@ from zeus_runtime.serving.http.page_login import token_of
 from zeus_runtime.serving.http.principals import Principal, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from zeus_runtime.serving.http.service import Service
 
@@ -20,17 +20,17 @@ def service_of(request: Request) -> Service:
     return cast("Service", request.app.state.service)
 
 
-def _caller(request: Request) -> Principal:
+async def _caller(request: Request) -> Principal:
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     given = token.strip() if kind.lower() == "bearer" else token_of(request)
-    caller = service_of(request).caller(given)
+    caller = await service_of(request).caller(given)
     request.state.caller = caller
     return caller
 
 
-def _scoped(scope: Scope) -> Callable[[Request], Principal]:
-    def caller(request: Request) -> Principal:
-        found = _caller(request)
+def _scoped(scope: Scope) -> Callable[[Request], Awaitable[Principal]]:
+    async def caller(request: Request) -> Principal:
+        found = await _caller(request)
         found.require(scope)
         return found
 

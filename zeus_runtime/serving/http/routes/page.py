@@ -62,7 +62,7 @@ async def index(request: Request, token: str | None = None) -> Response:
     if token is not None:
         answer: Response = RedirectResponse(".", status_code=303)
         try:
-            service_of(request).caller(token)
+            await service_of(request).caller(token)
         except UnknownPrincipalError:
             # The page asks for another token. A cookie from before may be valid, so it stays.
             return answer
@@ -87,7 +87,7 @@ async def asset(name: str) -> Response:
 async def login(request: Request, body: Login) -> Response:
     """Exchange a token for the cookie."""
     page_login.check_own(request)
-    service_of(request).caller(body.token)
+    await service_of(request).caller(body.token)
     answer = Response(status_code=204)
     page_login.remember(request, answer, body.token)
     return answer
