@@ -69,9 +69,9 @@ def command(
     if show_settings:
         _show(process, read)
         return
-    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+    if any(find_spec(each) is None for each in ("fastapi", "uvicorn", "jwt", "prometheus_client")):
         raise MissingError(
-            "serving over HTTP needs fastapi and uvicorn",
+            "serving over HTTP needs fastapi, uvicorn, PyJWT and prometheus-client",
             remedy="Install them: pip install 'zeus-runtime[serve]'.",
         )
     from zeus_runtime.serving.http.hosting import HostedAgent, Hosting

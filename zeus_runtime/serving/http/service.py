@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.serving.http.hub import Hub
 from zeus_runtime.serving.http.key_ring import KeyRing
+from zeus_runtime.serving.http.oidc import TokenIssuers
 from zeus_runtime.serving.http.principals import LocalToken, Principal, UnknownPrincipalError
 from zeus_runtime.serving.http.settings import Settings
 from zeus_runtime.serving.http.turn_queue import TurnQueue
@@ -42,12 +43,14 @@ class Service:
     settings: Settings = field(default_factory=Settings)
     database: Database | None = None
     keys: KeyRing | None = field(init=False, default=None)
+    issuers: TokenIssuers = field(init=False)
     turns: TurnQueue = field(init=False)
     replaying: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
     """Held while a session is replayed, which takes a core."""
 
     def __post_init__(self) -> None:
         self.turns = TurnQueue(self.hosting)
+        self.issuers = TokenIssuers(self.settings.oidc)
         if self.database is not None:
             self.keys = KeyRing(self.database)
 
@@ -77,6 +80,8 @@ class Service:
             found = self.token.caller(token)
         if token and found is None and self.keys is not None:
             found = await self.keys.caller(token)
+        if token and found is None:
+            found = await self.issuers.caller(token)
         if found is None:
             raise UnknownPrincipalError(
                 "no valid token was given", remedy="Send the header `Authorization: Bearer TOKEN`."
