@@ -36,7 +36,9 @@ URL = "sqlite:///.zeus/serve.db"
 
 
 @asynccontextmanager
-async def keyed(folder: Path, settings: Settings | None = None) -> AsyncIterator[tuple[httpx.AsyncClient, Database]]:
+async def keyed(
+    folder: Path, settings: Settings | None = None
+) -> AsyncIterator[tuple[httpx.AsyncClient, Database]]:
     """A service with a database of keys: its client (with the local token) and the database."""
     write_agent(folder)
     database = Database(URL, directory=folder)
@@ -75,9 +77,7 @@ async def test_a_key_does_what_its_scopes_say_and_only_for_its_user(tmp_path: Pa
         assert (await client.post("/v1/sessions", json={}, headers=bearer(other))).status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("change", "word"), [({"expires_ms": 2}, "expired"), ({"revoked_ms": 2}, "revoked")]
-)
+@pytest.mark.parametrize(("change", "word"), [({"expires_ms": 2}, "expired"), ({"revoked_ms": 2}, "revoked")])
 async def test_a_key_that_ended_is_refused(tmp_path: Path, change: dict[str, int], word: str) -> None:
     async with keyed(tmp_path) as (client, database):
         key = await made(database, **change)
@@ -146,7 +146,12 @@ def test_keys_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     key = made.stdout.strip()
     name, secret = parts_of(key) or ("", "")
     (listed,) = json.loads(invoke("keys", "list", "--json").stdout)["keys"]
-    assert (listed["id"], listed["user"], listed["scopes"], listed["state"]) == (name, "ann", ["read"], "valid")
+    assert (listed["id"], listed["user"], listed["scopes"], listed["state"]) == (
+        name,
+        "ann",
+        ["read"],
+        "valid",
+    )
     assert listed["expires_ms"] - listed["created_ms"] == 2 * 86_400_000
     assert secret not in invoke("keys", "list").output
     again = invoke("keys", "create", "ci")
@@ -169,7 +174,9 @@ def test_other_addresses_need_keys_and_encryption(tmp_path: Path, monkeypatch: p
     assert "tls" in getattr(refused.exception, "remedy", "")
 
 
-def test_settings_are_shown_with_their_places_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_shown_with_their_places_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "zeus-serve.yaml"
     file.write_text("limits:\n  burst: 7\n")

@@ -37,7 +37,9 @@ def command() -> None:
 
 @command.command("create")
 @click.argument("name")
-@click.option("--user", metavar="USER", help="On whose behalf it acts; by default a user with the key's name.")
+@click.option(
+    "--user", metavar="USER", help="On whose behalf it acts; by default a user with the key's name."
+)
 @click.option("--all-users", is_flag=True, help="It acts for all users, and sees everybody's sessions.")
 @click.option("--project", metavar="PROJECT", help="The project in which it acts.")
 @click.option("--role", type=click.Choice(ROLES), help="The user's role in the project; by default viewer.")
@@ -54,7 +56,12 @@ def command() -> None:
     "--agent", "agents", metavar="NAME", multiple=True, help="An agent it may use; may be repeated; else all."
 )
 @click.option(
-    "--expires", type=_Expiry(), default="90d", show_default=True, metavar="TIME", help="12h, 90d, 4w; or never."
+    "--expires",
+    type=_Expiry(),
+    default="90d",
+    show_default=True,
+    metavar="TIME",
+    help="12h, 90d, 4w; or never.",
 )
 @settings_option
 @json_option

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -39,7 +40,9 @@ _ABSENT: Final = object()
 )
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), help="0 chooses one.")
 @settings_option
-@click.option("--show-settings", is_flag=True, help="Print the settings that hold, and where each was written.")
+@click.option(
+    "--show-settings", is_flag=True, help="Print the settings that hold, and where each was written."
+)
 @env_option
 @set_option
 @otel_option
@@ -120,6 +123,15 @@ def _refuse_open(process: Process, file: Path | None, settings: Settings, host: 
         )
 
 
+def _log_access() -> None:
+    """Write the access lines to standard error as they are; the service makes each fit on one line."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    access = logging.getLogger("zeus.access")
+    access.handlers, access.propagate = [handler], False
+    access.setLevel(logging.INFO)
+
+
 def _show(process: Process, read: ReadSettings) -> None:
     """Print the settings; those that were written, with their places."""
     from zeus_runtime.cli.output import TextTable, tell
@@ -153,6 +165,7 @@ def _serve(service: object, host: str, port: int) -> None:
     assert isinstance(service, Service)
 
     settings = service.settings
+    _log_access()
     scheme = "http" if settings.tls is None else "https"
     query = "" if service.token is None else f"?token={service.token.text}"
     at = f"[{host}]" if ":" in host else host

@@ -11,8 +11,8 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.config.secrets.unloaded_configs import config_places, holds_keys, unloaded_configs
 from zeus_runtime.config.layers.files import SERVICE_FILE
+from zeus_runtime.config.secrets.unloaded_configs import config_places, holds_keys, unloaded_configs
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.disk_paths import expanded, real_path
 from zeus_runtime.plan.named_files import NamedFile, named_files

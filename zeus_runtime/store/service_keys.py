@@ -160,10 +160,10 @@ async def rotate_key(
 
     def work(connection: Connection) -> ServiceKey:
         former = _named(connection, which, now_ms)
-        until = now_ms + overlap_ms if former.expires_ms is None else min(former.expires_ms, now_ms + overlap_ms)
-        connection.execute(
-            update(SERVICE_KEY).where(SERVICE_KEY.c.id == former.id).values(expires_ms=until)
+        until = (
+            now_ms + overlap_ms if former.expires_ms is None else min(former.expires_ms, now_ms + overlap_ms)
         )
+        connection.execute(update(SERVICE_KEY).where(SERVICE_KEY.c.id == former.id).values(expires_ms=until))
         lasts = None if former.expires_ms is None else now_ms + former.expires_ms - former.created_ms
         key = ServiceKey(
             id=name,

@@ -11,7 +11,6 @@ from sqlalchemy import ColumnElement, Connection, and_, select, true
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store.tables import ARCHIVE, THREAD
 
-
 Role: TypeAlias = Literal["owner", "admin", "editor", "viewer"]
 """A user's role in a project."""
 

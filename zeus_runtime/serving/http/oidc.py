@@ -65,7 +65,9 @@ class _Keys:
 
         try:
             async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=False) as client:
-                about = await _json(client, self.issuer.issuer.rstrip("/") + "/.well-known/openid-configuration")
+                about = await _json(
+                    client, self.issuer.issuer.rstrip("/") + "/.well-known/openid-configuration"
+                )
                 if about.get("issuer") != self.issuer.issuer:
                     raise self._unavailable(f"it calls itself {about.get('issuer')!r}")
                 place = str(about.get("jwks_uri", ""))
@@ -126,7 +128,9 @@ class TokenIssuers:
         if key is None:
             raise _refused("its issuer has no such key")
         # A key that names its algorithm signs with no other.
-        accepted = [each for each in issuer.algorithms if not _names_algorithm(key) or each == key.algorithm_name]
+        accepted = [
+            each for each in issuer.algorithms if not _names_algorithm(key) or each == key.algorithm_name
+        ]
         try:
             claims = jwt.decode(
                 token,
@@ -181,7 +185,9 @@ def _texts(claims: Mapping[str, Any], name: str | None) -> frozenset[str]:
     found = None if name is None else _at(claims, name)
     if isinstance(found, str):
         return frozenset(found.split()) | {found}
-    return frozenset(each for each in found if isinstance(each, str)) if isinstance(found, list) else frozenset()
+    return (
+        frozenset(each for each in found if isinstance(each, str)) if isinstance(found, list) else frozenset()
+    )
 
 
 def _refused(why: str) -> UnknownPrincipalError:

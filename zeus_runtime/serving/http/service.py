@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.serving.http.hub import Hub
 from zeus_runtime.serving.http.key_ring import KeyRing
+from zeus_runtime.serving.http.limits import CallerLimits
+from zeus_runtime.serving.http.metrics import Metrics
 from zeus_runtime.serving.http.oidc import TokenIssuers
 from zeus_runtime.serving.http.principals import LocalToken, Principal, UnknownPrincipalError
 from zeus_runtime.serving.http.settings import Settings
@@ -44,12 +46,16 @@ class Service:
     database: Database | None = None
     keys: KeyRing | None = field(init=False, default=None)
     issuers: TokenIssuers = field(init=False)
+    limits: CallerLimits = field(init=False)
+    metrics: Metrics = field(init=False)
     turns: TurnQueue = field(init=False)
     replaying: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
     """Held while a session is replayed, which takes a core."""
 
     def __post_init__(self) -> None:
         self.turns = TurnQueue(self.hosting)
+        self.limits = CallerLimits(self.settings.limits)
+        self.metrics = Metrics(lambda: self.turns.working)
         self.issuers = TokenIssuers(self.settings.oidc)
         if self.database is not None:
             self.keys = KeyRing(self.database)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from zeus_runtime.config.document import Document
+from zeus_runtime.config.layers.files import SERVICE_FILE
 from zeus_runtime.config.layers.loading import load
 from zeus_runtime.config.messages.diagnostics import Diagnostic
 from zeus_runtime.config.schema.composed import DIALECT
@@ -17,7 +18,6 @@ from zeus_runtime.config.schema.markers import Doc, FileRelative, Maximum, Minim
 from zeus_runtime.config.schema.signatures import schema_of
 from zeus_runtime.config.schema.types import DOCUMENT
 from zeus_runtime.config.schema.validate import check
-from zeus_runtime.config.layers.files import SERVICE_FILE
 
 Role: TypeAlias = Literal["owner", "admin", "editor", "viewer"]
 ScopeName: TypeAlias = Literal["run", "approve", "read", "metrics", "admin"]
@@ -65,7 +65,9 @@ class Claims:
     ] = None
     scopes: Annotated[
         Text | None,
-        Doc("The claim with what the user may do: a list, or a text with spaces; see `scopes`. null: no claim."),
+        Doc(
+            "The claim with what the user may do: a list, or a text with spaces; see `scopes`. null: no claim."
+        ),
     ] = None
 
 
@@ -91,7 +93,9 @@ class Issuer:
     claims: Annotated[Claims, Doc("What the claims mean.")] = field(default_factory=Claims)
     roles: Annotated[
         Mapping[str, Role],
-        Doc("The claim's value to the role; the first that fits, in this order. Without one: `default_role`."),
+        Doc(
+            "The claim's value to the role; the first that fits, in this order. Without one: `default_role`."
+        ),
     ] = field(default_factory=dict)
     default_role: Annotated[Role, Doc("The role in the project of a user without one.")] = "viewer"
     scopes: Annotated[
@@ -110,7 +114,9 @@ class Limits:
 
     requests_per_minute: Annotated[
         int | None,
-        Doc("Requests of a key, and of a user over all keys; null for any number. 429 tells when to try again."),
+        Doc(
+            "Requests of a key, and of a user over all keys; null for any number. 429 tells when to try again."
+        ),
         Minimum(1),
     ] = 600
     burst: Annotated[int, Doc("Requests at once, after a pause."), Minimum(1)] = 100
@@ -121,7 +127,9 @@ class Limits:
         int, Doc("Wrong tokens that an address may send before its tokens are refused unread."), Minimum(1)
     ] = 30
     connections: Annotated[
-        int | None, Doc("Connections that the service holds at the same time; null for any number."), Minimum(1)
+        int | None,
+        Doc("Connections that the service holds at the same time; null for any number."),
+        Minimum(1),
     ] = 2000
     body_bytes: Annotated[int, Doc("The largest body of a request."), Minimum(1000)] = 4_000_000
     header_bytes: Annotated[int, Doc("The largest head of a request."), Minimum(1000)] = 32_000

@@ -59,6 +59,11 @@ class TurnQueue:
     _agents: dict[str, Agent] = field(default_factory=dict)
     _is_closing: bool = False
 
+    @property
+    def working(self) -> int:
+        """How many sessions have a turn that runs."""
+        return len(self._working)
+
     async def begin_session(
         self, hosted: HostedAgent, owner: Owner | None, *, title: str = "", key: str | None = None
     ) -> str:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from zeus_runtime.errors import NotFoundError
+from zeus_runtime.serving.http.boundary import note_act
 from zeus_runtime.serving.http.routes.depends import Approver, Reader, service_of
 from zeus_runtime.tools.approval import Decision
 
@@ -55,4 +56,5 @@ async def decide(request: Request, caller: Approver, approval: str, body: NewDec
     """Decide a waiting call. Its turn is resumed once nothing else waits."""
     decision = Decision(body.decision, body.reason, body.changed, body.instruction, body.always)
     session = await service_of(request).decide(caller, approval, decision)
+    note_act(request, session=session, decision=body.decision)
     return {"session": session, "decision": body.decision}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from fastapi import Depends, Request
 
 from zeus_runtime.serving.http.page_login import token_of
-from zeus_runtime.serving.http.principals import Principal, Scope
+from zeus_runtime.serving.http.principals import Principal, Scope, UnknownPrincipalError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -23,7 +23,27 @@ def service_of(request: Request) -> Service:
 async def _caller(request: Request) -> Principal:
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     given = token.strip() if kind.lower() == "bearer" else token_of(request)
-    caller = await service_of(request).caller(given)
+    caller = await known(request, given)
+    request.state.admitted = service_of(request).limits.admit(caller)
+    return caller
+
+
+async def known(request: Request, token: str | None) -> Principal:
+    """The caller with that token, who is then named in the access line and in the audit log.
+
+    Raises:
+        UnknownPrincipalError: there is none.
+        TooManyRequestsError: the address sent too many wrong tokens.
+    """
+    service = service_of(request)
+    address = "" if request.client is None else request.client.host
+    service.limits.check_address(address)
+    try:
+        caller = await service.caller(token)
+    except UnknownPrincipalError:
+        if token:
+            service.limits.note_failure(address)
+        raise
     request.state.caller = caller
     return caller
 
@@ -40,4 +60,5 @@ def _scoped(scope: Scope) -> Callable[[Request], Awaitable[Principal]]:
 Reader = Annotated[Principal, Depends(_scoped("read"))]
 Runner = Annotated[Principal, Depends(_scoped("run"))]
 Administrator = Annotated[Principal, Depends(_scoped("admin"))]
+MetricsReader = Annotated[Principal, Depends(_scoped("metrics"))]
 Approver = Annotated[Principal, Depends(_scoped("approve"))]
