@@ -185,7 +185,9 @@ def goes_on(folder: Path) -> dict[str, str]:
         # A request of an earlier Zeus is not bound to the settings of its tool, so it is asked again, once.
         zeus(folder, base, "resume", asked["session"], "--decide", f"{asked['id']}=approve", code=7)
         (again,) = json.loads(zeus(folder, "", "approvals", "pending", "--json"))
-        assert [again[key] for key in ("session", "tool_name")] == [asked[key] for key in ("session", "tool_name")]
+        assert [again[key] for key in ("session", "tool_name")] == [
+            asked[key] for key in ("session", "tool_name")
+        ]
         zeus(folder, base, "resume", asked["session"], "--decide", f"{again['id']}=approve")
         sent = [each.body["messages"][1:] for each in provider.requests]
     assert "/turn5.md" in sent[-1][-1]["content"]

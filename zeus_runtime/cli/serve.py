@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from zeus_runtime.cli.completion import complete_config
 from zeus_runtime.cli.options import ConfigArgs, env_option, set_option
 from zeus_runtime.cli.otel import otel_option
+from zeus_runtime.cli.service_settings import read_service, settings_option, with_service
 from zeus_runtime.cli.streams import complain
+from zeus_runtime.config.layers.files import SERVICE_FILE
+from zeus_runtime.config.sqlite_url import database_file
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -20,16 +26,22 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.serving.http.protocols import ServedProtocol
     from zeus_runtime.serving.http.service import Service
+    from zeus_runtime.serving.http.settings import ReadSettings, Settings
 
 PORT = 8700
 LEAST_TOKEN = 20
 """Characters of a token: shorter ones can be guessed."""
+LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+_ABSENT: Final = object()
 
 
 @click.command("serve")
 @click.argument("configs", metavar="[CONFIG|FOLDER]…", nargs=-1, shell_complete=complete_config)
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="The address to listen on; only loopback."
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on. Other than loopback, it needs keys or oidc, and TLS or a proxy.",
 )
 @click.option("--port", default=PORT, show_default=True, type=click.IntRange(0, 65535), help="0 chooses one.")
 @click.option(
@@ -38,6 +50,10 @@ LEAST_TOKEN = 20
     metavar="NAME",
     multiple=True,
     help="Serve this protocol too, such as openai or mcp; with options, YAML: '{NAME: {KEY: VALUE}}'. May be repeated.",
+)
+@settings_option
+@click.option(
+    "--show-settings", is_flag=True, help="Print the settings that hold, and where each was written."
 )
 @env_option
 @set_option
@@ -49,44 +65,54 @@ def command(
     host: str,
     port: int,
     protocols: tuple[str, ...],
+    settings_file: Path | None,
+    show_settings: bool,
     env: str | None,
     sets: tuple[str, ...],
 ) -> None:
     """Serve agents over HTTP.
 
     Each CONFIG is an agent; of a FOLDER, every YAML file in it. A changed config is read again, and turns that run end
-    under the former one. The next service resumes the turns that a stopped one leaves. Every request needs the token
-    in ZEUS_TOKEN; without one, a new token is printed.
+    under the former one. The next service resumes the turns that a stopped one leaves. Every request needs a key
+    (`zeus keys`), or on this machine the token in ZEUS_TOKEN; without that, a new token is printed.
     """
     from importlib.util import find_spec
 
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.errors import MissingError, UsageError
 
-    if host not in ("127.0.0.1", "::1", "localhost"):
-        raise UsageError(f"the service listens on loopback only, not on {host}", remedy="Leave --host out.")
-    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+    read = read_service(process, settings_file)
+    if show_settings:
+        _show(process, read)
+        return
+    if any(find_spec(each) is None for each in ("fastapi", "uvicorn", "jwt", "prometheus_client")):
         raise MissingError(
-            "serving over HTTP needs fastapi and uvicorn",
+            "serving over HTTP needs fastapi, uvicorn, PyJWT and prometheus-client",
             remedy="Install them: pip install 'zeus-runtime[serve]'.",
         )
     from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
     from zeus_runtime.serving.http.hub import Hub
     from zeus_runtime.serving.http.principals import LocalToken
     from zeus_runtime.serving.http.service import Service
+    from zeus_runtime.store.database import Database
 
-    hub, token = Hub(), LocalToken(_given_token(process))
+    settings = read.settings
+    is_local = host in LOOPBACK
+    if not is_local:
+        _refuse_open(process, settings_file, settings, host)
+    hub, token = Hub(), LocalToken(_given_token(process)) if is_local else None
     hosted = [
-        HostedAgent(_reader(process, ConfigArgs(each, env, sets)), hub.stored)
-        for each in _files(process, configs)
+        HostedAgent(_reader(process, ConfigArgs(each, env, sets), read), hub.stored)
+        for each in _files(process, configs, read)
     ]
     names = [each.name for each in hosted]
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"two configs have the name {name!r}", remedy="Give each agent its own `name:`.")
     with prepared(process):
-        service = Service(Hosting(hosted), token, hub)
-        _serve(service, _protocols(process, protocols, service), host, port, token.text)
+        database = Database(settings.storage.url, directory=process.directory)
+        service = Service(Hosting(hosted), token, hub, settings, database)
+        _serve(service, _protocols(process, protocols, service), host, port)
 
 
 def _given_token(process: Process) -> str | None:
@@ -131,16 +157,77 @@ def _ref(text: str) -> Ref:
     )
 
 
-def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, port: int, token: str) -> None:
+def _refuse_open(process: Process, file: Path | None, settings: Settings, host: str) -> None:
+    """Check that a service which others reach knows who they are, and that nobody on the way reads their keys.
+
+    Raises:
+        UsageError: it does not.
+    """
+    from zeus_runtime.errors import UsageError
+    from zeus_runtime.store.service_keys import has_keys
+
+    now = round(time.time() * 1000)
+    if not settings.oidc and not with_service(process, file, lambda database: has_keys(database, now)):
+        raise UsageError(
+            f"nobody could use a service on {host}: it has neither a valid key nor `oidc` in its settings",
+            remedy="Make a key first: zeus keys create NAME. Or leave --host out.",
+        )
+    if settings.tls is None and not settings.proxies:
+        raise UsageError(
+            f"a service on {host} would send and receive keys without encryption",
+            remedy="Write `tls:` in zeus-serve.yaml, or, behind a proxy with TLS, `proxies: [ADDRESS]`.",
+        )
+
+
+def _log_access() -> None:
+    """Write the access lines to standard error as they are; the service makes each fit on one line."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    access = logging.getLogger("zeus.access")
+    access.handlers, access.propagate = [handler], False
+    access.setLevel(logging.INFO)
+
+
+def _show(process: Process, read: ReadSettings) -> None:
+    """Print the settings; those that were written, with their places."""
+    from zeus_runtime.cli.output import TextTable, tell
+    from zeus_runtime.config.yaml.tree import show_path
+
+    rows = []
+    for path, value in _leaves(asdict(read.settings), ()):
+        written = read.document is not None and read.document.get(path, _ABSENT) is not _ABSENT
+        place = read.document.position(path).short if written and read.document is not None else "default"
+        rows.append((show_path(path), json.dumps(value, ensure_ascii=False), place))
+    tell(process, read.settings, lambda: TextTable(rows), as_object=False)
+
+
+def _leaves(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            yield from _leaves(inner, (*path, key))
+    elif isinstance(value, list | tuple) and any(isinstance(each, Mapping) for each in value):
+        for place, inner in enumerate(value):
+            yield from _leaves(inner, (*path, place))
+    else:
+        yield path, value
+
+
+def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, port: int) -> None:
     import uvicorn
 
     from zeus_runtime.serving.http.app import app_of
+
+    settings = service.settings
+    _log_access()
+    scheme = "http" if settings.tls is None else "https"
+    query = "" if service.token is None else f"?token={service.token.text}"
+    at = f"[{host}]" if ":" in host else host
 
     class _Announcing(uvicorn.Server):
         def _log_started_message(self, listeners: object) -> None:
             for each in self.servers:
                 for socket in each.sockets:
-                    complain(f"http://{host}:{socket.getsockname()[1]}/?token={token}")
+                    complain(f"{scheme}://{at}:{socket.getsockname()[1]}/{query}")
 
     # The access line is the app's own, with the caller.
     config = uvicorn.Config(
@@ -150,20 +237,31 @@ def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, por
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=10,
+        ssl_certfile=settings.tls and settings.tls.certificate,
+        ssl_keyfile=settings.tls and settings.tls.key,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies),
+        server_header=False,
     )
     _Announcing(config).run()
 
 
-def _reader(process: Process, which: ConfigArgs) -> Callable[[Sequence[str]], Checked]:
+def _reader(
+    process: Process, which: ConfigArgs, settings: ReadSettings
+) -> Callable[[Sequence[str]], Checked]:
+    own = () if settings.document is None else tuple(settings.document.files.values())
+    database = database_file(settings.settings.storage.url, process.directory)
+
     def read(sets: Sequence[str]) -> Checked:
         from zeus_runtime.cli.trusting import read_trusted
 
-        return read_trusted(process, replace(which, sets=(*which.sets, *sets)), may_ask=False)
+        checked = read_trusted(process, replace(which, sets=(*which.sets, *sets)), may_ask=False)
+        return replace(checked, service_files=own if database is None else (*own, database))
 
     return read
 
 
-def _files(process: Process, configs: tuple[str, ...]) -> list[str | None]:
+def _files(process: Process, configs: tuple[str, ...], settings: ReadSettings) -> list[str | None]:
     """The configs to serve: those named, and of each folder its YAML files without overlays."""
     from zeus_runtime.errors import UsageError
 
@@ -173,7 +271,15 @@ def _files(process: Process, configs: tuple[str, ...]) -> list[str | None]:
         if not folder.is_dir():
             found.append(each)
             continue
-        files = sorted(path for path in folder.glob("*.yaml") if not _is_overlay(path))
+        other = folder / SERVICE_FILE
+        if other.is_file() and (settings.document is None or settings.document.path != other.resolve()):
+            raise UsageError(
+                f"{each}/{SERVICE_FILE} has settings of a service, and they are not in use",
+                remedy=f"Use them: --settings {each}/{SERVICE_FILE}",
+            )
+        files = sorted(
+            path for path in folder.glob("*.yaml") if not _is_overlay(path) and path.name != SERVICE_FILE
+        )
         if not files:
             raise UsageError(f"the folder {each} has no YAML file", remedy="Name a config.")
         found += map(str, files)

@@ -11,6 +11,7 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from zeus_runtime.config.layers.files import SERVICE_FILE
 from zeus_runtime.config.secrets.unloaded_configs import config_places, holds_keys, unloaded_configs
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.disk_paths import expanded, real_path
@@ -34,6 +35,7 @@ _EXECUTED_NAMES: Final = ("*.dist-info", "*.egg-info", "sitecustomize*", "usercu
 
 _DECIDES: Final = "it decides about this agent"
 _DECIDES_ALL: Final = "it decides about all your agents"
+_DECIDES_SERVICE: Final = "it decides who may use a service"
 _SESSIONS: Final = "it holds the sessions"
 
 _MOST_LINKED_FOLDERS: Final = 100
@@ -59,6 +61,9 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
         named = tuple(dict.fromkeys(named_files(each, unloaded)))
         _add_configs(deciding, each.document, unloaded)
         _add_named(deciding, each, named)
+    # Also one that is not there: the next `zeus serve` in this folder would read it.
+    for file in (checked.directory / SERVICE_FILE, *checked.service_files):
+        _add_beginning(deciding, file, _DECIDES_SERVICE, holds_keys=True)
     _add_homes(deciding, checked, named)
     _add_linked_keys(deciding, checked)
     _add_runtime(deciding, checked)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.profile_tables import Table
     from zeus_runtime.notice import Notice
     from zeus_runtime.registry import PluginProblem, Registry
+    from zeus_runtime.store.threads import Role
     from zeus_runtime.tools.access import AccessRule
     from zeus_runtime.trust.decision import Trust
     from zeus_runtime.trust.parts import Part
@@ -64,6 +65,7 @@ class Checked:
         model_table: the known models; 3 MB that are read once.
         apart: the folder that replaces the project for the agent's own files (``plan/apart.py``).
         beside: the configs of the agents that the same service runs; their files are closed to this agent's tools too.
+        service_files: the service's settings and its database; they are closed too.
     """
 
     document: Document
@@ -81,6 +83,7 @@ class Checked:
     model_table: Callable[[], Table] = field(default=litellm_table, repr=False, compare=False)
     apart: Path | None = None
     beside: tuple[Checked, ...] = field(default=(), repr=False, compare=False)
+    service_files: tuple[Path, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def process_environ(self) -> Mapping[str, str]:
@@ -116,12 +119,13 @@ class Checked:
         above.secrets.learn_all(self.document.redactor)
         return replace(self, family=above.secrets)
 
-    def acting_for(self, user: str, project: str | None) -> Checked:
-        """The same config on behalf of a service's user: with that user's memories, in that project."""
+    def acting_for(self, user: str, project: str | None, role: Role | None) -> Checked:
+        """The same config on behalf of a service's user: with that user's memories, in that project, in that role."""
         memory = self.config.memory
         if memory is None:
             return self
-        return replace(self, config=replace(self.config, memory=replace(memory, user=user, project=project)))
+        acting = replace(memory, user=user, project=project, role=role or "viewer")
+        return replace(self, config=replace(self.config, memory=acting))
 
     def diagnostic(self, code: str, message: str, path: ConfigPath, *, hint: str | None = None) -> Diagnostic:
         """A problem with the value at ``path``, with its position."""

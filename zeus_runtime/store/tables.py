@@ -197,6 +197,36 @@ ALLOWED: Final = Table("allowlist", _METADATA, *_named("user", "tool"), *_longs(
 HANDLE: Final = Table("original_handle", _METADATA, *_named("handle"), _thread(index=True))
 """A file that a session names, archived or not: an original of an edit, or an attachment of a message."""
 
+SERVICE_KEY: Final = Table(
+    "service_key",
+    _METADATA,
+    *_named("id"),
+    *_texts("name", "digest"),
+    *_texts("user_id", "project_id", "role", nullable=True),
+    *_texts("scopes"),
+    *_texts("agents", nullable=True),
+    *_longs("created_ms"),
+    *_longs("expires_ms", "revoked_ms", "last_used_ms", nullable=True),
+    *_texts("rotated_from", nullable=True),
+)
+"""A key of a service. ``digest`` is of its secret part, which is stored nowhere; ``id`` is the part that finds it.
+
+``user_id`` is null for a key of all users; ``scopes`` and ``agents`` (null: all) are JSON.
+"""
+
+AUDIT: Final = Table(
+    "audit_entry",
+    _METADATA,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    *_longs("at_ms"),
+    Column("user_id", Text, index=True),
+    *_texts("caller", "action"),
+    *_texts("agent", "session", "subject", "decision", nullable=True),
+    *_wholes("status"),
+    *_texts("outcome"),
+)
+"""Who did what with a service. The database refuses to change or delete a row (``service_audit.append_only``)."""
+
 TABLES: Final = (
     THREAD,
     MESSAGE,
@@ -215,5 +245,7 @@ TABLES: Final = (
     TURN,
     ALLOWED,
     HANDLE,
+    SERVICE_KEY,
+    AUDIT,
 )
 """Every table of the schema, each after those it refers to. A new table needs a revision in ``migrations``."""

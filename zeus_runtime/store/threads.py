@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, select, true
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.tables import ARCHIVE, THREAD
+
+Role: TypeAlias = Literal["owner", "admin", "editor", "viewer"]
+"""A user's role in a project."""
 
 
 class Owner(NamedTuple):
@@ -19,10 +22,13 @@ class Owner(NamedTuple):
     Args:
         user: the user's id.
         project: the project that the user works in; None outside projects.
+        role: the user's role there, as long as the project has no members; None is the least. Sessions have none: a
+            user reaches them in any role.
     """
 
     user: str
     project: str | None = None
+    role: Role | None = None
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,9 @@ from zeus_runtime.cutting import cut_text
 from zeus_runtime.disk_paths import expanded
 
 DISCOVERED: Final = "zeus.yaml"
+SERVICE_FILE: Final = "zeus-serve.yaml"
+"""The settings of a service, which it reads from the working directory without being told."""
+
 _ENV_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from zeus_runtime import __version__
 from zeus_runtime.serving.http import problems
+from zeus_runtime.serving.http.boundary import Boundary
 from zeus_runtime.serving.http.protocols import all_running
 from zeus_runtime.serving.http.routes import approvals, context, page, sessions, trace, what_if
+from zeus_runtime.serving.http.routes.depends import MetricsReader
 
 if TYPE_CHECKING:
     from zeus_runtime.serving.http.protocols import ServedProtocol
     from zeus_runtime.serving.http.service import Service
-
-access = logging.getLogger("zeus.access")
-
-HEADERS: Final = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-}
 
 
 def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAPI:
@@ -49,7 +41,15 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAP
     app = FastAPI(title="Zeus runtime", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.service = service
     problems.install(app, service.mask)
-    app.middleware("http")(_around)
+    app.add_middleware(Boundary, service=service)
+    if service.settings.cors.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=service.settings.cors.origins,
+            allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
+            allow_headers=("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"),
+            expose_headers=("Retry-After",),
+        )
     app.include_router(sessions.router, prefix="/v1")
     app.include_router(approvals.router, prefix="/v1")
     app.include_router(context.router, prefix="/v1")
@@ -68,24 +68,11 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAP
         bad = {each.name: service.mask(each.problem) for each in service.hosting if each.problem}
         return JSONResponse({"ready": True, "unread_configs": bad})
 
+    @app.get("/metrics", tags=["operation"], response_class=PlainTextResponse)
+    async def metrics(_caller: MetricsReader) -> Response:
+        """The service's figures, in the Prometheus text format."""
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
     for protocol in protocols:
         app.router.routes.extend(protocol.routes())
     return app
-
-
-async def _around(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-    """Add the security headers, and write one line of the access log."""
-    started = time.perf_counter()
-    answer = await call_next(request)
-    for name, value in HEADERS.items():
-        answer.headers.setdefault(name, value)
-    caller = getattr(request.state, "caller", None)
-    access.info(
-        "%s %s %d %.0f ms caller=%s",
-        request.method,
-        request.url.path,
-        answer.status_code,
-        (time.perf_counter() - started) * 1000,
-        caller.name if caller else "-",
-    )
-    return answer

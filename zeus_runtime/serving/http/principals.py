@@ -11,8 +11,11 @@ from typing import Final, Literal, TypeAlias, get_args
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.store.threads import Owner
 
-Scope: TypeAlias = Literal["run", "approve", "read", "admin"]
-"""``run`` begins and cancels turns, ``approve`` decides calls, ``read`` reads; ``admin`` does all, for all users."""
+Scope: TypeAlias = Literal["run", "approve", "read", "metrics", "admin"]
+"""``run`` begins and cancels turns, ``approve`` decides calls, ``read`` reads, ``metrics`` reads the service's figures.
+
+``admin`` does all this, and tries other policies. No scope reaches other users: that is for keys of all users.
+"""
 
 SCOPES: Final[frozenset[Scope]] = frozenset(get_args(Scope))
 
@@ -26,12 +29,14 @@ class Principal:
         owner: whose sessions; None for those that were begun without a service's user.
         scopes: what the caller may do.
         agents: the agents that the caller may use; None for all.
+        id: for logs and limits: ``local``, ``key:ID`` or ``oidc:ISSUER``.
     """
 
     name: str
     owner: Owner | None
     scopes: frozenset[Scope]
     agents: frozenset[str] | None = None
+    id: str = "local"
 
     def require(self, scope: Scope) -> None:
         """Check that the caller may do that.

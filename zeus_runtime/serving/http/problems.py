@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.serving.http.limits import TooManyRequestsError
 from zeus_runtime.trust.decision import UntrustedError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ STATUS: Final[Mapping[str, int]] = {
     "missing": 503,
     "unavailable": 503,
     "limit": 429,
+    "too_many_requests": 429,
 }
 """HTTP status by the code of an error; any other error is 500."""
 
@@ -45,7 +47,8 @@ def install(app: FastAPI, mask: Callable[[str], str]) -> None:
     """
 
     @app.exception_handler(ZeusError)
-    async def known(_request: Request, error: ZeusError) -> Response:
+    async def known(request: Request, error: ZeusError) -> Response:
+        request.state.code = error.code
         return problem_of(error, mask)
 
     @app.exception_handler(RequestValidationError)
@@ -59,7 +62,8 @@ def install(app: FastAPI, mask: Callable[[str], str]) -> None:
 
     @app.exception_handler(StarletteHTTPException)
     async def http(_request: Request, error: HTTPException) -> Response:
-        return response(error.status_code, "http", mask(str(error.detail)), headers=error.headers)
+        code = "too_large" if error.status_code == 413 else "http"
+        return response(error.status_code, code, mask(str(error.detail)), headers=error.headers)
 
     @app.exception_handler(Exception)
     async def unknown(request: Request, error: Exception) -> Response:
@@ -74,7 +78,9 @@ def problem_of(error: ZeusError, mask: Callable[[str], str]) -> Response:
         **({"where": mask(error.where)} if error.where else {}),
     }
     status = 503 if isinstance(error, UntrustedError) else STATUS.get(error.code, 500)
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    if isinstance(error, TooManyRequestsError):
+        headers["Retry-After"] = str(error.retry_after_seconds)
     return response(status, error.code, mask(error.message), headers=headers, **more)
 
 

@@ -89,7 +89,7 @@ class ProtocolService:
         Raises:
             ZeusError: there is no valid token (code ``unauthorized``), or the caller may not do that (``forbidden``).
         """
-        return ProtocolCaller(self._service, principal_of(request, scope))
+        return ProtocolCaller(self._service, await principal_of(request, scope))
 
     def mask(self, text: str) -> str:
         """A text with known secrets masked, for errors that quote the client."""

@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.serving.http.hub import Hub
+from zeus_runtime.serving.http.key_ring import KeyRing
+from zeus_runtime.serving.http.limits import CallerLimits
+from zeus_runtime.serving.http.metrics import Metrics
+from zeus_runtime.serving.http.oidc import TokenIssuers
 from zeus_runtime.serving.http.principals import LocalToken, Principal, UnknownPrincipalError
+from zeus_runtime.serving.http.settings import Settings
 from zeus_runtime.serving.http.turn_queue import TurnQueue
+from zeus_runtime.store.schema import ready
 from zeus_runtime.store.turns import find_turn, next_turn, set_state, waiting_turn
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
+    from zeus_runtime.store.database import Database
     from zeus_runtime.store.turns import StoredTurn
     from zeus_runtime.tools.approval import Decision, PendingApproval
 
@@ -26,36 +33,61 @@ class Service:
 
     Args:
         hosting: the agents.
-        token: the token of the user who started it.
+        token: the token of the user who started it; None if only keys are accepted.
         hub: passes on stored events.
+        settings: how much callers may ask for.
+        database: the service's own, of keys and audit log; None for a service without them.
     """
 
     hosting: Hosting
-    token: LocalToken
+    token: LocalToken | None
     hub: Hub
+    settings: Settings = field(default_factory=Settings)
+    database: Database | None = None
+    keys: KeyRing | None = field(init=False, default=None)
+    issuers: TokenIssuers = field(init=False)
+    limits: CallerLimits = field(init=False)
+    metrics: Metrics = field(init=False)
     turns: TurnQueue = field(init=False)
     replaying: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
     """Held while a session is replayed, which takes a core."""
 
     def __post_init__(self) -> None:
         self.turns = TurnQueue(self.hosting)
+        self.limits = CallerLimits(self.settings.limits)
+        self.metrics = Metrics(lambda: self.turns.working)
+        self.issuers = TokenIssuers(self.settings.oidc)
+        if self.database is not None:
+            self.keys = KeyRing(self.database)
 
     async def start(self) -> None:
         """Resume what an earlier process left."""
+        if self.database is not None:
+            await ready(self.database)
         await self.turns.recover()
 
     async def aclose(self) -> None:
         """Interrupt the running turns, which the next process resumes, and close everything."""
         await self.turns.aclose()
         await self.hosting.aclose()
+        if self.keys is not None:
+            await self.keys.aclose()
+        if self.database is not None:
+            await self.database.close()
 
-    def caller(self, token: str | None) -> Principal:
+    async def caller(self, token: str | None) -> Principal:
         """The caller with that token.
 
         Raises:
             UnknownPrincipalError: there is none.
         """
-        found = None if token is None else self.token.caller(token)
+        found = None
+        if token and self.token is not None:
+            found = self.token.caller(token)
+        if token and found is None and self.keys is not None:
+            found = await self.keys.caller(token)
+        if token and found is None:
+            found = await self.issuers.caller(token)
         if found is None:
             raise UnknownPrincipalError(
                 "no valid token was given", remedy="Send the header `Authorization: Bearer TOKEN`."

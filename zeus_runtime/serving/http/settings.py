@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from zeus_runtime.config.document import Document
+from zeus_runtime.config.layers.files import SERVICE_FILE
 from zeus_runtime.config.layers.loading import load
 from zeus_runtime.config.messages.diagnostics import Diagnostic
 from zeus_runtime.config.schema.composed import DIALECT
@@ -17,9 +18,6 @@ from zeus_runtime.config.schema.markers import Doc, FileRelative, Maximum, Minim
 from zeus_runtime.config.schema.signatures import schema_of
 from zeus_runtime.config.schema.types import DOCUMENT
 from zeus_runtime.config.schema.validate import check
-
-FILE: Final = "zeus-serve.yaml"
-"""The settings in the working directory, used without being named."""
 
 Role: TypeAlias = Literal["owner", "admin", "editor", "viewer"]
 ScopeName: TypeAlias = Literal["run", "approve", "read", "metrics", "admin"]
@@ -200,9 +198,9 @@ def read_settings(file: Path | None, *, directory: Path, environ: Mapping[str, s
     Raises:
         ConfigError: with every problem.
     """
-    if file is None and not (directory / FILE).is_file():
+    if file is None and not (directory / SERVICE_FILE).is_file():
         return ReadSettings(Settings())
-    loaded = load(directory / (file or FILE), environ=environ, directory=directory)
+    loaded = load(directory / (file or SERVICE_FILE), environ=environ, directory=directory)
     document = check(loaded, settings_schema())
     try:
         own = {key: value for key, value in document.value.items() if not key.startswith("x-")}

@@ -61,6 +61,11 @@ class TurnQueue:
     _woken: set[str] = field(default_factory=set)
     _is_closing: bool = False
 
+    @property
+    def working(self) -> int:
+        """How many sessions have a turn that runs."""
+        return len(self._working)
+
     async def begin_session(
         self, hosted: HostedAgent, owner: Owner | None, *, title: str = "", key: str | None = None
     ) -> str:
@@ -95,6 +100,8 @@ class TurnQueue:
         thread = await log.find(session)
         run = secrets.token_hex(_RUN_BYTES) if key is None else run_of_key(owner, f"{session}\0{key}")
         masked = agent.masked(dict(request))
+        if owner is not None and owner.role is not None:
+            masked["role"] = owner.role
         turn, is_new = await add_turn(log, thread, run, masked, key=agent.masked(key), queue=queue)
         if is_new:
             self.wake(hosted, owner, session)
@@ -146,12 +153,13 @@ class TurnQueue:
             del self._working[session]
 
     async def _one(self, hosted: HostedAgent, owner: Owner | None, session: str) -> bool:
-        agent = hosted.of(owner)
-        log = await agent.log()
+        log = await hosted.of(owner).log()
         thread = await log.find(session)
         turn = await next_turn(log, thread)
         if turn is None:
             return False
+        # Whoever wakes the session, the next process too, the turn runs in the role of the one who asked for it.
+        agent = hosted.of(owner and owner._replace(role=turn.request.get("role")))
         has_begun = await last_run(log, thread) == turn.run
         if turn.state == "queued" or turn.started_ms is None:
             await set_state(log, turn, "running")

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.escaping import exact_json
+from zeus_runtime.serving.http.boundary import note_act
 from zeus_runtime.serving.http.routes.depends import Approver, Reader, service_of
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.question import question_lines
@@ -72,6 +73,7 @@ async def decide(request: Request, caller: Approver, approval: str, body: NewDec
     decision = Decision(body.decision, body.reason, body.changed, body.instruction, body.always)
     seen = {approval: body.seen} if "seen" in body.model_fields_set else {}
     session = await service_of(request).decide(caller, approval, decision, seen=seen)
+    note_act(request, session=session, decision=body.decision)
     return {"session": session, "decision": body.decision}
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 from fastapi import Depends, Request
 
 from zeus_runtime.serving.http.page_login import token_of
-from zeus_runtime.serving.http.principals import Principal, Scope
+from zeus_runtime.serving.http.principals import Principal, Scope, UnknownPrincipalError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from zeus_runtime.serving.http.service import Service
 
@@ -20,28 +20,48 @@ def service_of(request: Request) -> Service:
     return cast("Service", request.app.state.service)
 
 
-def _caller(request: Request) -> Principal:
+async def _caller(request: Request) -> Principal:
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     given = token.strip() if kind.lower() == "bearer" else token_of(request)
-    caller = service_of(request).caller(given)
+    caller = await known(request, given)
+    request.state.admitted = service_of(request).limits.admit(caller)
+    return caller
+
+
+async def known(request: Request, token: str | None) -> Principal:
+    """The caller with that token, who is then named in the access line and in the audit log.
+
+    Raises:
+        UnknownPrincipalError: there is none.
+        TooManyRequestsError: the address sent too many wrong tokens.
+    """
+    service = service_of(request)
+    address = "" if request.client is None else request.client.host
+    service.limits.check_address(address)
+    try:
+        caller = await service.caller(token)
+    except UnknownPrincipalError:
+        if token:
+            service.limits.note_failure(address)
+        raise
     request.state.caller = caller
     return caller
 
 
-def principal_of(request: Request, scope: Scope) -> Principal:
+async def principal_of(request: Request, scope: Scope) -> Principal:
     """The caller of a request, who may do that.
 
     Raises:
-        ZeusError: there is no valid token, or the caller may not do that.
+        ZeusError: there is no valid token, the caller may not do that, or a limit is reached.
     """
-    found = _caller(request)
+    found = await _caller(request)
     found.require(scope)
     return found
 
 
-def _scoped(scope: Scope) -> Callable[[Request], Principal]:
-    def caller(request: Request) -> Principal:
-        return principal_of(request, scope)
+def _scoped(scope: Scope) -> Callable[[Request], Awaitable[Principal]]:
+    async def caller(request: Request) -> Principal:
+        return await principal_of(request, scope)
 
     return caller
 
@@ -49,4 +69,5 @@ def _scoped(scope: Scope) -> Callable[[Request], Principal]:
 Reader = Annotated[Principal, Depends(_scoped("read"))]
 Runner = Annotated[Principal, Depends(_scoped("run"))]
 Administrator = Annotated[Principal, Depends(_scoped("admin"))]
+MetricsReader = Annotated[Principal, Depends(_scoped("metrics"))]
 Approver = Annotated[Principal, Depends(_scoped("approve"))]

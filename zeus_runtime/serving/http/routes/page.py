@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from zeus_runtime.serving.http import page_login
 from zeus_runtime.serving.http.principals import UnknownPrincipalError
-from zeus_runtime.serving.http.routes.depends import service_of
+from zeus_runtime.serving.http.routes.depends import known
 
 router = APIRouter(include_in_schema=False)
 
@@ -62,7 +62,7 @@ async def index(request: Request, token: str | None = None) -> Response:
     if token is not None:
         answer: Response = RedirectResponse(".", status_code=303)
         try:
-            service_of(request).caller(token)
+            await known(request, token)
         except UnknownPrincipalError:
             # The page asks for another token. A cookie from before may be valid, so it stays.
             return answer
@@ -87,7 +87,7 @@ async def asset(name: str) -> Response:
 async def login(request: Request, body: Login) -> Response:
     """Exchange a token for the cookie."""
     page_login.check_own(request)
-    service_of(request).caller(body.token)
+    await known(request, body.token)
     answer = Response(status_code=204)
     page_login.remember(request, answer, body.token)
     return answer

@@ -12,6 +12,7 @@ from starlette.responses import StreamingResponse
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.models.messages import to_payload
 from zeus_runtime.serving.http import streams
+from zeus_runtime.serving.http.boundary import note_act
 from zeus_runtime.serving.http.hub import Read
 from zeus_runtime.serving.http.routes.depends import Reader, Runner, service_of
 from zeus_runtime.serving.http.service import as_json
@@ -68,6 +69,7 @@ async def begin(request: Request, caller: Runner, body: NewSession, key: Key = N
     service = service_of(request)
     hosted = service.agent(caller, body.agent)
     session = await service.turns.begin_session(hosted, caller.owner, title=body.title, key=key)
+    note_act(request, agent=hosted.name, session=session)
     return await _info(request, caller, session)
 
 

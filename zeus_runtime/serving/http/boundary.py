@@ -1,0 +1,208 @@
+"""The edge of the app: sizes and hosts before a request, headers and audit log with its answer, one line after it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from fastapi import HTTPException
+from starlette.datastructures import Headers, MutableHeaders
+
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.serving.http import problems
+from zeus_runtime.store.service_audit import AuditEntry, add_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fastapi import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from zeus_runtime.serving.http.principals import Principal
+    from zeus_runtime.serving.http.service import Service
+
+_log = logging.getLogger(__name__)
+access = logging.getLogger("zeus.access")
+
+HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+SAFE: Final = ("GET", "HEAD", "OPTIONS")
+LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
+_ID: Final = re.compile(r"[\w:.-]{1,100}", re.ASCII)
+_PLAIN: Final = re.compile(r"[\w./{}:@+-]+", re.ASCII)
+
+
+def note_act(request: Request, **facts: str) -> None:
+    """Tell the audit log more of a request: its ``agent``, ``session`` or ``decision``; never what was said."""
+    request.state.facts = {**getattr(request.state, "facts", {}), **facts}
+
+
+@dataclass
+class _Passing:
+    """A request on its way through."""
+
+    scope: Scope
+    started: float = field(default_factory=time.perf_counter)
+    status: int = 500
+    is_answered: bool = False
+
+    @property
+    def caller(self) -> Principal | None:
+        found: Principal | None = self.scope["state"].get("caller")
+        return found
+
+    @property
+    def route(self) -> str:
+        """The route's path with its parameters' names: one of few texts, whatever the client sends."""
+        return str(getattr(self.scope.get("route"), "path", "-"))
+
+    def fact(self, name: str) -> str | None:
+        """What the route told, or the address has."""
+        found = self.scope["state"].get("facts", {}).get(name) or self.scope.get("path_params", {}).get(name)
+        return found if isinstance(found, str) and _ID.fullmatch(found) else None
+
+
+class Boundary:
+    """The edge around the app of a service."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app = app
+        self._service = service
+        self._limits = service.settings.limits
+        self._hosts = service.settings.hosts or (LOOPBACK_HOSTS if service.token is not None else ())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope.setdefault("state", {})
+        passing = _Passing(scope)
+        metrics = self._service.metrics
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                passing.status, passing.is_answered = message["status"], True
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                metrics.requests.labels(_method(scope), passing.route, passing.status).inc()
+                metrics.seconds.labels(passing.route).observe(time.perf_counter() - passing.started)
+                await self._audit(passing)
+            await send(message)
+
+        metrics.open.inc()
+        try:
+            refused = self._refused(scope)
+            if refused is not None:
+                await refused(scope, receive, answer)
+            else:
+                await self._app(scope, _limited(receive, self._limits.body_bytes), answer)
+        finally:
+            metrics.open.dec()
+            self._service.limits.release(scope["state"].get("admitted"))
+            self._tell(passing)
+
+    def _refused(self, scope: Scope) -> ASGIApp | None:
+        """The answer to a request that is not read further."""
+        head = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+        if head + len(scope["raw_path"]) + len(scope["query_string"]) > self._limits.header_bytes:
+            return problems.response(
+                431, "too_large", f"the head has more than {self._limits.header_bytes} bytes"
+            )
+        headers = Headers(scope=scope)
+        host = re.sub(r":\d+$", "", headers.get("host", "")).lower()
+        if self._hosts and host not in self._hosts:
+            return problems.response(
+                421,
+                "wrong_host",
+                "the service is not called so",
+                remedy="Its administrator can add the name to `hosts` in the service's settings.",
+            )
+        length = headers.get("content-length", "0")
+        if length.isdigit() and int(length) > self._limits.body_bytes:
+            return problems.response(413, "too_large", _too_large(self._limits.body_bytes))
+        return None
+
+    async def _audit(self, passing: _Passing) -> None:
+        caller, database = passing.caller, self._service.database
+        is_act = passing.scope["method"] not in SAFE or passing.status in (403, 429)
+        if caller is None or database is None or not is_act:
+            return
+        params: Mapping[str, Any] = passing.scope.get("path_params", {})
+        subject = next((name for name in params if name != "session"), None)
+        entry = AuditEntry(
+            at_ms=round(time.time() * 1000),
+            user_id=None if caller.owner is None else caller.owner.user,
+            caller=caller.id,
+            action=f"{passing.scope['method']} {passing.route}",
+            agent=passing.fact("agent"),
+            session=passing.fact("session"),
+            subject=None if subject is None else passing.fact(subject),
+            decision=passing.fact("decision"),
+            status=passing.status,
+            outcome="done" if passing.status < 400 else str(passing.scope["state"].get("code", "refused")),
+        )
+        try:
+            await add_entry(database, entry)
+        except ZeusError:
+            # The act is done; without its entry the operator has to know.
+            self._service.metrics.unaudited.inc()
+            _log.exception("an act is missing in the audit log: %s", entry)
+
+    def _tell(self, passing: _Passing) -> None:
+        form = self._service.settings.access_log
+        if form == "off" or not access.isEnabledFor(logging.INFO):
+            return
+        caller = passing.caller
+        told = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "method": passing.scope["method"],
+            "path": passing.scope["path"],
+            "status": passing.status if passing.is_answered else 499,
+            "ms": round((time.perf_counter() - passing.started) * 1000),
+            "caller": "-" if caller is None else caller.id,
+            "user": "-" if caller is None or caller.owner is None else caller.owner.user,
+            "session": passing.fact("session") or "-",
+        }
+        if form == "json":
+            access.info("%s", json.dumps(told))
+        else:
+            access.info("%s", " ".join(f"{name}={_word(value)}" for name, value in told.items()))
+
+
+def _limited(receive: Receive, most: int) -> Receive:
+    """The body, as long as it is not too large: a client need not say how long it is."""
+    read = 0
+
+    async def limited() -> Message:
+        nonlocal read
+        message = await receive()
+        read += len(message.get("body", b""))
+        if read > most:
+            raise HTTPException(413, _too_large(most))
+        return message
+
+    return limited
+
+
+def _too_large(most: int) -> str:
+    return f"the body has more than {most} bytes"
+
+
+def _method(scope: Scope) -> str:
+    method = str(scope["method"])
+    return method if method in (*SAFE, "POST", "PUT", "PATCH", "DELETE") else "other"
+
+
+def _word(value: object) -> str:
+    """A value on its line: quoted if it has spaces or characters that could be another line's."""
+    text = str(value)
+    return text if _PLAIN.fullmatch(text) else json.dumps(text)

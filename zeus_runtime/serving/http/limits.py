@@ -1,0 +1,125 @@
+"""How much callers may ask for: requests in a minute, requests at once, wrong tokens."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.errors import LimitError
+
+if TYPE_CHECKING:
+    from zeus_runtime.serving.http.principals import Principal
+    from zeus_runtime.serving.http.settings import Limits
+
+MOST_BUCKETS: Final = 10_000
+
+
+class TooManyRequestsError(LimitError):
+    """The caller has to wait.
+
+    Attributes:
+        retry_after_seconds: how long, at least.
+    """
+
+    code = "too_many_requests"
+
+    def __init__(self, message: str, retry_after_seconds: int) -> None:
+        super().__init__(message, remedy=f"Try again in {retry_after_seconds} s.")
+        self.retry_after_seconds = retry_after_seconds
+
+
+@dataclass
+class Buckets:
+    """Token buckets by name: so many at once after a pause, and then at a steady rate.
+
+    Args:
+        per_minute: the rate.
+        burst: the most at once.
+        now: monotonic seconds.
+    """
+
+    per_minute: float
+    burst: int
+    now: Callable[[], float] = time.monotonic
+    _left: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def wait_seconds(self, name: str, *, take: bool = True) -> int:
+        """0 if one more is allowed now, and takes it; otherwise the whole seconds until it is."""
+        now = self.now()
+        left = self._now_left(name, now)
+        if left < 1:
+            return max(1, ceil((1 - left) * 60 / self.per_minute))
+        if take:
+            if len(self._left) >= MOST_BUCKETS:
+                self._forget(now)
+            self._left[name] = left - 1, now
+        return 0
+
+    def _now_left(self, name: str, now: float) -> float:
+        left, at = self._left.get(name, (self.burst, now))
+        return min(float(self.burst), left + (now - at) * self.per_minute / 60)
+
+    def _forget(self, now: float) -> None:
+        """Forget the full buckets: they are as new ones."""
+        self._left = {
+            name: value for name, value in self._left.items() if self._now_left(name, now) < self.burst
+        }
+
+
+class CallerLimits:
+    """The limits of all callers of a service. The user who started it, known by the local token, has none."""
+
+    def __init__(self, limits: Limits, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits
+        rate = limits.requests_per_minute
+        self._requests = None if rate is None else Buckets(rate, limits.burst, now)
+        wrong = limits.failed_logins_per_minute
+        self._failed = Buckets(wrong, wrong, now)
+        self._open: Counter[str] = Counter()
+
+    def admit(self, caller: Principal) -> str | None:
+        """Count a request that begins.
+
+        Returns:
+            the name under which it is open, for ``release``; None if it is not counted.
+
+        Raises:
+            TooManyRequestsError: the key or its user has to wait.
+        """
+        if caller.id == "local":
+            return None
+        owner = caller.owner
+        user = caller.id if owner is None else f"user:{owner.user}\0{owner.project or ''}"
+        for name in dict.fromkeys((f"{caller.id}\0{caller.name}", user)):
+            if self._requests is not None and (seconds := self._requests.wait_seconds(name)):
+                raise TooManyRequestsError("too many requests in a minute", seconds)
+        if self._open[user] >= self._limits.open_requests:
+            raise TooManyRequestsError(
+                f"{self._limits.open_requests} requests of this user are open already", 1
+            )
+        self._open[user] += 1
+        return user
+
+    def release(self, name: str | None) -> None:
+        """Count a request that ends."""
+        if name is not None:
+            self._open[name] -= 1
+            if self._open[name] <= 0:
+                del self._open[name]
+
+    def check_address(self, address: str) -> None:
+        """Check that an address has not sent too many wrong tokens.
+
+        Raises:
+            TooManyRequestsError: it has.
+        """
+        if seconds := self._failed.wait_seconds(address, take=False):
+            raise TooManyRequestsError("this address sent too many wrong tokens", seconds)
+
+    def note_failure(self, address: str) -> None:
+        """Count a wrong token of an address."""
+        self._failed.wait_seconds(address)
