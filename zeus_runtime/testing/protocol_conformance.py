@@ -56,6 +56,7 @@ class ProtocolConformance:
 
     def test_a_wrong_body_is_refused_without_a_traceback(self) -> None:
         async def work(service: Service, client: httpx.AsyncClient) -> None:
+            assert service.token is not None
             head = {"Authorization": f"Bearer {service.token.text}", "Content-Type": "application/json"}
             for method, path in self._requests(service):
                 if method == "POST":
