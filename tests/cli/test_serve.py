@@ -18,6 +18,7 @@ from tests.cli.conftest import Project, Zeus
         (["--protocol", ""], 2, "names no protocol"),
         (["--protocol", "{openai"], 3, "--protocol:1:"),
         (["--protocol", "openai", "--protocol", "openai"], 2, "twice"),
+        (["--protocol", "{mcp: {path: /health}}"], 2, "/health, which is the service's own"),
         (["--host", "0.0.0.0"], 2, "loopback"),
     ],
 )
