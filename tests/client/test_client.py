@@ -35,7 +35,8 @@ pytestmark = pytest.mark.xdist_group("scripted_service")
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedService]:
-    found = ScriptedService(tmp_path_factory.mktemp("service"))
+    options = "{openai: {ignore: [seed]}}"
+    found = ScriptedService(tmp_path_factory.mktemp("service"), "--protocol", options, "--protocol", "mcp")
     found.start()
     yield found
     found.kill()
@@ -241,6 +242,14 @@ def test_a_client_may_be_used_in_several_tasks(service: ScriptedService) -> None
             return await asyncio.gather(*(one(f"say {number}") for number in range(5)))
 
     assert asyncio.run(work()) == [f"You said: say {number}" for number in range(5)]
+
+
+def test_the_protocols_of_the_command_line_answer(service: ScriptedService) -> None:
+    head = {"Authorization": f"Bearer {TOKEN}"}
+    body = {"model": "test", "messages": [{"role": "user", "content": "hi"}], "seed": 1}
+    told = httpx.post(f"{service.url}/v1/chat/completions", json=body, headers=head, timeout=30).json()
+    assert told["choices"][0]["message"]["content"].strip() == "You said: hi"
+    assert httpx.post(f"{service.url}/mcp", json={}).status_code == 401
 
 
 def test_the_folder_of_the_service_has_the_log(service: ScriptedService) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -274,3 +275,34 @@ async def test_a_stream_ends_with_a_turn_that_is_cancelled_while_it_waits(
         assert (await client.post(f"/v1/runs/{run}/cancel")).json()["state"] == "cancelled"
         assert (await asyncio.wait_for(following, 5))[-1]["code"] == "approval_needed"
     assert not (tmp_path / "effects.txt").exists()
+
+
+async def test_a_turn_that_cannot_begin_fails_and_does_not_keep_the_next(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        session, empty = await begun(client, "   ")
+        assert (await until(client, empty, "failed"))["ending"]["code"] == "usage"
+        _, run = await begun(client, "go", session)
+        assert (await until(client, run, "complete"))["ending"]["answer"] == "Done."
+
+
+async def test_a_decision_counts_that_comes_before_the_turn_is_noted_as_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from zeus_runtime.serving.http import turn_queue
+
+    write_agent(tmp_path, ASKING)
+    model = script(calling(call("record", "a", text="draft")), "Done.")
+    async with serving(service_of(tmp_path, model)) as client:
+        noted = turn_queue.set_state
+
+        async def late(log: Any, turn: Any, state: Any, **more: Any) -> None:
+            if state == "waiting":
+                (pending,) = (await client.get("/v1/approvals")).json()
+                decided = await client.post(f"/v1/approvals/{pending['id']}", json={"decision": "approve"})
+                assert decided.status_code == 200
+            await noted(log, turn, state, **more)
+
+        monkeypatch.setattr(turn_queue, "set_state", late)
+        _, run = await begun(client, "go")
+        assert (await until(client, run, "complete"))["ending"]["answer"] == "Done."

@@ -43,10 +43,8 @@ def user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 
-async def test_a_conversation_stays_in_one_session_and_counts_its_tokens(
-    tmp_path: Path, database_url: str
-) -> None:
-    async with asked(tmp_path, database_url) as (client, native, model):
+async def test_a_conversation_stays_in_one_session_and_counts_its_tokens(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (client, native, model):
         models = [each.id async for each in client.models.list()]
         first = await client.chat.completions.create(
             model="test", messages=[{"role": "system", "content": "Be brief."}, user("hello")]
@@ -277,10 +275,8 @@ async def test_a_service_may_let_parameters_pass(tmp_path: Path) -> None:
         assert made.choices[0].message.content == "Answer 1 to: x"
 
 
-async def test_responses_continue_by_id_by_conversation_and_by_messages(
-    tmp_path: Path, database_url: str
-) -> None:
-    async with asked(tmp_path, database_url) as (client, _native, _model):
+async def test_responses_continue_by_id_by_conversation_and_by_messages(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (client, _native, _model):
         create = client.responses.create
         first = await create(model="test", input="hello", instructions="Be brief.")
         second = await create(model="test", input="more", previous_response_id=first.id)
@@ -432,17 +428,15 @@ async def test_no_prefix_leads_to_another_users_session(
         assert mine.conversation == first.conversation
 
 
-async def test_a_call_waits_for_the_client_while_the_service_is_replaced(
-    tmp_path: Path, database_url: str
-) -> None:
-    async with asked(tmp_path, database_url) as (client, _, _model):
+async def test_a_call_waits_for_the_client_while_the_service_is_replaced(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (client, _, _model):
         first = await client.chat.completions.create(
             model="test", messages=[user("the weather?")], tools=CHAT_TOOLS
         )
     said = first.choices[0].message
     result = {"role": "tool", "tool_call_id": said.tool_calls[0].id, "content": "rain"}  # type: ignore[index]
     messages: Any = [user("the weather?"), said.model_dump(exclude_none=True), result]
-    async with asked(tmp_path, database_url) as (client, _, model):
+    async with asked(tmp_path) as (client, _, model):
         second = await client.chat.completions.create(model="test", messages=messages, tools=CHAT_TOOLS)
         assert second.choices[0].message.content == "It said: rain"
     assert "get_weather" in [each.name for each in model.requests[0].tools]

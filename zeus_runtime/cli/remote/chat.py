@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HELP: Final[Mapping[str, str]] = {
     "/help": "these lines",
     "/agents": "the agents of the service",
-    "/session [ID]": "show this session, or go on with another",
+    "/session [ID]": "show this session, or continue another",
     "/sessions": "the latest sessions",
     "/new": "begin a new session",
     "/exit": "leave; so does Ctrl-D",

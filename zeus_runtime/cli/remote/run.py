@@ -42,7 +42,7 @@ def command(
 ) -> None:
     """Run an agent of the service with one prompt.
 
-    The turn runs in the service, and goes on if this command is killed. Ctrl-C cancels it. Output and exit codes are
+    The turn runs in the service, and continues if this command is killed. Ctrl-C cancels it. Output and exit codes are
     those of `zeus run`.
     """
     if prompt is not None and text is not None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class RemoteTurn:
-    """One turn, from its begin to its end or to a call that nobody decides.
+    """One turn, until it ends or waits for a call that the user does not decide.
 
     Args:
         client: the service.
@@ -105,7 +105,7 @@ class RemoteTurn:
         await asyncio.sleep(0)
 
     async def _decided(self) -> bool:
-        """Send the user's decisions; whether the turn goes on."""
+        """Send the user's decisions; whether the turn continues."""
         decisions = {name: await task for name, task in self._asked.items()}
         waiting = {each.id for each in await self._client.approvals()}
         for name, decision in decisions.items():

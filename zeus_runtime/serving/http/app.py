@@ -11,6 +11,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from zeus_runtime import __version__
+from zeus_runtime.errors import UsageError
 from zeus_runtime.serving.http import problems
 from zeus_runtime.serving.http.boundary import Boundary
 from zeus_runtime.serving.http.protocols import all_running
@@ -26,7 +27,10 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAP
     """The app of a service; its start resumes turns, and its end closes the service.
 
     Args:
-        protocols: further forms in which clients use it. The service's own paths come first.
+        protocols: further forms in which clients use it.
+
+    Raises:
+        UsageError: a protocol has a path of the service itself.
     """
 
     @asynccontextmanager
@@ -73,6 +77,11 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAP
         """The service's figures, in the Prometheus text format."""
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    for protocol in protocols:
-        app.router.routes.extend(protocol.routes())
+    own = {getattr(each, "path", "") for each in app.routes}
+    for route in (each for protocol in protocols for each in protocol.routes()):
+        if (path := getattr(route, "path", "")) in own:
+            raise UsageError(
+                f"a protocol serves {path}, which is the service's own", remedy="Choose another path."
+            )
+        app.router.routes.append(route)
     return app

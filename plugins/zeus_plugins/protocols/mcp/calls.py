@@ -44,10 +44,10 @@ def tool_of(agent: AgentInfo) -> Tool:
         input_schema={
             "type": "object",
             "properties": {
-                "prompt": {"type": "string", "description": "What the agent is to do or answer."},
+                "prompt": {"type": "string", "description": "The task or question."},
                 "session": {
                     "type": ["string", "null"],
-                    "description": "A session to go on with; a new one without.",
+                    "description": "A session to continue; a new one without.",
                     "default": None,
                 },
             },
@@ -75,7 +75,7 @@ class AgentCall:
 
     @property
     def is_stateless(self) -> bool:
-        """Whether the request is one of its own, without a session of the protocol."""
+        """Whether the request stands alone, without a session of the protocol."""
         return self._ctx.protocol_version >= STATELESS_FROM
 
     async def result(self, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:

@@ -109,7 +109,7 @@ class McpProtocol(ServedProtocol):
         scope = {**scope, "user": AuthenticatedUser(token), _WIRE: wire}
         await self._manager.handle_request(scope, wire.receive, wire.send)
         if not wire.has_begun:
-            # Nobody reads it, but Starlette's middlewares wait for a response.
+            # The client is gone, but Starlette's middlewares wait for a response.
             await Response(status_code=499)(scope, receive, send)
 
     async def _caller(self, ctx: ServerRequestContext[Any, Any], scope: Any = "read") -> ProtocolCaller:
@@ -153,7 +153,7 @@ class McpProtocol(ServedProtocol):
             raise
 
     def _later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Work in a task of its own, for this one is being cancelled."""
+        """Work in a new task, because the current one is being cancelled."""
         task = asyncio.create_task(work)
         self._cancelling.add(task)
         task.add_done_callback(self._cancelling.discard)

@@ -57,7 +57,7 @@ class AnswerRequest:
 
 @dataclass
 class TurnAnswer:
-    """An answer as far as it is told.
+    """An answer as far as it has come.
 
     Args:
         caller: the caller who gets it.

@@ -16,5 +16,6 @@ class Options:
         Doc("Parameters of requests to ignore, such as temperature, instead of refusing them."),
     ] = ()
     cancel_on_disconnect: Annotated[
-        bool, Doc("Whether a client that closes its connection cancels the turn; background responses go on.")
+        bool,
+        Doc("Whether a client that closes its connection cancels the turn; background responses continue."),
     ] = True

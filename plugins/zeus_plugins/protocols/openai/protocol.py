@@ -195,7 +195,7 @@ class OpenAI(ServedProtocol):
     def _left(self, answer: TurnAnswer) -> None:
         """Cancel the turn of a client that did not wait for its answer's end."""
         if answer.ending is None and self._options.cancel_on_disconnect:
-            # In a task of its own: this one is being cancelled.
+            # In a new task: the current one is being cancelled.
             task = asyncio.create_task(_cancelled(answer))
             self._cancelling.add(task)
             task.add_done_callback(self._cancelling.discard)

@@ -1,0 +1,41 @@
+"""`zeus serve`: command lines that cannot be served."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Project, Zeus
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--protocol", "opnai"], 4, "no plugin registers the protocol 'opnai'; did you mean 'openai'"),
+        (["--protocol", "{openai: {ignore: 3}}"], 2, "--protocol openai.ignore"),
+        (["--protocol", "{mcp: {path: mcp}}"], 2, "--protocol mcp.path"),
+        (["--protocol", "[openai]"], 2, "names no protocol"),
+        (["--protocol", "{openai: {}, mcp: {}}"], 2, "names no protocol"),
+        (["--protocol", ""], 2, "names no protocol"),
+        (["--protocol", "{openai"], 3, "--protocol:1:"),
+        (["--protocol", "openai", "--protocol", "openai"], 2, "twice"),
+        (["--protocol", "{mcp: {path: /health}}"], 2, "/health, which is the service's own"),
+        (["--host", "0.0.0.0"], 2, "loopback"),
+    ],
+)
+def test_a_wrong_command_line_is_told(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int, said: str
+) -> None:
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    project.agent()
+    told = zeus("serve", *words)
+    assert (told.exit_code, said in told.err) == (code, True), told.err
+    assert "Traceback" not in told.err
+
+
+def test_a_short_token_is_refused(project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.agent()
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    monkeypatch.setenv("ZEUS_TOKEN", "secret")
+    told = zeus("serve")
+    assert told.exit_code == 2
+    assert "needs 20" in told.err
