@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.outcomes import UnknownMemoryError as UnknownMemoryError
     from zeus_runtime.memory.permissions import Reach as Reach
     from zeus_runtime.memory.provenance import TurnSources as TurnSources
+    from zeus_runtime.memory.provenance import source_of_tool as source_of_tool
+    from zeus_runtime.memory.provenance import source_of_words as source_of_words
     from zeus_runtime.memory.records import HistoryEntry as HistoryEntry
     from zeus_runtime.memory.retrieval.ranking import Ranked as Ranked
     from zeus_runtime.memory.service import MemoryService as MemoryService
@@ -56,6 +58,8 @@ _ROOMS = {
     "Scope": "memory.items",
     "Source": "memory.items",
     "TurnSources": "memory.provenance",
+    "source_of_tool": "memory.provenance",
+    "source_of_words": "memory.provenance",
     "UnknownMemoryError": "memory.outcomes",
 }
 

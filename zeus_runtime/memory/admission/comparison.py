@@ -87,9 +87,8 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> TextVerdict | No
     if hit:
         names = [word.key for word in said if word.kind == "name"]
         named = any(word.kind == "name" for word in hit)
-        told = [word for word in said if not word.about]
-        whole = 2 * len([word for word in told if word in hit]) >= len(told)
-        at_the_end = (said[-1] in hit and whole) or (named and len(said) <= _PLACE)
+        half = 2 * sum(not word.about for word in hit) >= sum(not word.about for word in said)
+        at_the_end = (said[-1] in hit and half) or (named and len(said) <= _PLACE)
         if (near and named >= bool(names)) or (
             at_the_end and "event" not in theirs.marks and kept.isdisjoint(names)
         ):
@@ -116,8 +115,8 @@ def _aligned(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, n
     if _other_subject(ours, theirs, added, dropped, common):
         return _different("subject")
     if any(word.denied != sides.get(word.key, word.denied) for word in new):
-        whole = not (added and dropped) and 2 * len(common) >= max(len(new), len(old))
-        return _superseded("denial") if whole else _different("denies another")
+        half = 2 * len(common) >= max(len(new), len(old)) and not (added and dropped)
+        return _superseded("denial") if half else _different("denies another")
     lone = {word.key for word in (*added, *dropped)}
     if any(prefix + key in lone for key in lone for prefix in grammar.OPPOSITES):
         return _superseded("opposite")

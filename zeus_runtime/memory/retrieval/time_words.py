@@ -138,7 +138,7 @@ _FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
 _LAST: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-class _Named(NamedTuple):
+class _NamedTime(NamedTuple):
     """A time that a text names.
 
     Args:
@@ -151,8 +151,8 @@ class _Named(NamedTuple):
     recurs: bool = False
 
 
-def _found(text: str, at: datetime) -> list[_Named]:
-    found: list[_Named] = []
+def _found(text: str, at: datetime) -> list[_NamedTime]:
+    found: list[_NamedTime] = []
     for named in _candidates(text, at):
         first, last = named.span
         if not any(first < each.span[1] and each.span[0] < last for each in found):
@@ -160,29 +160,29 @@ def _found(text: str, at: datetime) -> list[_Named]:
     return found
 
 
-def _candidates(text: str, at: datetime) -> Iterator[_Named]:
+def _candidates(text: str, at: datetime) -> Iterator[_NamedTime]:
     for match in _DATE.finditer(text):
         if (written := _written(*match.groups())) is not None:
-            yield _Named(written, match.span())
+            yield _NamedTime(written, match.span())
     there = frozenset(_WORD.findall(text.casefold()))
     for code in _codes(text):
         words = _words(code)
         for pattern, unit, sign in words.counted if words.may_count(there) else ():
             for match in pattern.finditer(text):
                 count = words.numbers.get(match[1].casefold()) or _whole(match[1])
-                yield _Named(_period(unit, at, sign * count), match.span())
+                yield _NamedTime(_period(unit, at, sign * count), match.span())
         for match in words.pattern.finditer(text) if words.may_name(there) else ():
             kind, number = words.names.get(match[0].casefold(), ("", 0))  # a Turkish I has two small letters
             if kind == "named month":
                 if _is_name(match, text):
-                    yield _Named(*_named_month(text, match.span(), at, number))
+                    yield _NamedTime(*_named_month(text, match.span(), at, number))
             elif kind == "weekday":
                 if _is_name(match, text):
-                    yield _Named(_weekday(at, number), match.span(), recurs=True)
+                    yield _NamedTime(_weekday(at, number), match.span(), recurs=True)
             elif kind:
-                yield _Named(_period(kind, at, number), match.span())
+                yield _NamedTime(_period(kind, at, number), match.span())
     for match in _YEAR.finditer(text):
-        yield _Named(_years(int(match[0])), match.span())
+        yield _NamedTime(_years(int(match[0])), match.span())
 
 
 def _is_name(match: Any, text: str) -> bool:
