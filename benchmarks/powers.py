@@ -2,9 +2,9 @@
 
 A hook: the time of a tool call with one hook, without the same call's time and without the time of the hook's process
 alone. A shell command: the time of its tool call, without the time of the same process alone; with bubblewrap, on a
-workspace of 1,000 files. A fallback: the CPU time of a run whose first model fails, without that of a run with the second
-model alone. Tracing: how much more CPU time a step takes if an SDK collects its spans, and the share of a step that its
-spans take without an SDK.
+workspace of 1,000 files. A fallback: the CPU time of a run whose first model fails, without that of a run with the
+second model alone. Tracing: how much more CPU time a step takes if an SDK collects its spans, and the share of a step
+that its spans take without an SDK.
 
 Cases alternate, so that other work on the machine touches all alike: runs, and for tracing each step. Of the calls of a
 run, and of the runs, the median counts.
