@@ -2,9 +2,9 @@
 
 A hook: the time of a tool call with one hook, without the same call's time and without the time of the hook's process
 alone. A shell command: the time of its tool call, without the time of the same process alone; with bubblewrap, on a
-workspace of 1,000 files. A fallback: the time of a run whose first model fails, without that of a run with the second
-model alone. Tracing: how much more CPU time a step takes if an SDK collects its spans, and the share of a step that its
-spans take without an SDK.
+workspace of 1,000 files. A fallback: the CPU time of a run whose first model fails, without that of a run with the
+second model alone. Tracing: how much more CPU time a step takes if an SDK collects its spans, and the share of a step
+that its spans take without an SDK.
 
 Cases alternate, so that other work on the machine touches all alike: runs, and for tracing each step. Of the calls of a
 run, and of the runs, the median counts.
@@ -139,7 +139,7 @@ async def _events(calls: int, folder: Path, call: Any, **keys: Any) -> AsyncIter
 
 
 async def fallback_seconds(runs: int, folder: Path) -> float:
-    """How much longer a run with one answer takes if its first model fails."""
+    """How much more CPU time a run with one answer takes if its first model fails."""
     alone: dict[str, Any] = {"up": {}}
     chained = {"chain": [{"down": {}}, alone], "breaker": {"failures": 1_000_000}}
     times: tuple[list[float], list[float]] = ([], [])
@@ -159,9 +159,9 @@ async def fallback_seconds(runs: int, folder: Path) -> float:
             agents.append(await stack.enter_async_context(agent))
         for _ in range(runs + 1):
             for agent, taken in zip(agents, times, strict=True):
-                began = time.perf_counter()
+                began = time.process_time()
                 assert (await agent.run("go")).answer == "done"
-                taken.append(time.perf_counter() - began)
+                taken.append(time.process_time() - began)
     one, other = (statistics.median(each[1:]) for each in times)
     return other - one
 

@@ -195,6 +195,15 @@ def test_the_older_group_that_counts_processes_is_found(
     assert older_group(tmp_path / "nowhere") is None
 
 
+def test_groups_that_a_killed_process_left_are_removed(tmp_path: Path, kernel: dict[str, list[str]]) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for owner in (ended.pid, os.getppid()):
+        (tmp_path / f"zeus-sandbox-{owner}-0").mkdir()
+    made = Group(tmp_path, LIMITS)
+    assert sorted(tmp_path.iterdir()) == sorted([made.folder, tmp_path / f"zeus-sandbox-{os.getppid()}-0"])
+
+
 def test_a_group_that_counts_processes_only_limits_only_them(
     tmp_path: Path, kernel: dict[str, list[str]]
 ) -> None:

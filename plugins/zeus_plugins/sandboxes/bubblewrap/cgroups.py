@@ -112,6 +112,7 @@ class Group:
     """
 
     def __init__(self, parent: Path, limits: SandboxLimits) -> None:
+        _remove_left(parent)
         self.folder = parent / f"zeus-sandbox-{os.getpid()}-{next(_NUMBERS)}"
         self.folder.mkdir()
         try:
@@ -163,6 +164,15 @@ class Group:
             os.write(descriptor, str(value).encode())
         finally:
             os.close(descriptor)
+
+
+def _remove_left(parent: Path) -> None:
+    """Remove empty groups of processes that were killed before they could."""
+    for folder in parent.glob("zeus-sandbox-*-*"):
+        owner = folder.name.split("-")[2]
+        if owner != str(os.getpid()) and not Path("/proc", owner).exists():
+            with suppress(OSError):  # it has processes that die just now, or another process has removed it
+                folder.rmdir()
 
 
 class PidsGroup(Group):

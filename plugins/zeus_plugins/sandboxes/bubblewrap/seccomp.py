@@ -1,7 +1,7 @@
 """Assembles the system call filter as a classic BPF program, the form for the kernel and ``bwrap --seccomp``.
 
 This assembler replaces libseccomp, whose Python bindings need a native library that is not available everywhere. The
-filter is short: a list of numbers, and six calls whose arguments matter. Sources: seccomp(2), <linux/filter.h>,
+filter is short: a list of numbers, and calls whose arguments matter. Sources: seccomp(2), <linux/filter.h>,
 <linux/seccomp.h>.
 """
 
@@ -45,6 +45,13 @@ _MAP_SHARED: Final = 0x01
 _MAP_ANONYMOUS: Final = 0x20
 _MAP_HUGETLB: Final = 0x40000
 
+_OTHERS_RIGHTS: Final = (
+    0o6000  # S_ISUID, S_ISGID: who runs such a file in the workspace gets the rights of Zeus's user
+)
+_CREATING: Final = 0o20000100  # O_TMPFILE, O_CREAT
+_MODES: Final = {"chmod": 1, "creat": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "mknod": 1, "mknodat": 2}
+"""Calls with a file's mode among their arguments, and its place."""
+
 Instruction = tuple[int, int, int, int]
 
 
@@ -77,6 +84,10 @@ def _instructions(machine: Architecture) -> Iterator[Instruction]:
     yield from _with_argument("ioctl", machine, 1, _none_of(_TERMINAL, errno.EPERM))
     yield from _with_argument("personality", machine, 0, _only(_PERSONALITIES, errno.EPERM))
     yield from _with_argument("mmap", machine, 3, _only_memory_that_is_counted())
+    for name, argument in _MODES.items():
+        yield from _with_argument(name, machine, argument, _without(_OTHERS_RIGHTS, errno.EPERM))
+    for name, argument in (("open", 1), ("openat", 2)):
+        yield from _with_argument(name, machine, argument, _only_with_own_rights(argument + 1))
     yield _RETURN, 0, 0, _ALLOW
 
 
@@ -84,7 +95,10 @@ def _with_argument(
     name: str, machine: Architecture, argument: int, then: Sequence[Instruction]
 ) -> Iterator[Instruction]:
     """For the call ``name``, load the low half of an argument and run ``then``, which ends in a return."""
-    yield _EQUAL, 0, len(then) + 1, LOOKED_INTO[name][machine.column]
+    number = LOOKED_INTO[name][machine.column]
+    if number is None:
+        return
+    yield _EQUAL, 0, len(then) + 1, number
     yield _LOAD, 0, 0, _ARGUMENTS + 8 * argument
     yield from then
 
@@ -122,6 +136,19 @@ def _only_memory_that_is_counted() -> Sequence[Instruction]:
         *((_BITS, 0, 1, _MAP_HUGETLB), _refusal(errno.ENOMEM)),
         *((_BITS, 0, 2, _MAP_ANONYMOUS), (_BITS, 0, 1, _MAP_SHARED), _refusal(errno.EPERM)),
         (_RETURN, 0, 0, _ALLOW),
+    )
+
+
+def _only_with_own_rights(mode: int) -> Sequence[Instruction]:
+    """Refuse to make a file with which others get its owner's rights; the flags are loaded.
+
+    Args:
+        mode: the argument that counts only if a file is made.
+    """
+    return (
+        (_BITS, 0, 3, _CREATING),
+        (_LOAD, 0, 0, _ARGUMENTS + 8 * mode),
+        *_without(_OTHERS_RIGHTS, errno.EPERM),
     )
 
 

@@ -110,6 +110,8 @@ FORBIDDEN: Final[Mapping[str, tuple[int, int | None]]] = {
 """Answered with EPERM."""
 
 ABSENT: Final[Mapping[str, tuple[int, int | None]]] = {
+    # Its flags are in memory, so they cannot be looked into.
+    "openat2": (437, 437),
     # Its flags are in memory, which a filter cannot read; libc then uses clone.
     "clone3": (435, 435),
     # Memory that belongs to no process, so no limit of a process counts it.
@@ -124,7 +126,16 @@ ABSENT: Final[Mapping[str, tuple[int, int | None]]] = {
 }
 """Refused with ENOSYS, like on a kernel that does not have them."""
 
-LOOKED_INTO: Final[Mapping[str, tuple[int, int]]] = {
+LOOKED_INTO: Final[Mapping[str, tuple[int, int | None]]] = {
+    "chmod": (90, None),
+    "creat": (85, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "mknod": (133, None),
+    "mknodat": (259, 33),
+    "open": (2, None),
+    "openat": (257, 56),
     "clone": (56, 220),
     "socket": (41, 198),
     "socketpair": (53, 199),
