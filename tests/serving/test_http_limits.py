@@ -19,7 +19,7 @@ from tests.support.agents import call, calling, script
 from tests.support.serving import begun, told, until
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.serving.http.limits import Buckets
-from zeus_runtime.serving.http.settings import Cors, Limits, Settings
+from zeus_runtime.serving.http.settings import Cors, ServiceLimits, Settings
 from zeus_runtime.store.service_audit import entries
 
 
@@ -44,7 +44,7 @@ def test_a_bucket_lets_pass_its_burst_and_its_rate_and_no_more(
 
 
 async def test_too_many_requests_of_a_user_wait_whatever_key_they_use(tmp_path: Path) -> None:
-    settings = Settings(limits=Limits(requests_per_minute=1, burst=3))
+    settings = Settings(limits=ServiceLimits(requests_per_minute=1, burst=3))
     async with keyed(tmp_path, settings) as (client, database):
         one, two = await made(database, "one", user="ann"), await made(database, "two", user="ann")
         bob = await made(database, "bob")
@@ -59,7 +59,7 @@ async def test_too_many_requests_of_a_user_wait_whatever_key_they_use(tmp_path: 
 
 
 async def test_open_streams_of_a_user_are_counted_until_they_end(tmp_path: Path) -> None:
-    async with keyed(tmp_path, Settings(limits=Limits(open_requests=2))) as (client, database):
+    async with keyed(tmp_path, Settings(limits=ServiceLimits(open_requests=2))) as (client, database):
         client.headers.update(bearer(await made(database)))
         session, run = await begun(client, "go")
         await until(client, run, "complete")
@@ -74,7 +74,7 @@ async def test_open_streams_of_a_user_are_counted_until_they_end(tmp_path: Path)
 
 
 async def test_large_bodies_and_heads_and_other_hosts_are_refused(tmp_path: Path) -> None:
-    settings = Settings(limits=Limits(body_bytes=1000, header_bytes=2000))
+    settings = Settings(limits=ServiceLimits(body_bytes=1000, header_bytes=2000))
     async with keyed(tmp_path, settings) as (client, _):
         large = b'{"title": "' + b"x" * 1000 + b'"}'
 
