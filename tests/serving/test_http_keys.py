@@ -37,13 +37,13 @@ URL = "sqlite:///.zeus/serve.db"
 
 @asynccontextmanager
 async def keyed(
-    folder: Path, settings: Settings | None = None
+    folder: Path, settings: Settings | None = None, *, more: str = "", model: Any = None
 ) -> AsyncIterator[tuple[httpx.AsyncClient, Database]]:
     """A service with a database of keys: its client (with the local token) and the database."""
-    write_agent(folder)
+    write_agent(folder, more)
     database = Database(URL, directory=folder)
     await ready(database)
-    service = service_of(folder, script("Done."))
+    service = service_of(folder, model or script("Done."))
     service = replace(service, settings=settings or Settings(), database=database)
     async with serving(service) as client:
         yield client, database

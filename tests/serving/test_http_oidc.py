@@ -44,7 +44,7 @@ class Provider:
                 self.end_headers()
                 self.wfile.write(json.dumps(found).encode())
 
-            def log_message(self, format: str, *args: Any) -> None:
+            def log_message(self, *_: Any) -> None:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -346,6 +346,8 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
 
         def back(connection: Connection) -> None:
             connection.execute(text("DROP TABLE original_handle"))
+            connection.execute(text("DROP TABLE audit_entry"))
+            connection.execute(text("DROP TABLE service_key"))
             connection.execute(text("DROP TABLE run_note"))
             connection.execute(text("DROP TABLE run_event"))
             connection.execute(text("DROP TABLE turn"))

@@ -25,12 +25,21 @@ if TYPE_CHECKING:
 @click.option(
     "--eval", "evaluation", is_flag=True, help="The schema of evaluation files (`zeus eval`) instead."
 )
+@click.option(
+    "--serve", "service", is_flag=True, help="The schema of a service's settings (`zeus serve`) instead."
+)
 @click.option("--write", is_flag=True, help="In a checkout of Zeus: write schemas/zeus.schema.json anew.")
 @click.option("--check", is_flag=True, help="In a checkout of Zeus: exit 1 if that file is not up to date.")
 @click.pass_obj
 @click.pass_context
 def command(
-    ctx: click.Context, process: Process, target: Path | None, evaluation: bool, write: bool, check: bool
+    ctx: click.Context,
+    process: Process,
+    target: Path | None,
+    evaluation: bool,
+    service: bool,
+    write: bool,
+    check: bool,
 ) -> None:
     """Print the JSON Schema of configs, installed plugins included.
 
@@ -41,11 +50,11 @@ def command(
     """
     if sum([target is not None, write, check]) > 1:
         raise click.UsageError("--output, --write and --check exclude each other", ctx)
-    if evaluation and (write or check):
-        raise click.UsageError("--eval goes with --output alone", ctx)
+    if evaluation + service + (write or check) > 1:
+        raise click.UsageError("--eval and --serve go with --output alone", ctx)
     if write or check:
         ctx.exit(_own_file(process, check=check))
-    text = _of_evaluations() if evaluation else _installed(process)
+    text = _of_evaluations() if evaluation else _of_services() if service else _installed(process)
     if target is None:
         answer(text, end="")
         return
@@ -57,6 +66,13 @@ def _of_evaluations() -> str:
     from zeus_runtime.testing.cases.reading import evaluation_schema
 
     return render(evaluation_schema())
+
+
+def _of_services() -> str:
+    from zeus_runtime.config.schema.composed import render
+    from zeus_runtime.serving.http.settings import settings_schema
+
+    return render(settings_schema())
 
 
 def _installed(process: Process) -> str:

@@ -216,6 +216,7 @@ def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, por
     import uvicorn
 
     from zeus_runtime.serving.http.app import app_of
+    from zeus_runtime.serving.http.heads import bounded_http
 
     settings = service.settings
     _log_access()
@@ -237,11 +238,14 @@ def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, por
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=10,
-        ssl_certfile=settings.tls and settings.tls.certificate,
-        ssl_keyfile=settings.tls and settings.tls.key,
+        ssl_certfile=None if settings.tls is None else settings.tls.certificate,
+        ssl_keyfile=None if settings.tls is None else settings.tls.key,
         proxy_headers=bool(settings.proxies),
         forwarded_allow_ips=list(settings.proxies),
         server_header=False,
+        http=bounded_http(settings.limits.header_bytes),
+        h11_max_incomplete_event_size=settings.limits.header_bytes,
+        limit_concurrency=settings.limits.connections,
     )
     _Announcing(config).run()
 

@@ -30,7 +30,7 @@ settings_option: Decorator = click.option(
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[int]):
     """A length of time such as 30m, 12h, 90d or 4w, in milliseconds."""
 
     name = "duration"

@@ -62,7 +62,14 @@ class _Passing:
     @property
     def route(self) -> str:
         """The route's path with its parameters' names: one of few texts, whatever the client sends."""
-        return str(getattr(self.scope.get("route"), "path", "-"))
+        own = str(getattr(self.scope.get("route"), "path", ""))
+        if not own:
+            return "-"
+        parts, whole = own.split("/")[1:], self.scope["path"].split("/")
+        if ":path}" in own or len(parts) >= len(whole):
+            return own
+        # A route knows its path without the prefix of its router, which is no parameter.
+        return "/".join((*whole[: -len(parts)], *parts))
 
     def fact(self, name: str) -> str | None:
         """What the route told, or the address has."""

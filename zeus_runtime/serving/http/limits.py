@@ -13,7 +13,7 @@ from zeus_runtime.errors import LimitError
 
 if TYPE_CHECKING:
     from zeus_runtime.serving.http.principals import Principal
-    from zeus_runtime.serving.http.settings import Limits
+    from zeus_runtime.serving.http.settings import ServiceLimits
 
 MOST_BUCKETS: Final = 10_000
 
@@ -73,7 +73,7 @@ class Buckets:
 class CallerLimits:
     """The limits of all callers of a service. The user who started it, known by the local token, has none."""
 
-    def __init__(self, limits: Limits, *, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limits: ServiceLimits, *, now: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
         rate = limits.requests_per_minute
         self._requests = None if rate is None else Buckets(rate, limits.burst, now)

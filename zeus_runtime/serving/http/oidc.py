@@ -6,10 +6,10 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import UnavailableError
-from zeus_runtime.serving.http.principals import SCOPES, Principal, Scope, UnknownPrincipalError
+from zeus_runtime.serving.http.principals import SCOPES, Principal, UnknownPrincipalError
 from zeus_runtime.store.threads import Owner, Role
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _principal(issuer: Issuer, claims: Mapping[str, Any]) -> Principal:
     return Principal(
         user,
         Owner(user, project or None, role),
-        frozenset(cast("set[Scope]", scopes) or issuer.default_scopes) & SCOPES,
+        frozenset(scopes or issuer.default_scopes) & SCOPES,
         None if issuer.agents is None else frozenset(issuer.agents),
         f"oidc:{issuer.issuer}",
     )

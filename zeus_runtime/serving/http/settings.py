@@ -30,7 +30,7 @@ Text: TypeAlias = Annotated[str, MinLength(1)]
 
 
 @dataclass(frozen=True)
-class Storage:
+class ServiceStorage:
     """The service's own database: its keys and its audit log."""
 
     url: Annotated[
@@ -109,7 +109,7 @@ class Issuer:
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServiceLimits:
     """How much a caller may ask for."""
 
     requests_per_minute: Annotated[
@@ -146,8 +146,8 @@ class Cors:
 class Settings:
     """A service's settings."""
 
-    storage: Annotated[Storage, Doc("The database of keys and of the audit log.")] = field(
-        default_factory=Storage
+    storage: Annotated[ServiceStorage, Doc("The database of keys and of the audit log.")] = field(
+        default_factory=ServiceStorage
     )
     hosts: Annotated[
         tuple[Text, ...],
@@ -162,7 +162,9 @@ class Settings:
         Doc("Addresses of proxies, whose headers X-Forwarded-For and X-Forwarded-Proto are believed."),
     ] = ()
     oidc: Annotated[tuple[Issuer, ...], Doc("Whose tokens are accepted besides keys.")] = ()
-    limits: Annotated[Limits, Doc("How much a caller may ask for.")] = field(default_factory=Limits)
+    limits: Annotated[ServiceLimits, Doc("How much a caller may ask for.")] = field(
+        default_factory=ServiceLimits
+    )
     cors: Annotated[Cors, Doc("Which other sites' pages may send requests.")] = field(default_factory=Cors)
     access_log: Annotated[
         Literal["text", "json", "off"], Doc("The form of the line for each request, on standard error.")

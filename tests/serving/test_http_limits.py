@@ -1,0 +1,211 @@
+"""The edge of the service: limits, hosts, other sites, the audit log, the access line, the figures."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
+
+from tests.serving.test_http_keys import bearer, keyed, made
+from tests.support.agents import call, calling, script
+from tests.support.serving import begun, told, until
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.serving.http.limits import Buckets
+from zeus_runtime.serving.http.settings import Cors, ServiceLimits, Settings
+from zeus_runtime.store.service_audit import entries
+
+
+@given(st.lists(st.floats(0, 5), max_size=200), st.integers(1, 600), st.integers(1, 20))
+def test_a_bucket_lets_pass_its_burst_and_its_rate_and_no_more(
+    pauses: list[float], per_minute: int, burst: int
+) -> None:
+    now = 0.0
+    buckets = Buckets(per_minute, burst, lambda: now)
+    passed = 0
+    for pause in pauses:
+        now += pause
+        if not (seconds := buckets.wait_seconds("a")):
+            passed += 1
+        else:
+            assert buckets.wait_seconds("a", take=False) == seconds
+            later = Buckets(per_minute, burst, lambda at=now + seconds: at)  # type: ignore[misc]
+            later._left = dict(buckets._left)
+            assert later.wait_seconds("a", take=False) == 0, "after the time that it told"
+    assert passed <= burst + now * per_minute / 60 + 1e-6
+    assert buckets.wait_seconds("another") == 0
+
+
+async def test_too_many_requests_of_a_user_wait_whatever_key_they_use(tmp_path: Path) -> None:
+    settings = Settings(limits=ServiceLimits(requests_per_minute=1, burst=3))
+    async with keyed(tmp_path, settings) as (client, database):
+        one, two = await made(database, "one", user="ann"), await made(database, "two", user="ann")
+        bob = await made(database, "bob")
+        for key in (one, two, one):
+            assert (await client.get("/v1/agents", headers=bearer(key))).status_code == 200
+        late = await client.get("/v1/agents", headers=bearer(two))
+        assert (late.status_code, late.json()["code"]) == (429, "too_many_requests")
+        assert 50 <= int(late.headers["retry-after"]) <= 60
+        assert late.headers["content-type"] == "application/problem+json"
+        assert (await client.get("/v1/agents", headers=bearer(bob))).status_code == 200
+        assert (await client.get("/v1/agents")).status_code == 200, "the user who started it"
+
+
+async def test_open_streams_of_a_user_are_counted_until_they_end(tmp_path: Path) -> None:
+    async with keyed(tmp_path, Settings(limits=ServiceLimits(open_requests=2))) as (client, database):
+        client.headers.update(bearer(await made(database)))
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        path = f"/v1/sessions/{session}/events"
+        async with client.stream("GET", path) as first, client.stream("GET", path) as second:
+            assert (first.status_code, second.status_code) == (200, 200)
+            assert (await client.get("/v1/agents")).status_code == 429
+        for _ in range(100):
+            if (answer := await client.get("/v1/agents")).status_code == 200:
+                break
+        assert answer.status_code == 200
+
+
+async def test_large_bodies_and_heads_and_other_hosts_are_refused(tmp_path: Path) -> None:
+    settings = Settings(limits=ServiceLimits(body_bytes=1000, header_bytes=2000))
+    async with keyed(tmp_path, settings) as (client, _):
+        large = b'{"title": "' + b"x" * 1000 + b'"}'
+
+        async def pieces() -> AsyncIterator[bytes]:
+            yield large
+
+        for body in (large, pieces()):
+            answer = await client.post(
+                "/v1/sessions", content=body, headers={"content-type": "application/json"}
+            )
+            assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+        assert (await client.get("/v1/agents", headers={"X-Large": "x" * 2000})).status_code == 431
+        for host in ("evil.example.org", "localhost.evil.example.org", ""):
+            answer = await client.get("/v1/agents", headers={"Host": host})
+            assert answer.status_code in (400, 421), host
+        assert (await client.get("/health", headers={"Host": "localhost:1"})).status_code == 200
+
+
+async def test_other_sites_are_refused_unless_they_are_named(tmp_path: Path) -> None:
+    asking = {"Access-Control-Request-Method": "POST", "Origin": "https://app.example.org"}
+    for origins, allowed in (((), False), (("https://app.example.org",), True)):
+        folder = tmp_path / str(allowed)
+        folder.mkdir()
+        async with keyed(folder, Settings(cors=Cors(origins))) as (client, _):
+            answer = await client.options("/v1/sessions", headers=asking)
+            assert (answer.headers.get("access-control-allow-origin") == asking["Origin"]) is allowed
+            other = await client.options(
+                "/v1/sessions", headers={**asking, "Origin": "https://evil.example.org"}
+            )
+            assert "access-control-allow-origin" not in other.headers
+            assert "access-control-allow-credentials" not in answer.headers
+
+
+async def test_the_audit_log_has_acts_without_contents_and_cannot_be_changed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "zeus.access")
+    model = script(calling(call("record", "a", text="private")), "Done.")
+    async with keyed(tmp_path, Settings(access_log="json"), more="middlewares: [approve]\n", model=model) as (
+        client,
+        database,
+    ):
+        key = await made(database)
+        client.headers.update(bearer(key))
+        session, run = await begun(client, "private prompt")
+        await until(client, run, "waiting")
+        (pending,) = (await client.get("/v1/approvals")).json()
+        await client.post(f"/v1/approvals/{pending['id']}", json={"decision": "reject", "reason": "private"})
+        await until(client, run, "complete")
+        await client.get(f"/v1/sessions/{session}/what-if")
+        await client.get(f"/v1/sessions/{session}/context/why", params={"text": "private"})
+        found = await entries(database, user="ann")
+        assert [(each.action, each.session, each.decision, each.outcome) for each in found] == [
+            ("POST /v1/sessions", session, None, "done"),
+            ("POST /v1/sessions/{session}/runs", session, None, "done"),
+            ("POST /v1/approvals/{approval}", session, "reject", "done"),
+            ("GET /v1/sessions/{session}/what-if", session, None, "forbidden"),
+        ]
+        assert {each.caller for each in found} == {f"key:{key.split('_')[1]}"}
+        assert "private" not in str(found)
+        assert await entries(database, user="bob") == []
+        for statement in ("DELETE FROM audit_entry", "UPDATE audit_entry SET user_id = 'bob'"):
+            with pytest.raises((ZeusError, IntegrityError), match="append-only"):
+                await database.run(
+                    lambda connection, statement=statement: connection.execute(text(statement))
+                )
+        assert len(await entries(database)) == 4
+    lines = [json.loads(each.message) for each in caplog.records if each.name == "zeus.access"]
+    assert {each["user"] for each in lines if each["path"].startswith("/v1/")} == {"ann"}
+    assert session in {each["session"] for each in lines}
+    assert key not in caplog.text
+    assert "private" not in caplog.text
+
+
+async def test_a_line_of_the_access_log_is_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "zeus.access")
+    async with keyed(tmp_path) as (client, _):
+        await client.get("/v1/x%0Auser=root")
+    (line,) = [each.message for each in caplog.records if each.name == "zeus.access"]
+    assert "\n" not in line
+    assert 'path="/v1/x\\nuser=root"' in line
+
+
+async def test_figures_need_their_scope_and_name_no_user(tmp_path: Path) -> None:
+    async with keyed(tmp_path) as (client, database):
+        key = await made(database, "ann-4711")
+        session, run = await begun(client, "go")
+        await told(client, f"/v1/runs/{run}/events")
+        await client.get(f"/v1/unknown/{session}")
+        assert (await client.get("/metrics", headers=bearer(key))).status_code == 403
+        assert (await client.get("/metrics", headers={"Authorization": ""})).status_code == 401
+        scraper = await made(database, "scraper", scopes=("metrics",))
+        assert (await client.get("/v1/sessions", headers=bearer(scraper))).status_code == 403
+        answer = await client.get("/metrics", headers=bearer(scraper))
+        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        lines: Any = answer.text.splitlines()
+        wanted = (
+            'zeus_http_requests_total{method="POST",route="/v1/sessions/{session}/runs",status="202"} 1.0'
+        )
+        assert wanted in lines
+        assert session not in answer.text
+        assert "4711" not in answer.text
+
+
+async def test_a_head_that_does_not_end_is_not_read_for_ever() -> None:
+    import asyncio
+
+    import uvicorn
+
+    from zeus_runtime.serving.http.heads import bounded_http
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body"})
+
+    config = uvicorn.Config(app, port=0, http=bounded_http(2000), lifespan="off", log_config=None)
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server.serve())
+    while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
+        await asyncio.sleep(0.01)
+    reader, writer = await asyncio.open_connection(*server.servers[0].sockets[0].getsockname()[:2])
+    body = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n" + b"x" * 50_000
+    for _ in range(3):
+        writer.write(body)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200"), "a body is no head"
+        while (await reader.readline()).strip():
+            pass
+    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nX-Endless: ")
+    writer.write(b"x" * 2500)
+    assert (await asyncio.wait_for(reader.readline(), 5)).startswith(b"HTTP/1.1 400")
+    writer.close()
+    server.should_exit = True
+    await task

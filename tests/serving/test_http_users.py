@@ -1,0 +1,148 @@
+"""Two users of one service: neither reads or changes what is the other's, by any route."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from starlette.routing import BaseRoute, Mount, Route
+
+from tests.serving.test_http_keys import bearer, keyed, made
+from tests.support.agents import call, calling, script
+from tests.support.serving import begun, until
+from zeus_runtime.serving.http.app import app_of
+from zeus_runtime.serving.http.hosting import HostedAgent
+from zeus_runtime.store.threads import Owner
+
+ASKING: Final = "middlewares: [approve]\nmemory: {}\n"
+MARK: Final = "needle-of-ann"
+
+OF_ONE: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
+    ("GET", "/v1/sessions/{session}"): {},
+    ("DELETE", "/v1/sessions/{session}"): {},
+    ("POST", "/v1/sessions/{session}/rollback"): {"json": {"to": 1, "before": True}},
+    ("GET", "/v1/sessions/{session}/messages"): {},
+    ("POST", "/v1/sessions/{session}/runs"): {"json": {"prompt": "intrude"}, "params": {"queue": 1}},
+    ("GET", "/v1/sessions/{session}/runs"): {},
+    ("GET", "/v1/sessions/{session}/events"): {},
+    ("GET", "/v1/runs/{run}"): {},
+    ("GET", "/v1/runs/{run}/events"): {},
+    ("POST", "/v1/runs/{run}/cancel"): {},
+    ("GET", "/v1/approvals/{approval}"): {},
+    ("POST", "/v1/approvals/{approval}"): {"json": {"decision": "approve"}},
+    ("GET", "/v1/sessions/{session}/context/steps"): {},
+    ("GET", "/v1/sessions/{session}/context"): {},
+    ("GET", "/v1/sessions/{session}/context/diff"): {"params": {"a": 1, "b": 1}},
+    ("GET", "/v1/sessions/{session}/context/why"): {"params": {"text": MARK}},
+    ("GET", "/v1/sessions/{session}/forecast"): {},
+    ("GET", "/v1/sessions/{session}/trace"): {},
+    ("GET", "/v1/sessions/{session}/what-if"): {},
+    ("POST", "/v1/sessions/{session}/what-if"): {"json": {"middlewares": "[]"}},
+}
+"""Routes about one user's things: to any other user they do not exist."""
+
+OF_MANY: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
+    ("GET", "/v1/agents"): {},
+    ("GET", "/v1/sessions"): {},
+    ("POST", "/v1/sessions"): {"json": {}},
+    ("GET", "/v1/approvals"): {},
+    ("GET", "/health"): {},
+    ("GET", "/ready"): {},
+    ("GET", "/metrics"): {},
+    ("GET", "/openapi.json"): {},
+    ("GET", "/"): {},
+    ("GET", "/page/{name}"): {},
+    ("POST", "/login"): {"json": {"token": "wrong"}, "headers": {"X-Zeus-Page": "1"}},
+    ("POST", "/logout"): {"headers": {"X-Zeus-Page": "1"}},
+}
+"""Routes without an id of a user's: their answers hold nothing of any other user."""
+
+
+def routes_of(routes: list[BaseRoute], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Every method and path that the app answers; a mounted app counts as one."""
+    for each in routes:
+        inner = getattr(each, "routes", None) or getattr(
+            getattr(each, "original_router", None), "routes", None
+        )
+        if isinstance(each, Mount):
+            yield "*", prefix + each.path
+        elif isinstance(each, Route) or hasattr(each, "methods"):
+            yield from ((name, prefix + each.path) for name in each.methods or () if name != "HEAD")  # type: ignore[attr-defined]
+        elif inner is not None:
+            context = getattr(each, "include_context", None)
+            yield from routes_of(inner, prefix + (getattr(context, "prefix", "") or ""))
+        else:
+            yield "*", f"{prefix}{each!r}"
+
+
+@pytest.mark.parametrize("intruder", ["another user", "another project", "no project"])
+async def test_no_route_tells_a_user_of_another_or_changes_what_is_the_others(
+    tmp_path: Path, intruder: str
+) -> None:
+    model = script(calling(call("record", "a", text=MARK)), "Done.")
+    async with keyed(tmp_path, more=ASKING, model=model) as (client, database):
+        scopes = ("run", "approve", "read", "admin")
+        ann = await made(database, "ann", project="blue", role="owner", scopes=scopes)
+        owners = {
+            "another user": ("bob", "blue"),
+            "another project": ("ann", "red"),
+            "no project": ("ann", None),
+        }
+        user, project = owners[intruder]
+        other = await made(database, "intruder", user=user, project=project, role="owner", scopes=scopes)
+        client.headers.update(bearer(ann))
+        session, run = await begun(client, f"Keep {MARK}")
+        await until(client, run, "waiting")
+        (pending,) = (await client.get("/v1/approvals")).json()
+        ids = {"session": session, "run": run, "approval": pending["id"], "name": "page.js"}
+
+        async def state() -> list[Any]:
+            paths = (f"/v1/sessions/{session}", f"/v1/sessions/{session}/messages", f"/v1/runs/{run}")
+            more = ("/v1/approvals", f"/v1/sessions/{session}/runs", f"/v1/sessions/{session}/context")
+            return [(await client.get(path)).json() for path in (*paths, *more)]
+
+        before = await state()
+        known = {**OF_ONE, **OF_MANY}
+        paths = (await client.get("/openapi.json")).json()["paths"]
+        told = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+        assert told <= known.keys(), "a new route: say here whose things it is about"
+        for (method, path), request in known.items():
+            given = {**request, "headers": {**request.get("headers", {}), **bearer(other)}}
+            answer = await client.request(method, path.format(**ids), **given)
+            for mark in (MARK, session, run, pending["id"]):
+                assert mark not in answer.text or mark in path.format(**ids), (method, path, answer.text)
+            if (method, path) in OF_ONE:
+                assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), (method, path)
+        assert await state() == before
+        assert (await client.get("/v1/sessions", headers=bearer(other))).json() != []
+        for mine in (each["session"] for each in (await client.get("/v1/sessions")).json()):
+            assert mine == session
+        assert not (tmp_path / "effects.txt").exists()
+
+
+async def test_every_route_of_the_app_is_in_the_lists_above(tmp_path: Path) -> None:
+    from tests.support.agents import write_agent
+    from tests.support.serving import service_of
+
+    write_agent(tmp_path)
+    service = service_of(tmp_path, script("Done."))
+    found = set(routes_of(app_of(service).routes))
+    await service.aclose()
+    assert found == {*OF_ONE, *OF_MANY}
+
+
+async def test_a_user_has_their_own_memories_in_their_role(tmp_path: Path) -> None:
+    from tests.support.agents import write_agent
+    from tests.support.serving import service_of
+
+    write_agent(tmp_path, "memory: {user: me, role: owner}\n")
+    service = service_of(tmp_path, script("Done."))
+    (hosted,) = service.hosting
+    assert isinstance(hosted, HostedAgent)
+    for owner, role in ((Owner("bob", "blue", "editor"), "editor"), (Owner("bob", "blue"), "viewer")):
+        memory = hosted.of(owner).plan.config.memory
+        assert memory is not None
+        assert (memory.user, memory.project, memory.role) == ("bob", "blue", role)
+    await service.aclose()
