@@ -127,6 +127,24 @@ async def test_a_waiting_call_is_shown_exactly(tmp_path: Path) -> None:
     assert shown["editable"].isascii()
 
 
+async def test_what_a_terminal_gets_cannot_act_on_it(tmp_path: Path) -> None:
+    write_agent(tmp_path, ASKING)
+    hiding = "a\u202eb\x9b31mc\u2028d\x85é"
+    model = script(calling(call("record", "a", text=hiding), text=hiding), "Done.")
+    async with serving(service_of(tmp_path, model)) as client:
+        _, run = await begun(client, hiding)
+        await until(client, run, "waiting")
+        (pending,) = (await client.get("/v1/approvals")).json()
+        texts = [(await client.get(f"/v1/approvals{path}")).text for path in ("", f"/{pending['id']}")]
+        texts.append((await client.get(f"/v1/sessions/{pending['session']}/messages")).text)
+        await client.post(f"/v1/approvals/{pending['id']}", json={"decision": "reject", "reason": hiding})
+        texts.append((await client.get(f"/v1/runs/{run}/events")).text)
+    assert pending["parameters"] == {"text": hiding}
+    for text in texts:
+        assert r"a\u202eb\u009b31mc\u2028d\u0085é" in text
+        assert text.replace("\n", "").isprintable()
+
+
 async def test_an_approval_counts_for_the_change_that_its_user_saw(tmp_path: Path) -> None:
     write_agent(tmp_path, ASKING, tools="[filesystem]")
     file = tmp_path / "a.txt"

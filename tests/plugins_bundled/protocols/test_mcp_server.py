@@ -162,7 +162,8 @@ async def test_the_clients_user_sees_the_diff_and_approves_no_other(
 
 
 @pytest.mark.parametrize(
-    "state", ["", "run.3", "[", "[" * 9_000, '["r", -1, {}]', '["r", 1, {"a": 2}]', "[3, 1, {}]", '["r", "1", {}]']
+    "state",
+    ["", "run.3", "[", "[" * 9_000, '["r", -1, {}]', '["r", 1, {"a": 2}]', "[3, 1, {}]", '["r", "1", {}]'],
 )
 async def test_a_state_that_the_server_did_not_give_is_refused(tmp_path: Path, state: str) -> None:
     async with serving(tmp_path) as (native, _), connected(native, "2026-07-28") as client:

@@ -199,7 +199,9 @@ def _read(state: str) -> tuple[str, int, Mapping[str, str | None]]:
     except (ValueError, RecursionError):
         given = None
     match given:
-        case [str(run), int(after), dict(seen)] if after >= 0 and all(isinstance(each, str | None) for each in seen.values()):
+        case [str(run), int(after), dict(seen)] if after >= 0 and all(
+            isinstance(each, str | None) for each in seen.values()
+        ):
             return run, after, seen
     raise UsageError("the state of the request is not one that this server gave")
 
