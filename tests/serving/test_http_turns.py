@@ -16,6 +16,7 @@ from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.serving.http import streams
 
 ASKING = "middlewares: [approve]\n"
+JSON = {"content-type": "application/json"}
 
 
 async def test_a_turn_streams_its_events_and_a_lost_connection_continues(tmp_path: Path) -> None:
@@ -99,6 +100,15 @@ async def test_a_call_waits_for_a_decision_with_the_arguments_that_run(tmp_path:
         path = f"/v1/approvals/{pending['id']}"
         wrong = await client.post(path, json={"decision": "approve", "changed": {"nonsense": 1}})
         assert wrong.status_code == 422
+        # A person may write it in the page's editor: not all of it, or something else, would run.
+        for changed, why in (
+            ('{"text": "safe", "text": "evil"}', "a key is there twice"),
+            ('{"text": 1e400}', "1e400 is too large a number"),
+            ('{"text": NaN}', "NaN is not a JSON number"),
+            ('{"text": ' + "[" * 200 + "]" * 200 + "}", "nested too deeply"),
+        ):
+            refused = await client.post(path, content=f'{{"decision": "approve", "changed": {changed}}}', headers=JSON)
+            assert (refused.status_code, why in refused.json()["detail"]) == (422, True), refused.text
         decided = await client.post(path, json={"decision": "approve", "changed": {"text": "final"}})
         assert decided.status_code == 200, decided.text
         assert (await client.post(path, json={"decision": "reject"})).status_code == 404

@@ -380,8 +380,8 @@ _WITHDRAWN_ALL: Final = Prepared(
 
 def _rows() -> Select[Any]:
     return (
-        select(THREAD.c.session, APPROVAL)
-        .select_from(APPROVAL.join(THREAD))
+        select(THREAD.c.session, PARENT.c.agent, APPROVAL)
+        .select_from(APPROVAL.join(THREAD).outerjoin(PARENT, PARENT.c.thread == THREAD.c.key))
         .order_by(APPROVAL.c.created_ms, APPROVAL.c.thread, APPROVAL.c.place, APPROVAL.c.id)
     )
 
@@ -409,5 +409,6 @@ def _read(row: RowMapping) -> PendingApproval:
         decided_ms=row["decided_ms"],
         withdrawn=row["verdict"] == WITHDRAWN,
         shown=row["shown"],
+        agent=row["agent"] or "",
         **json.loads(row["request"]),
     )
