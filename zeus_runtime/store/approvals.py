@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import (
@@ -80,7 +80,13 @@ async def put(
 
     def work(connection: Connection) -> PendingApproval:
         if (found := _one(connection, _rows().where(*here, *_about(request)))) is not None:
-            return found
+            if not found.withdrawn:
+                return found
+            # The call was another one meanwhile, such as with other options of its tool, and is this one again.
+            _withdraw(connection, *here, APPROVAL.c.place == request.place)
+            again = {"verdict": None, "created_ms": now, "expires_ms": expires, "shown": change}
+            connection.execute(update(APPROVAL).where(_of(found)).values(again))
+            return replace(found, withdrawn=False, created_ms=now, expires_ms=expires, shown=change)
         name = _new_id(connection, thread, run_id, request)
         rejected = _one(connection, _rows().where(*here, *_rejected_before(request)))
         row: dict[str, Any] = {
@@ -153,6 +159,13 @@ async def has_asked(log: ThreadLog, thread: Thread, run_id: str) -> bool:
     """Whether a run has asked anything yet."""
     query = select(APPROVAL.c.id).where(APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
     return await log.database.run(lambda connection: connection.execute(query.limit(1)).first() is not None)
+
+
+async def is_asked(log: ThreadLog, thread: Thread, run_id: str, place: str) -> bool:
+    """Whether a run has asked about a call at this place, and the request is not withdrawn."""
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, APPROVAL.c.place == place)
+    query = select(APPROVAL.c.id).where(*here, APPROVAL.c.verdict.is_distinct_from(WITHDRAWN)).limit(1)
+    return await log.database.run(lambda connection: connection.execute(query).first() is not None)
 
 
 async def decide(
