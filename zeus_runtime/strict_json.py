@@ -1,8 +1,9 @@
-"""Read JSON that a model wrote, strictly: finite numbers, a limited depth, whole characters."""
+"""Read JSON that a model or a person wrote, strictly: finite numbers, a limited depth, whole characters."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 _MOST_LEVELS: Final = 100
@@ -27,6 +28,24 @@ def strict_json(text: str) -> Any:
         raise ValueError(_TOO_DEEP)
     # Only an escape can be a lone surrogate.
     return json.loads(well_formed(json.dumps(value, ensure_ascii=False))) if "\\u" in text else value
+
+
+def persons_json(text: str) -> Any:
+    """``strict_json`` of a text that decides what runs: a key may not be there twice, since only one of them would run.
+
+    Raises:
+        ValueError: as ``strict_json``, or a key is there twice.
+    """
+    value = strict_json(text)
+    json.loads(text, object_pairs_hook=_unique)
+    return value
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
 
 
 def well_formed(text: str) -> str:

@@ -16,6 +16,7 @@ from zeus_runtime.plugin.model import ModelRequest
 from zeus_runtime.serving.http import streams
 
 ASKING = "middlewares: [approve]\n"
+JSON = {"content-type": "application/json"}
 
 
 async def test_a_turn_streams_its_events_and_a_lost_connection_continues(tmp_path: Path) -> None:
@@ -99,6 +100,15 @@ async def test_a_call_waits_for_a_decision_with_the_arguments_that_run(tmp_path:
         path = f"/v1/approvals/{pending['id']}"
         wrong = await client.post(path, json={"decision": "approve", "changed": {"nonsense": 1}})
         assert wrong.status_code == 422
+        # A person may write it in the page's editor: not all of it, or something else, would run.
+        for changed, why in (
+            ('{"text": "safe", "text": "evil"}', "a key is there twice"),
+            ('{"text": 1e400}', "1e400 is too large a number"),
+            ('{"text": NaN}', "NaN is not a JSON number"),
+            ('{"text": ' + "[" * 200 + "]" * 200 + "}", "nested too deeply"),
+        ):
+            refused = await client.post(path, content=f'{{"decision": "approve", "changed": {changed}}}', headers=JSON)
+            assert (refused.status_code, why in refused.json()["detail"]) == (422, True), refused.text
         decided = await client.post(path, json={"decision": "approve", "changed": {"text": "final"}})
         assert decided.status_code == 200, decided.text
         assert (await client.post(path, json={"decision": "reject"})).status_code == 404
@@ -125,6 +135,24 @@ async def test_a_waiting_call_is_shown_exactly(tmp_path: Path) -> None:
     assert len(cut) < 5_000 < len(whole)
     assert json.loads(shown["editable"]) == {"text": text}
     assert shown["editable"].isascii()
+
+
+async def test_what_a_terminal_gets_cannot_act_on_it(tmp_path: Path) -> None:
+    write_agent(tmp_path, ASKING)
+    hiding = "a\u202eb\x9b31mc\u2028d\x85é"
+    model = script(calling(call("record", "a", text=hiding), text=hiding), "Done.")
+    async with serving(service_of(tmp_path, model)) as client:
+        _, run = await begun(client, hiding)
+        await until(client, run, "waiting")
+        (pending,) = (await client.get("/v1/approvals")).json()
+        texts = [(await client.get(f"/v1/approvals{path}")).text for path in ("", f"/{pending['id']}")]
+        texts.append((await client.get(f"/v1/sessions/{pending['session']}/messages")).text)
+        await client.post(f"/v1/approvals/{pending['id']}", json={"decision": "reject", "reason": hiding})
+        texts.append((await client.get(f"/v1/runs/{run}/events")).text)
+    assert pending["parameters"] == {"text": hiding}
+    for text in texts:
+        assert r"a\u202eb\u009b31mc\u2028d\u0085é" in text
+        assert text.replace("\n", "").isprintable()
 
 
 async def test_an_approval_counts_for_the_change_that_its_user_saw(tmp_path: Path) -> None:

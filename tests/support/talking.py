@@ -83,12 +83,17 @@ class Talking:
 
 @asynccontextmanager
 async def talking(
-    folder: Path, *protocols: Ref, url: str | None = None, model: Any = None, more: str = ""
+    folder: Path,
+    *protocols: Ref,
+    url: str | None = None,
+    model: Any = None,
+    more: str = "",
+    tools: str = "[probe]",
 ) -> AsyncIterator[tuple[httpx.AsyncClient, Service, Any]]:
     """A client of a service with these protocols, the service and its model."""
     model = model or Talking()
     asking = "middlewares: [{approve: {allow: [echo]}}]\n"
-    write_agent(folder, (storage(url) if url else "") + asking + more)
+    write_agent(folder, (storage(url) if url else "") + asking + more, tools=tools)
     service = service_of(folder, model)
     served = protocols_of(discover(environ={}), protocols, service)
     async with serving(service, protocols=served) as client:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import json
 import re
 import unicodedata
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from tests.support.encodings import output_in, read_back
 from zeus_runtime.columns import columns
 from zeus_runtime.tools import diff
-from zeus_runtime.tools.approval import PendingApproval
+from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.diff import difference
 from zeus_runtime.tools.preview import Change, Preview
 from zeus_runtime.tools.question import MOST_CHARACTERS, MOST_LINES, question_lines
@@ -411,3 +412,20 @@ def test_two_paths_of_a_diff_never_look_the_same() -> None:
 
     assert head("/a\\x1b") != head("/a\x1b")
     assert head("/é") != head("/e\u0301")
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
+def test_nobody_answers_with_a_number_that_json_does_not_have(number: float) -> None:
+    call = PendingApproval("id", "s", "r", "1", "d", "tool", {}, schema={"type": "object"})
+    problem = call.problem_with(Decision("approve", arguments={"n": [number]}))
+    assert problem == "a number is too large, or none"
+    assert call.problem_with(Decision("approve", arguments={"n": [2**63]})) is None
+
+
+def test_a_question_says_which_sub_agent_calls() -> None:
+    own = question_lines(pending({}))[0].text
+    called = question_lines(replace(pending({}), agent="tester/he\u202elper"))[0].text
+    assert (own, called) == (
+        "tool waits for approval (id)",
+        "tool waits for approval (id); the sub-agent tester/he\\u202elper calls it",
+    )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.streams import columns_of, complain, is_terminal
 from zeus_runtime.escaping import json_shown, terminal_text
+from zeus_runtime.strict_json import persons_json
 from zeus_runtime.tools.approval import Decision
 from zeus_runtime.tools.question import StyledLine, fields_of, folded, question_lines, tool_label
 
@@ -217,17 +217,8 @@ def given_arguments(text: str) -> dict[str, Any] | None:
     Raises:
         ValueError: it is not JSON, or it has a number or a key that would not run as written.
     """
-    from zeus_runtime.models.messages import parse_arguments
-
-    given = json.loads(text, object_pairs_hook=_unique)
-    return parse_arguments(text) if isinstance(given, dict) else None
-
-
-def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is there twice")
-    return found
+    given = persons_json(text)
+    return given if isinstance(given, dict) else None
 
 
 async def read_line(prompt: str) -> str | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
+    from zeus_runtime.escaping import json_shown as json_shown
     from zeus_runtime.tools.approval import ApprovalChannel as ApprovalChannel
     from zeus_runtime.tools.approval import ApprovalPending as ApprovalPending
     from zeus_runtime.tools.approval import ApprovalRequest as ApprovalRequest
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "decision_of": "tools.approval_form",
+    "json_shown": "escaping",
     "question_and_form": "tools.approval_form",
     "ApprovalChannel": "tools.approval",
     "ApprovalPending": "tools.approval",

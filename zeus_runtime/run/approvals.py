@@ -221,15 +221,16 @@ class ApprovalBroker:
         """The decision on a call that needs no approval under the current config, if the run has asked about it.
 
         Args:
-            waits_on: whether a request that is still open is asked again instead of closed.
+            waits_on: whether a call at whose place the run has asked is asked about again, unless it is decided.
         """
-        from zeus_runtime.store.approvals import close
+        from zeus_runtime.store.approvals import close, is_asked
 
         assert self._thread is not None, "a run begins before its calls"
-        if waits_on and await self._open(request) is not None:
-            return await self.ask(request)
         if not await self._asked_before():
             return None
+        if waits_on and await is_asked(self._log, self._thread, self._run_id, request.place):
+            # Also if the server changed what its tool takes, and so the arguments: nobody has decided about these.
+            return await self.ask(request)
         pending = await close(self._log, self._thread, self._run_id, request)
         return None if pending is None else self._told_decision(pending, request)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import (
@@ -80,7 +80,13 @@ async def put(
 
     def work(connection: Connection) -> PendingApproval:
         if (found := _one(connection, _rows().where(*here, *_about(request)))) is not None:
-            return found
+            if not found.withdrawn:
+                return found
+            # The call was another one meanwhile, such as with other options of its tool, and is this one again.
+            _withdraw(connection, *here, APPROVAL.c.place == request.place)
+            again = {"verdict": None, "created_ms": now, "expires_ms": expires, "shown": change}
+            connection.execute(update(APPROVAL).where(_of(found)).values(again))
+            return replace(found, withdrawn=False, created_ms=now, expires_ms=expires, shown=change)
         name = _new_id(connection, thread, run_id, request)
         rejected = _one(connection, _rows().where(*here, *_rejected_before(request)))
         row: dict[str, Any] = {
@@ -153,6 +159,13 @@ async def has_asked(log: ThreadLog, thread: Thread, run_id: str) -> bool:
     """Whether a run has asked anything yet."""
     query = select(APPROVAL.c.id).where(APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id)
     return await log.database.run(lambda connection: connection.execute(query.limit(1)).first() is not None)
+
+
+async def is_asked(log: ThreadLog, thread: Thread, run_id: str, place: str) -> bool:
+    """Whether a run has asked about a call at this place, and the request is not withdrawn."""
+    here = (APPROVAL.c.thread == thread.key, APPROVAL.c.run_id == run_id, APPROVAL.c.place == place)
+    query = select(APPROVAL.c.id).where(*here, APPROVAL.c.verdict.is_distinct_from(WITHDRAWN)).limit(1)
+    return await log.database.run(lambda connection: connection.execute(query).first() is not None)
 
 
 async def decide(
@@ -380,8 +393,8 @@ _WITHDRAWN_ALL: Final = Prepared(
 
 def _rows() -> Select[Any]:
     return (
-        select(THREAD.c.session, APPROVAL)
-        .select_from(APPROVAL.join(THREAD))
+        select(THREAD.c.session, PARENT.c.agent, APPROVAL)
+        .select_from(APPROVAL.join(THREAD).outerjoin(PARENT, PARENT.c.thread == THREAD.c.key))
         .order_by(APPROVAL.c.created_ms, APPROVAL.c.thread, APPROVAL.c.place, APPROVAL.c.id)
     )
 
@@ -409,5 +422,6 @@ def _read(row: RowMapping) -> PendingApproval:
         decided_ms=row["decided_ms"],
         withdrawn=row["verdict"] == WITHDRAWN,
         shown=row["shown"],
+        agent=row["agent"] or "",
         **json.loads(row["request"]),
     )

@@ -133,6 +133,7 @@ class PendingApproval:
             arguments were shown instead, None for a request that is older than these digests.
         workspace: SHA-256 of the place of the agent's workspace; empty for a request that is older than this.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
+        agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
     """
 
     id: str
@@ -156,6 +157,7 @@ class PendingApproval:
     shown: str | None = None
     workspace: str = field(default="", repr=False)
     preview: Preview | None = field(default=None, compare=False, repr=False)
+    agent: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -171,6 +173,10 @@ class PendingApproval:
         """Return why ``arguments`` cannot be run instead or do not answer the question; None if they are valid."""
         if self.schema is None:
             return f"the arguments of {self.tool} cannot be changed"
+        try:
+            json.dumps(arguments, allow_nan=False, default=str)
+        except ValueError:
+            return "a number is too large, or none"
         checked = fitted(self.tool, self.schema, arguments, fill=self.is_question)
         return checked if isinstance(checked, str) else None
 

@@ -155,7 +155,9 @@ def question_lines(
 
 def _lines(pending: PendingApproval, rest: str | None) -> Iterator[StyledLine]:
     waits = "asks" if pending.is_question else "waits for approval"
-    yield StyledLine(f"{tool_label(pending.tool)} {waits} ({pending.id})", "yellow")
+    # Its files and its sandbox may be others than those of the agent that the user talks to.
+    caller = f"; the sub-agent {exact_line(pending.agent)} calls it" if pending.agent else ""
+    yield StyledLine(f"{tool_label(pending.tool)} {waits} ({pending.id}){caller}", "yellow")
     preview = pending.preview
     changes = preview.changes[: _most(rest)] if preview is not None else ()
     found = [difference(each.before or "", each.after) for each in changes]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import example, given
@@ -1286,6 +1286,47 @@ async def test_an_approved_call_is_asked_again_where_it_would_run_in_another_way
         ended = (await events_of(first.resume(ending.session)))[-1]
         assert isinstance(ended, RunCompleted), ended
     assert (folder / "made.txt").exists()
+
+
+@pytest.mark.parametrize("verdict", [None, "approve", "reject"])
+async def test_a_tool_that_claims_to_read_and_takes_other_values_does_not_get_round_the_question(
+    folder: Path, verdict: Literal["approve", "reject"] | None
+) -> None:
+    """A server declares both itself, and may change them between the question and the run."""
+    model = script(calling(call("record", "c", text="5")), "done")
+    reads = TOOLS.replace('"write"', '"read"').replace("record(text: str)", "record(text: int)")
+    reads = reads.replace("file.write(text", "file.write(repr(text)")
+
+    def living(plugin: str) -> Agent:
+        config = write_agent(folder, f"middlewares: [approve]\n{storage(SQLITE_URL)}", plugin=plugin)
+        return Agent.from_config(config, directory=folder, model=model)
+
+    async def resumed(plugin: str, decision: Decision | None) -> Event:
+        async with living(plugin) as agent:
+            (pending,) = await agent.pending_approvals(session)
+            if decision:
+                await agent.decide(session, {pending.id: decision})
+            return (await events_of(agent.resume(session)))[-1]
+
+    async with living(TOOLS) as first:
+        ending = (await events_of(first.stream("go")))[-1]
+        assert isinstance(ending, RunFailed)
+        session = ending.session
+        (pending,) = await first.pending_approvals(session)
+        if verdict:
+            await first.decide(session, {pending.id: Decision(verdict)})
+    async with living(reads) as other:
+        again = (await events_of(other.resume(session)))[-1]
+        assert isinstance(again, RunFailed), "nobody has decided about these arguments"
+        assert again.details["pending"][0]["parameters"] == {"text": 5}
+    assert not (folder / "effects.txt").exists()
+    if verdict is None:  # the tool is again what it was when the user was asked
+        assert isinstance(await resumed(TOOLS, None), RunFailed)
+        assert isinstance(await resumed(TOOLS, APPROVE), RunCompleted)
+        assert (folder / "effects.txt").read_text() == "5\n"
+    else:
+        assert isinstance(await resumed(reads, APPROVE), RunCompleted)
+        assert (folder / "effects.txt").read_text() == "5\n"
 
 
 AGAIN = """

@@ -15,8 +15,15 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp.types import ElicitRequestParams, ElicitResult
+from mcp.types import (
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    ElicitRequestParams,
+    ElicitResult,
+)
 
+from tests.support.agents import call, calling, script
 from tests.support.serving import TOKEN, until
 from tests.support.talking import Talking, talking
 from zeus_runtime.config.ref import Ref
@@ -120,6 +127,51 @@ async def test_a_user_who_declines_rejects_and_one_who_dismisses_leaves_the_call
     assert facts(dismissed)["approvals"][0]["id"] == pending["id"]
     assert "never mind" in facts(after)["answer"]
     assert not (tmp_path / "effects.txt").exists()
+
+
+@MODES
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_the_clients_user_sees_the_diff_and_approves_no_other(
+    tmp_path: Path, mode: str, elsewhere: bool
+) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("one\ntwo\n")
+    model = script(calling(call("write_file", "w1", path="notes.txt", content="new\n")), "done")
+    asked: list[str] = []
+
+    async def approve(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        asked.append(params.message)
+        if elsewhere:  # the file changes, and somebody else looks at the change that the call would make now
+            notes.write_text("one\nprecious\n")
+            (pending,) = (await native.get("/v1/approvals")).json()
+            assert "- precious" in (await native.get(f"/v1/approvals/{pending['id']}")).text
+        return ElicitResult(action="accept", content={"approve": True})
+
+    async with (
+        talking(tmp_path, Ref("mcp"), model=model, tools="[probe, filesystem]") as (native, _, _model),
+        connected(native, mode, elicitation_callback=approve) as client,
+    ):
+        answer = await client.call_tool("test", {"prompt": "write"})
+        waits = (await native.get("/v1/approvals")).json()
+    (question,) = asked
+    assert "  /notes.txt: 2 removed, 1 added\n    - one\n    - two\n    + new" in question
+    assert answer.is_error == elsewhere == bool(waits)
+    assert notes.read_text() == ("one\nprecious\n" if elsewhere else "new\n")
+    if elsewhere:
+        assert "another change now than the one that you saw" in answer.content[0].text  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "state",
+    ["", "run.3", "[", "[" * 9_000, '["r", -1, {}]', '["r", 1, {"a": 2}]', "[3, 1, {}]", '["r", "1", {}]'],
+)
+async def test_a_state_that_the_server_did_not_give_is_refused(tmp_path: Path, state: str) -> None:
+    async with serving(tmp_path) as (native, _), connected(native, "2026-07-28") as client:
+        answer = await client.session.send_request(
+            CallToolRequest(params=CallToolRequestParams(name="test", arguments={}, request_state=state)),
+            CallToolResult,
+        )
+    assert "not one that this server gave" in answer.content[0].text  # type: ignore[union-attr]
 
 
 @MODES

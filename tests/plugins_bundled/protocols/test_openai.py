@@ -14,6 +14,7 @@ import httpx
 import pytest
 from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError, OpenAI
 
+from tests.support.agents import PositionModel, call, calling
 from tests.support.serving import TOKEN, until
 from tests.support.talking import CHAT_TOOLS, RESPONSE_TOOLS, Talking, talking
 from zeus_runtime.config.ref import Ref
@@ -195,6 +196,25 @@ async def test_an_approval_is_a_call_of_the_clients_tool_or_a_text(tmp_path: Pat
         assert (await native.get("/v1/approvals")).json() == [], "the user withdrew it"
         assert (tmp_path / "effects.txt").read_text() == "draft\n"
     assert all("zeus_approval" not in [one.name for one in each.tools] for each in model.requests)
+
+
+async def test_an_approval_hides_nothing_from_a_client_that_prints_it(tmp_path: Path) -> None:
+    hiding = "a\u202eb\x9b31m\u2028p\u0430ypal"
+    model = PositionModel(lambda _request: calling(call("record", "r1", text=hiding)))
+    async with talking(tmp_path, NATIVE, model=model) as (native, _, _model), client_of(native) as client:
+        response = await client.responses.create(model="test", input="record it")
+        ask = client.chat.completions.create
+        approval: Any = [{"type": "function", "function": {"name": "zeus_approval", "parameters": {}}}]
+        called = await ask(model="test", messages=[user("record it")], tools=approval)
+        told = await ask(model="test", messages=[user("record it")])
+    (request,) = response.output
+    (wanted,) = called.choices[0].message.tool_calls or ()
+    arguments = [request.arguments, wanted.function.arguments]  # type: ignore[union-attr]
+    assert [json.loads(arguments[0]), json.loads(arguments[1])["arguments"]] == [{"text": hiding}] * 2
+    for text in (*arguments, told.choices[0].message.content or ""):
+        assert "a\\u202eb\\u009b31m\\u2028p\\u0430ypal" in text
+        assert text.isascii()
+        assert text.isprintable()
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import PlainTextResponse, Response
 
 from zeus_runtime import __version__
 from zeus_runtime.errors import UsageError
@@ -17,6 +17,7 @@ from zeus_runtime.serving.http.boundary import Boundary
 from zeus_runtime.serving.http.protocols import all_running
 from zeus_runtime.serving.http.routes import approvals, context, page, sessions, trace, what_if
 from zeus_runtime.serving.http.routes.depends import MetricsReader
+from zeus_runtime.serving.http.visible_json import VisibleJSON
 
 if TYPE_CHECKING:
     from zeus_runtime.serving.http.protocols import ServedProtocol
@@ -42,7 +43,14 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAP
         finally:
             await service.aclose()
 
-    app = FastAPI(title="Zeus runtime", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Zeus runtime",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        default_response_class=VisibleJSON,
+    )
     app.state.service = service
     problems.install(app, service.mask)
     app.add_middleware(Boundary, service=service)
@@ -70,7 +78,7 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAP
     async def ready() -> Response:
         """Whether turns can run; configs that cannot be read are named."""
         bad = {each.name: service.mask(each.problem) for each in service.hosting if each.problem}
-        return JSONResponse({"ready": True, "unread_configs": bad})
+        return VisibleJSON({"ready": True, "unread_configs": bad})
 
     @app.get("/metrics", tags=["operation"], response_class=PlainTextResponse)
     async def metrics(_caller: MetricsReader) -> Response:

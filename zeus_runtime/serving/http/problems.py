@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import HTTPException
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.serving.http.limits import TooManyRequestsError
+from zeus_runtime.serving.http.visible_json import VisibleJSON
 from zeus_runtime.trust.decision import UntrustedError
 
 if TYPE_CHECKING:
@@ -96,4 +96,4 @@ def response(
         "detail": detail,
         **more,
     }
-    return JSONResponse(body, status_code=status, headers=dict(headers or {}), media_type=MEDIA)
+    return VisibleJSON(body, status_code=status, headers=dict(headers or {}), media_type=MEDIA)

@@ -6,7 +6,7 @@ import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -323,6 +323,22 @@ class ProtocolCaller:
         self._principal.require("read")
         _, agent = await self._service.of_session(self._principal, session)
         return await agent.pending_approvals(session)
+
+    async def shown(self, session: str) -> Sequence[PendingApproval]:
+        """``waiting``, for a person: each call with the change that it would make now, as ``preview``.
+
+        ``decide`` with one of these as ``seen`` approves that change and no other.
+
+        Raises:
+            NotFoundError: there is no such session.
+        """
+        self._principal.require("read")
+        _, agent = await self._service.of_session(self._principal, session)
+        found = []
+        for each in await agent.pending_approvals(session):
+            with suppress(NotFoundError):  # decided meanwhile
+                found.append(await agent.previewed(each.id))
+        return found
 
     async def decide(self, approval: str, decision: Decision, *, seen: PendingApproval | None = None) -> None:
         """Decide a waiting call; its turn continues once nothing else waits.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import StreamingResponse
 
+from zeus_runtime.escaping import json_text
 from zeus_runtime.events import SubAgentEvent
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def started_after(request: Request, after: int) -> int:
 
 
 def encoded(event: StoredEvent) -> bytes:
-    """One event as text of a stream; its JSON has no line break."""
-    return f"id: {event.seq}\ndata: {event.payload}\n\n".encode()
+    """One event as text of a stream, which a terminal may show; its JSON has no line break of any kind."""
+    return f"id: {event.seq}\ndata: {json_text(event.payload)}\n\n".encode()
 
 
 async def of_session(hub: Hub, session: str, after: int, read: Read) -> AsyncIterator[bytes]:

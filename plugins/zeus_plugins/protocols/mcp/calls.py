@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp.shared.exceptions import MCPError
@@ -94,11 +95,13 @@ class AgentCall:
             assert ending is not None, "the events of a turn end with it"
             if last is None or ending.get("code") != "approval_needed":
                 return _ended(ending)
-            waiting = await self._caller.waiting(self.turn.session)
-            if not self._can_ask or not waiting or self._is_dismissed(params, waiting):
+            session = self.turn.session
+            if not self._can_ask or self._is_dismissed(params, await self._caller.waiting(session)):
+                return _ended(ending)
+            if not (waiting := await self._caller.shown(session)):
                 return _ended(ending)
             if self.is_stateless:
-                return _asked(waiting, f"{self.turn.run}.{last.number}")
+                return _asked(waiting, self.turn.run, last.number)
             if not await self._answered(waiting):
                 return _ended(ending)
             after = last.number
@@ -131,20 +134,19 @@ class AgentCall:
         return await self._caller.begin_turn(session, prompt), after
 
     async def _continued(self, params: CallToolRequestParams) -> tuple[StoredTurn, int]:
-        run, _, after = (params.request_state or "").partition(".")
-        if not run or not after.isascii() or not after.isdigit():
-            raise UsageError("the state of the request is not one that this server gave")
+        run, after, seen = _read(params.request_state or "")
         turn = await self._caller.turn(run)
         waiting = {each.id: each for each in await self._caller.waiting(turn.session)}
         for name, answer in (params.input_responses or {}).items():
-            if name in waiting and isinstance(answer, ElicitResult):
+            if name in waiting and name in seen and isinstance(answer, ElicitResult):
                 decision = decision_of(waiting[name], answer.action, answer.content)
                 if decision is not None:
-                    await self._caller.decide(name, decision)
+                    # The call may have been shown elsewhere since, with another change.
+                    await self._caller.decide(name, decision, seen=replace(waiting[name], shown=seen[name]))
         if await self._caller.waiting(turn.session):
             # Not every call is decided: the turn still waits, and has no further event to tell.
-            return turn, int(after) - 1
-        return turn, int(after)
+            return turn, after - 1
+        return turn, after
 
     async def _followed(self, turn: StoredTurn, after: int) -> ServedEvent | None:
         """Tell the progress of a turn until it ends or waits; the event with which it does, if there is one."""
@@ -180,13 +182,28 @@ class AgentCall:
         return all(await asyncio.gather(*map(ask, waiting)))
 
 
-def _asked(waiting: Sequence[PendingApproval], state: str) -> InputRequiredResult:
+def _asked(waiting: Sequence[PendingApproval], run: str, after: int) -> InputRequiredResult:
     requests: InputRequests = {}
     for each in waiting:
         question, form = question_and_form(each)
         params = ElicitRequestFormParams(message=question, requested_schema=dict(form))
         requests[each.id] = ElicitRequest(params=params)
-    return InputRequiredResult(input_requests=requests, request_state=state)
+    state = [run, after, {each.id: each.shown for each in waiting}]
+    return InputRequiredResult(input_requests=requests, request_state=json.dumps(state))
+
+
+def _read(state: str) -> tuple[str, int, Mapping[str, str | None]]:
+    """The run, its last event that was told, and what the client's user saw of each call, from a request's state."""
+    try:
+        given = json.loads(state)
+    except (ValueError, RecursionError):
+        given = None
+    match given:
+        case [str(run), int(after), dict(seen)] if after >= 0 and all(
+            isinstance(each, str | None) for each in seen.values()
+        ):
+            return run, after, seen
+    raise UsageError("the state of the request is not one that this server gave")
 
 
 def _ended(ending: Mapping[str, Any]) -> CallToolResult:

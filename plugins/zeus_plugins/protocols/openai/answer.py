@@ -23,7 +23,7 @@ from zeus_plugins.protocols.openai.conversation import (
 )
 from zeus_plugins.protocols.openai.errors import BadRequestError
 from zeus_runtime.plugin import printable
-from zeus_runtime.plugin.approval import Decision
+from zeus_runtime.plugin.approval import Decision, json_shown
 from zeus_runtime.plugin.protocol import NotFoundError, is_clients
 
 if TYPE_CHECKING:
@@ -196,16 +196,15 @@ class TurnAnswer:
         raise NotFoundError(f"the call {name!r} is not among the stored events")
 
     def asks_by_call(self) -> None:
-        """Show the calls that wait for a decision as calls of the client's ``APPROVAL_TOOL``."""
+        """Show the calls that wait for a decision as calls of the client's ``APPROVAL_TOOL``: JSON that it may print."""
         self.calls += [
-            Call(ASKED + each["id"], APPROVAL_TOOL, json.dumps(_question(each), ensure_ascii=False))
-            for each in self.waiting
+            Call(ASKED + each["id"], APPROVAL_TOOL, json_shown(_question(each))) for each in self.waiting
         ]
 
     def asks_by_request(self) -> None:
-        """Show the calls that wait for a decision as approval requests."""
+        """Show the calls that wait for a decision as approval requests: JSON that the client may print."""
         self.calls += [
-            Call(APPROVAL + each["id"], each["tool_name"], json.dumps(each["parameters"], ensure_ascii=False))
+            Call(APPROVAL + each["id"], each["tool_name"], json_shown(each["parameters"]))
             for each in self.waiting
         ]
 
@@ -215,7 +214,7 @@ class TurnAnswer:
             return ""
         said = "\n".join(
             f"[{printable(each['tool_name'])} waits for a decision (approval {each['id']}):"
-            f" {printable(json.dumps(each['parameters'], ensure_ascii=False))}]"
+            f" {json_shown(each['parameters'])}]"
             for each in self.waiting
         )
         text = f"\n\n{said}" if self._pieces else said

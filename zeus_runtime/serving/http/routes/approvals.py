@@ -8,10 +8,11 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from zeus_runtime.errors import NotFoundError
+from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.escaping import exact_json
 from zeus_runtime.serving.http.boundary import note_act
 from zeus_runtime.serving.http.routes.depends import Approver, Reader, service_of
+from zeus_runtime.strict_json import persons_json
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.question import question_lines
 
@@ -70,7 +71,12 @@ async def one(request: Request, caller: Reader, approval: str) -> dict[str, Any]
 @router.post("/approvals/{approval}")
 async def decide(request: Request, caller: Approver, approval: str, body: NewDecision) -> dict[str, Any]:
     """Decide a waiting call. Its turn is resumed once nothing else waits."""
-    decision = Decision(body.decision, body.reason, body.changed, body.instruction, body.always)
+    try:
+        # Of two equal keys the body's model has one, and of 1e400 infinity.
+        written = persons_json((await request.body()).decode())
+    except ValueError as problem:
+        raise UsageError(f"{approval} cannot be decided so: {problem}") from None
+    decision = Decision(body.decision, body.reason, written.get("changed"), body.instruction, body.always)
     seen = {approval: body.seen} if "seen" in body.model_fields_set else {}
     session = await service_of(request).decide(caller, approval, decision, seen=seen)
     note_act(request, session=session, decision=body.decision)
