@@ -640,7 +640,9 @@ def test_the_diff_of_a_sub_agents_call_is_of_its_own_file(
     shown = zeus("approvals", "show", pending["id"]).out
     assert "  /f.txt: 1 removed, 1 added" in shown
     assert "- precious" in shown
-    assert re.search(r"^write_file waits for approval \(\w+\); the sub-agent [\w-]+/w calls it$", shown, re.M), shown
+    assert re.search(
+        r"^write_file waits for approval \(\w+\); the sub-agent [\w-]+/w calls it$", shown, re.M
+    ), shown
 
 
 def test_a_waiting_call_is_shown_in_full_with_the_diff_it_would_make_now(

@@ -107,7 +107,9 @@ async def test_a_call_waits_for_a_decision_with_the_arguments_that_run(tmp_path:
             ('{"text": NaN}', "NaN is not a JSON number"),
             ('{"text": ' + "[" * 200 + "]" * 200 + "}", "nested too deeply"),
         ):
-            refused = await client.post(path, content=f'{{"decision": "approve", "changed": {changed}}}', headers=JSON)
+            refused = await client.post(
+                path, content=f'{{"decision": "approve", "changed": {changed}}}', headers=JSON
+            )
             assert (refused.status_code, why in refused.json()["detail"]) == (422, True), refused.text
         decided = await client.post(path, json={"decision": "approve", "changed": {"text": "final"}})
         assert decided.status_code == 200, decided.text

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Sequence
