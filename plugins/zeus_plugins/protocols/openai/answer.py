@@ -196,7 +196,7 @@ class TurnAnswer:
         raise NotFoundError(f"the call {name!r} is not among the stored events")
 
     def asks_by_call(self) -> None:
-        """Show the calls that wait for a decision as calls of the client's ``APPROVAL_TOOL``: JSON that it may print."""
+        """Show the waiting calls as calls of the client's ``APPROVAL_TOOL``: JSON that it may print."""
         self.calls += [
             Call(ASKED + each["id"], APPROVAL_TOOL, json_shown(_question(each))) for each in self.waiting
         ]
