@@ -6,12 +6,17 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from tests.cli.conftest import Zeus, spawn
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support.scripted_service import TOKEN, ScriptedService
+from zeus_runtime.cli.remote.turns import RemoteTurn
+from zeus_runtime.client import ServiceApproval
+from zeus_runtime.tools.approval import Decision, PendingApproval
+from zeus_runtime.tools.question import question_lines
 
 pytestmark = pytest.mark.xdist_group("scripted_service")
 
@@ -103,6 +108,20 @@ def test_lines_of_a_conversation_are_turns_of_one_session(service: ScriptedServi
         (["--remote", "URL", "chat", "--agent", "other"], 2, "Name one with --agent: test."),
         (["--remote", "URL", "run"], 2, "there is no prompt"),
         (["--remote", "URL", "approvals", "show", "a"], 2, "waits for a decision"),
+        (
+            [
+                "--remote",
+                "URL",
+                "approvals",
+                "decide",
+                "a",
+                "approve",
+                "--arguments",
+                '{"p": "safe", "p": "evil"}',
+            ],
+            2,
+            "--arguments is not JSON: a key is there twice",
+        ),
     ],
 )
 def test_wrong_command_lines_are_told(
@@ -151,3 +170,31 @@ def test_a_user_at_a_terminal_decides_in_the_run(service: ScriptedService, tmp_p
         terminal.until("It said: The user changed the arguments")
         assert terminal.end() == 0
     assert (service.folder / "effects.txt").read_text() == before + "final\n"
+
+
+async def test_a_decision_is_about_the_change_that_the_terminal_showed() -> None:
+    """Somebody else may look at the call meanwhile, and see another change."""
+    waiting = ServiceApproval("a1", "s", "write_file", {}, seen="digest", subagent="test/helper")
+    decided: list[Any] = []
+    asked: list[PendingApproval] = []
+
+    class Client:
+        async def approval(self, name: str) -> ServiceApproval:
+            return waiting
+
+        async def approvals(self) -> list[ServiceApproval]:
+            return [waiting]
+
+        async def decide(self, name: str, decision: str, **more: Any) -> None:
+            decided.append((name, decision, more["seen"]))
+
+    class Approving:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            asked.append(pending)
+            return Decision("approve")
+
+    turn = RemoteTurn(cast(Any, Client()), "run", cast(Any, Approving()))
+    await turn._ask("a1")
+    assert await turn._decided()
+    assert decided == [("a1", "approve", "digest")]
+    assert "; the sub-agent test/helper calls it" in question_lines(asked[0])[0].text

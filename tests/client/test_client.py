@@ -118,7 +118,9 @@ async def test_a_call_is_decided_and_the_turn_goes_on(service: ScriptedService) 
             await client.decide(asked.id, "approve", changed={"nonsense": 1})
         with pytest.raises(ServiceBusyError) as busy:
             await client.begin_turn(asked.session, "more")
-        await client.decide(asked.id, "approve", changed={"text": "final"})
+        with pytest.raises(ServiceRequestError, match="another change"):
+            await client.decide(asked.id, "approve", seen="another")
+        await client.decide(asked.id, "approve", changed={"text": "final"}, seen=shown.seen)
         rest = [each async for each in client.events(run=events[-1].run, after=events[-1].number)]
         with pytest.raises(ServiceNotFoundError):
             await client.decide(asked.id, "reject")

@@ -109,8 +109,10 @@ def decide(
     changed: Mapping[str, Any] | None,
     instruction: str,
     always: bool,
+    seen: str | None,
 ) -> ServiceCall[None]:
     body = {
+        **({} if seen is None else {"seen": seen}),
         "decision": decision,
         "reason": reason,
         "changed": None if changed is None else dict(changed),

@@ -175,6 +175,7 @@ class AsyncServiceClient:
         changed: Mapping[str, Any] | None = None,
         instruction: str = "",
         always: bool = False,
+        seen: str | None = None,
     ) -> None:
         """Decide a waiting call; its turn continues once nothing else waits.
 
@@ -183,8 +184,10 @@ class AsyncServiceClient:
             changed: arguments to run instead, or the answer to a question.
             instruction: a further text for the model.
             always: do not ask about this tool again.
+            seen: ``ServiceApproval.seen`` of the call as the user saw it: an approval of another change is refused.
+                Without it the approval counts for the change that was shown last, to whomever.
         """
-        await self._send(calls.decide(approval, decision, reason, changed, instruction, always))
+        await self._send(calls.decide(approval, decision, reason, changed, instruction, always, seen))
 
     async def events(
         self, *, run: str | None = None, session: str | None = None, after: int = 0
@@ -340,8 +343,9 @@ class ServiceClient:
         changed: Mapping[str, Any] | None = None,
         instruction: str = "",
         always: bool = False,
+        seen: str | None = None,
     ) -> None:
-        self._send(calls.decide(approval, decision, reason, changed, instruction, always))
+        self._send(calls.decide(approval, decision, reason, changed, instruction, always, seen))
 
     def events(
         self, *, run: str | None = None, session: str | None = None, after: int = 0

@@ -86,6 +86,8 @@ class ServiceApproval:
         parameters: the exact arguments, with known secrets masked.
         answer_schema: the form of the answer to a question; None for a call.
         changes: the change that the call would make: ``path``, ``before``, ``after``; only of one that was asked for.
+        seen: names that change; ``decide`` with it approves no other.
+        subagent: the sub-agent that calls; empty for the session's own agent.
     """
 
     id: str
@@ -102,6 +104,8 @@ class ServiceApproval:
     may_change: bool = False
     changes: tuple[Mapping[str, Any], ...] = ()
     problem: str = ""
+    seen: str | None = None
+    subagent: str = ""
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 

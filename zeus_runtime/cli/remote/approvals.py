@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -86,11 +85,13 @@ def decide(
     """Decide a waiting call; its turn continues once nothing else waits."""
     changed: Any = None
     if arguments is not None:
+        from zeus_runtime.cli.approval_prompt import given_arguments
+
         try:
-            changed = json.loads(arguments)
+            changed = given_arguments(arguments)
         except ValueError as error:
             raise click.UsageError(f"--arguments is not JSON: {error}", ctx) from None
-        if not isinstance(changed, dict):
+        if changed is None:
             raise click.UsageError("--arguments must be a JSON object", ctx)
     with client_of(process) as client:
         client.decide(name, decision, reason=reason, changed=changed, instruction=instruction, always=always)

@@ -42,6 +42,7 @@ class RemoteTurn:
         self._run = run
         self._asking = asking
         self._asked: dict[str, asyncio.Task[Decision | None]] = {}
+        self._seen: dict[str, str | None] = {}
         self._told: set[str] = set()
         self._cancelling: asyncio.Task[Any] | None = None
 
@@ -99,7 +100,9 @@ class RemoteTurn:
 
     async def _ask(self, name: str) -> None:
         assert self._asking is not None
-        pending = pending_of(await self._client.approval(name))
+        approval = await self._client.approval(name)
+        self._seen[name] = approval.seen
+        pending = pending_of(approval)
         self._asked[name] = asyncio.create_task(self._asking.ask(pending))
         # So that the task has begun to wait before the event is shown.
         await asyncio.sleep(0)
@@ -117,6 +120,7 @@ class RemoteTurn:
                     changed=decision.arguments,
                     instruction=decision.instruction,
                     always=decision.always,
+                    seen=self._seen[name],
                 )
         return bool(decisions) and all(each is not None for each in decisions.values())
 
@@ -143,4 +147,5 @@ def pending_of(approval: ServiceApproval) -> PendingApproval:
         created_ms=approval.created_ms,
         expires_ms=approval.expires_ms,
         preview=Preview(changes, problem=approval.problem) if changes or approval.problem else None,
+        agent=approval.subagent,
     )

@@ -39,7 +39,7 @@ class NewDecision(BaseModel):
 async def pending(request: Request, caller: Reader) -> list[dict[str, Any]]:
     """The calls of the caller's sessions that wait for a decision, oldest first."""
     found = await service_of(request).approvals(caller)
-    return [{**each.as_json(), "agent": hosted.name} for hosted, each in found]
+    return [{**each.as_json(), "agent": hosted.name, "subagent": each.agent} for hosted, each in found]
 
 
 @router.get("/approvals/{approval}")
@@ -56,6 +56,7 @@ async def one(request: Request, caller: Reader, approval: str) -> dict[str, Any]
             return {
                 **shown.as_json(),
                 "agent": hosted.name,
+                "subagent": shown.agent,
                 "may_remember": shown.may_remember and not shown.is_question,
                 "may_change": shown.schema is not None,
                 "changes": [{"path": one.path, "before": one.before, "after": one.after} for one in changes],
