@@ -228,7 +228,7 @@ async def test_wrong_calls_are_told(tmp_path: Path) -> None:
 
 
 async def test_nobody_reaches_anothers_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def caller(self: Service, token: str | None) -> Principal:
+    async def caller(self: Service, token: str | None) -> Principal:
         return Principal(str(token), Owner(str(token)), frozenset({"run", "read", "approve"}))
 
     monkeypatch.setattr(Service, "caller", caller)

@@ -424,7 +424,7 @@ async def test_the_synchronous_client_streams(tmp_path: Path) -> None:
 async def test_no_prefix_leads_to_another_users_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def caller(self: Service, token: str | None) -> Principal:
+    async def caller(self: Service, token: str | None) -> Principal:
         return Principal(str(token), Owner(str(token)), frozenset({"run", "read", "approve"}))
 
     monkeypatch.setattr(Service, "caller", caller)
