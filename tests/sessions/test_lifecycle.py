@@ -582,7 +582,7 @@ async def test_archiving_gives_the_room_back(tmp_path: Path) -> None:
         await agent.delete_session(session)
         empty = file.stat().st_size
     assert full > 2_000_000
-    assert packed < full / 7
+    assert packed < full / 6
     assert empty < packed
     assert sum(each.stat().st_size for each in file.parent.glob("zeus.db*")) < full / 4
 

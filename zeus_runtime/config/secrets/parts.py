@@ -111,7 +111,8 @@ def url_passwords(text: str) -> tuple[str, ...]:
 def is_broken_login(value: str) -> bool:
     """Whether a whole value would be an address with a password, but for a slip: ``postgresql//user:pw@host``."""
     value = value.strip()
-    if "@" not in value or "\n" in value or password_places(value):
+    # With a sound scheme, `password_places` has judged it.
+    if "@" not in value or "\n" in value or re.search(SCHEME, value):
         return False
     found = _BROKEN_LOGIN.fullmatch(value)
     return found is not None and (bool(re.search(r"[/\\]", found["before"] or "")) or bool(found["after"]))
