@@ -244,7 +244,7 @@ class Agent:
         given = {name: masked_decision(each, self._runner.secrets) for name, each in decisions.items()}
         for pending in await decide(log, session, given, seen=seen):
             if pending.decision is not None and pending.decision.always and pending.may_remember:
-                await allow(log, self._runner.user, pending.tool)
+                await allow(log, self._runner.user, pending.tool, pending.setting_digest)
 
     def cancel(self, session: str) -> bool:
         """Cancel the run on ``session``; its stream ends with a ``RunFailed`` of code ``cancelled``.

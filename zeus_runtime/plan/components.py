@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, fields, is_dataclass, replace
@@ -113,8 +114,13 @@ class PlannedComponent:
         if self.kind == "tool":
             from zeus_runtime.tools import Toolset
 
-            return made if isinstance(made, Toolset) else tools_of(made)
+            return made if isinstance(made, Toolset) else tuple(each.within(self.setting) for each in tools_of(made))
         return made
+
+    @property
+    def setting(self) -> str:
+        """The part of ``Tool.setting`` that all its tools have: the component, its plugin and its options."""
+        return json.dumps(as_json([self.name, self.plugin.name, self.options]), sort_keys=True)
 
     def _place(self, error: OptionsError) -> tuple[Path, str]:
         """The error's path in the options, and its message with any path that is not in them."""
@@ -156,7 +162,8 @@ class PlannedMiddleware(PlannedComponent):
         """
         made = self.loaded
         with self._placed("tools"), calling(None):
-            return tools_of(made.tools(self.value, context))
+            given = tools_of(made.tools(self.value, context))
+        return tuple(each.within(self.setting) for each in given)
 
     @cached_property
     def loaded(self) -> type[Middleware]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -97,18 +96,12 @@ def planned_tools(
     toolsets: Sequence[PlannedComponent], middlewares: Sequence[PlannedMiddleware], context: PlanContext
 ) -> PlannedTools:
     """Create each tool component once, and ask each middleware's class for its tools."""
-    from zeus_runtime.plan.components import as_json
-
     tools: list[PlannedTool] = []
     opens: list[tuple[PlannedComponent, Toolset]] = []
     off: list[PlannedOff] = []
 
     def add(owner: PlannedComponent, given: Iterable[Tool]) -> None:
-        setting = json.dumps(as_json([owner.name, owner.plugin.name, owner.options]), sort_keys=True)
-        for each in given:
-            tool = (
-                each if owner.kind != "tool" else replace(each, setting=f"{setting} {each.setting}".strip())
-            )
+        for tool in given:
             # An unknown category is a conflict, which is reported once all parts are known.
             shown = showing(tool, context.config.mode) if tool.category in MODE_TABLE else "hidden"
             tools.append(PlannedTool(tool, shown, owner.name, owner.plugin, owner.kind))

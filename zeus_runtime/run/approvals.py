@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
-from zeus_runtime.tools.approval import ApprovalPending, Decision
+from zeus_runtime.tools.approval import ApprovalPending, Decision, setting_digest
 from zeus_runtime.tools.pausable_timeout import all_standing_still
 from zeus_runtime.tools.preview import MadeChanges, Preview, masked, preview_of, redacted
 from zeus_runtime.tools.question import texts_of
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         AskModes,
         Check,
         Judge,
+        Listing,
         PendingApproval,
         Refuses,
     )
@@ -195,11 +196,11 @@ class ApprovalBroker:
                 return True
         return False
 
-    async def is_allowed(self, tool: str) -> bool:
-        """Whether the tool is on the user's stored allowlist."""
-        from zeus_runtime.store.approvals import is_allowed
+    async def listing(self, tool: Tool) -> Listing:
+        """What the user's stored allowlist says of the tool with its present setting."""
+        from zeus_runtime.store.approvals import listing
 
-        return await is_allowed(self._log, self.user, tool)
+        return await listing(self._log, self.user, tool.name, setting_digest(tool.setting))
 
     async def mode(self, modes: AskModes) -> AskMode:
         """How often the user is asked; a stored choice that the config does not allow gives one notice per run."""
@@ -427,7 +428,7 @@ class ApprovalBroker:
         settled = await settle(self._log, pending, masked_decision(decision, self._secrets))
         # Another process may have decided first: then this answer does not change the allowlist.
         if settled.decision == decision and decision.always and pending.may_remember:
-            await allow(self._log, self.user, pending.tool)
+            await allow(self._log, self.user, pending.tool, pending.setting_digest)
         return settled
 
     async def _timed_out(self, pending: PendingApproval) -> PendingApproval:
@@ -546,8 +547,8 @@ class CallApprovals:
     async def ask(self, request: ApprovalRequest) -> Decision:
         return await self._broker.ask(request, clocks=(self._clock,))
 
-    async def is_allowed(self, tool: str) -> bool:
-        return await self._broker.is_allowed(tool)
+    async def listing(self, tool: Tool) -> Listing:
+        return await self._broker.listing(tool)
 
     async def mode(self, modes: AskModes) -> AskMode:
         return await self._broker.mode(modes)

@@ -182,7 +182,8 @@ def toolbox_of(plan: Plan, opened: Mapping[str, Toolset]) -> Toolbox:
     parts: list[Sequence[Tool] | Toolset] = [
         opened.get(each.name) or fixed.pop(each.name, []) for each in plan.toolsets
     ]
-    return Toolbox([*parts, *fixed.values()])
+    settings = [each.setting if each.name in opened else "" for each in plan.toolsets]
+    return Toolbox([*parts, *fixed.values()], settings)
 
 
 def _open_metered(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
 from operator import is_not
 from typing import TYPE_CHECKING
 
@@ -21,13 +22,15 @@ class Toolbox:
 
     Args:
         parts: fixed tools and opened toolsets.
+        settings: ``PlannedComponent.setting`` of each of the first parts that is a toolset; empty for another part.
 
     Attributes:
         refused: why some of the toolsets' tools cannot be offered, one text per problem.
     """
 
-    def __init__(self, parts: Sequence[Sequence[Tool] | Toolset]) -> None:
+    def __init__(self, parts: Sequence[Sequence[Tool] | Toolset], settings: Sequence[str] = ()) -> None:
         self._parts = list(parts)
+        self._settings = settings
         self._toolsets = [part for part in parts if isinstance(part, Toolset)]
         self._current: list[Sequence[Tool]] = []
         self._is_changed = True
@@ -120,7 +123,7 @@ class Toolbox:
         }
         refused: list[str] = []
         joined: dict[str, Tool] = {}
-        for part, tools in zip(self._parts, given, strict=True):
+        for part, tools, setting in zip(self._parts, given, chain(self._settings, repeat(""))):
             for tool in tools:
                 problems = check_tools([tool]) if isinstance(part, Toolset) else []
                 if isinstance(part, Toolset) and (tool.name in fixed or tool.name in joined):
@@ -131,7 +134,7 @@ class Toolbox:
                 if problems:
                     refused += problems
                 else:
-                    joined[tool.name] = tool
+                    joined[tool.name] = tool.within(setting)
         self.refused = tuple(refused)
         tools_now = list(joined.values())
         if any(tool.deferred for tool in tools_now):

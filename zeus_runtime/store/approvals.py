@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import (
     BindParameter,
@@ -27,12 +27,12 @@ from zeus_runtime.store.fencing import owning, reading
 from zeus_runtime.store.settings import put_setting, setting
 from zeus_runtime.store.tables import ALLOWED, APPROVAL, PARENT, THREAD
 from zeus_runtime.store.threads import owned
-from zeus_runtime.tools.approval import Decision, PendingApproval
+from zeus_runtime.tools.approval import Decision, PendingApproval, setting_digest
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
-    from zeus_runtime.tools.approval import ApprovalRequest, AskMode
+    from zeus_runtime.tools.approval import ApprovalRequest, AskMode, Listing
 
 
 WITHDRAWN: Final = "withdrawn"
@@ -73,6 +73,7 @@ async def put(
         "needs_person": request.needs_person,
         "on_timeout": request.on_timeout,
         "workspace": workspace,
+        "setting_digest": setting_digest(request.setting),
     }
     change = "" if request.preview is None else request.preview.digest
     expires = None if request.timeout_seconds is None else now + round(request.timeout_seconds * 1000)
@@ -243,9 +244,27 @@ def withdraw_in(connection: Connection, session: str) -> None:
     _WITHDRAWN_ALL.changed(connection, {"thread_session": session})
 
 
-async def allow(log: ThreadLog, user: str, tool: str) -> bool:
-    """Add a tool to a user's allowlist; False if it is already there."""
-    row = {"user": user, "tool": tool, "created_ms": log.now_ms()}
+class Allowed(NamedTuple):
+    """An entry of a user's allowlist.
+
+    Args:
+        tool: the tool's name.
+        setting: ``setting_digest`` of the tool that the user saw; empty for every tool of that name.
+        since_ms: UTC milliseconds.
+    """
+
+    tool: str
+    setting: str
+    since_ms: int
+
+
+async def allow(log: ThreadLog, user: str, tool: str, setting: str = "") -> bool:
+    """Add a tool to a user's allowlist; False if it is already there.
+
+    Args:
+        setting: ``setting_digest`` of the tool that the user saw; empty for every tool of that name.
+    """
+    row = {"user": user, "tool": tool, "setting": setting, "created_ms": log.now_ms()}
     try:
         await log.database.run(lambda connection: connection.execute(insert(ALLOWED), row))
     except IntegrityError:
@@ -254,18 +273,19 @@ async def allow(log: ThreadLog, user: str, tool: str) -> bool:
 
 
 async def revoke(log: ThreadLog, user: str, tool: str) -> bool:
-    """Remove a tool from a user's allowlist; False if it was not there."""
+    """Remove every entry of a tool's name from a user's allowlist; False if there was none."""
     here = (ALLOWED.c.user == user, ALLOWED.c.tool == tool)
     return await log.database.run(
-        lambda connection: connection.execute(delete(ALLOWED).where(*here)).rowcount == 1
+        lambda connection: connection.execute(delete(ALLOWED).where(*here)).rowcount > 0
     )
 
 
-async def allowlist(log: ThreadLog, user: str) -> list[tuple[str, int]]:
-    """A user's allowlist: tools and since when (UTC milliseconds), by name."""
-    query = select(ALLOWED.c.tool, ALLOWED.c.created_ms).where(ALLOWED.c.user == user)
+async def allowlist(log: ThreadLog, user: str) -> list[Allowed]:
+    """A user's allowlist, by name and then by time."""
+    query = select(ALLOWED.c.tool, ALLOWED.c.setting, ALLOWED.c.created_ms).where(ALLOWED.c.user == user)
+    query = query.order_by(ALLOWED.c.tool, ALLOWED.c.created_ms, ALLOWED.c.setting)
     return await log.database.run(
-        lambda connection: [(row[0], row[1]) for row in connection.execute(query.order_by(ALLOWED.c.tool))]
+        lambda connection: [Allowed(*row) for row in connection.execute(query).tuples()]
     )
 
 
@@ -287,10 +307,17 @@ async def store_mode(log: ThreadLog, user: str, mode: AskMode | None) -> None:
     await log.database.run(lambda connection: put_setting(connection, user, _MODE, value, log.now_ms()))
 
 
-async def is_allowed(log: ThreadLog, user: str, tool: str) -> bool:
-    """Whether a tool is on a user's allowlist."""
-    query = select(ALLOWED.c.tool).where(ALLOWED.c.user == user, ALLOWED.c.tool == tool)
-    return await log.database.run(lambda connection: connection.execute(query).first() is not None)
+async def listing(log: ThreadLog, user: str, tool: str, setting: str) -> Listing:
+    """What a user's allowlist says about a tool.
+
+    Args:
+        setting: ``setting_digest`` of the tool.
+    """
+    query = select(ALLOWED.c.setting).where(ALLOWED.c.user == user, ALLOWED.c.tool == tool)
+    found = await log.database.run(lambda connection: set(connection.execute(query).scalars()))
+    if found & {"", setting}:
+        return "allowed"
+    return "changed" if found else "absent"
 
 
 def _about(request: ApprovalRequest) -> tuple[Any, ...]:
@@ -410,6 +437,10 @@ def _all(connection: Connection, query: Select[Any]) -> list[PendingApproval]:
 
 def _read(row: RowMapping) -> PendingApproval:
     decision = None if row["decision"] is None else Decision(**json.loads(row["decision"]))
+    request = json.loads(row["request"])
+    if "setting_digest" not in request:
+        # A request that is older than these digests: "always" would be for every tool of that name.
+        request["may_remember"] = False
     return PendingApproval(
         id=row["id"],
         session=row["session"],
@@ -423,5 +454,5 @@ def _read(row: RowMapping) -> PendingApproval:
         withdrawn=row["verdict"] == WITHDRAWN,
         shown=row["shown"],
         agent=row["agent"] or "",
-        **json.loads(row["request"]),
+        **request,
     )

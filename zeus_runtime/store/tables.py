@@ -191,8 +191,12 @@ TURN: Final = Table(
 for the conversation up to the turn's end.
 """
 
-ALLOWED: Final = Table("allowlist", _METADATA, *_named("user", "tool"), *_longs("created_ms"))
-"""A tool that a user does not want to be asked about again."""
+ALLOWED: Final = Table("allowlist", _METADATA, *_named("user", "tool", "setting"), *_longs("created_ms"))
+"""A tool that a user does not want to be asked about again.
+
+``setting`` is ``tools.approval.setting_digest`` of the tool that the user saw; empty for every tool of that name, which
+the user named without seeing a call.
+"""
 
 HANDLE: Final = Table("original_handle", _METADATA, *_named("handle"), _thread(index=True))
 """A file that a session names, archived or not: an original of an edit, or an attachment of a message."""

@@ -20,6 +20,9 @@ Answer: TypeAlias = Literal["approve", "reject"]
 AskMode: TypeAlias = Literal["run_everything", "allowlist", "ask"]
 """How often a user is asked: never; unless the tool is on their allowlist; every time."""
 
+Listing: TypeAlias = Literal["allowed", "changed", "absent"]
+"""What a user's allowlist says of a tool: it runs; it is there with another setting; it is not there."""
+
 STRICTNESS: Final[tuple[AskMode, ...]] = ("run_everything", "allowlist", "ask")
 """Ordered: each mode asks at least as often as the ones before it."""
 
@@ -93,6 +96,11 @@ class ApprovalRequest:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def setting_digest(setting: str) -> str:
+    """SHA-256 of a tool's setting, whose text may have secrets; never empty."""
+    return hashlib.sha256(setting.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 @dataclass(frozen=True)
 class Decision:
     """The answer to an approval request.
@@ -102,7 +110,7 @@ class Decision:
         reason: the reason for a rejection, shown to the model.
         arguments: arguments to run instead.
         instruction: a further text for the model.
-        always: the user does not want to be asked about this tool again.
+        always: the user does not want to be asked again about this tool with this setting (``Tool.setting``).
         by: ``user``; ``timeout``; ``earlier``: the user rejected the same call before; ``automatic``: a program that
             looks at no call, such as ``--yes``.
     """
@@ -132,6 +140,7 @@ class PendingApproval:
         shown: ``Preview.digest`` of the change that was shown last; the decision is bound to it too. Empty if the
             arguments were shown instead, None for a request that is older than these digests.
         workspace: SHA-256 of the place of the agent's workspace; empty for a request that is older than this.
+        setting_digest: of the tool's setting, to which "always" is bound; empty for a request that is older than this.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
         agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
     """
@@ -156,6 +165,7 @@ class PendingApproval:
     withdrawn: bool = False
     shown: str | None = None
     workspace: str = field(default="", repr=False)
+    setting_digest: str = field(default="", repr=False)
     preview: Preview | None = field(default=None, compare=False, repr=False)
     agent: str = ""
 
@@ -262,8 +272,8 @@ class Approvals(Protocol):
         """
         ...
 
-    async def is_allowed(self, tool: str) -> bool:
-        """Whether the user's stored allowlist has the tool."""
+    async def listing(self, tool: Tool) -> Listing:
+        """Return what the user's stored allowlist says of the tool with its present setting."""
         ...
 
     async def mode(self, modes: AskModes) -> AskMode:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
@@ -235,6 +235,10 @@ class Tool:
     deferred: bool = False
     preview: Callable[[Mapping[str, JSON], Redactor], Awaitable[Preview]] | None = None
     setting: str = field(default="", repr=False)
+
+    def within(self, setting: str) -> Tool:
+        """The same tool with its component's setting before its own."""
+        return replace(self, setting=f"{setting} {self.setting}".strip()) if setting else self
 
     @cached_property
     def problems_of(self) -> Callable[[JSON], Iterator[ValidationError]]:

@@ -131,9 +131,15 @@ class Approve(Middleware):
     async def _by_user(self, tool: Tool) -> Verdict:
         modes = self._options.ask_modes()
         verdict = by_mode(await self._approvals.mode(modes), tool)
-        if verdict.action == "listed" and await self._approvals.is_allowed(tool.name):
-            return Verdict("allow", "it is on the user's allowlist")
-        return verdict
+        if verdict.action != "listed":
+            return verdict
+        match await self._approvals.listing(tool):
+            case "allowed":
+                return Verdict("allow", "it is on the user's allowlist")
+            case "changed":
+                return replace(verdict, reason=f"{tool.name} is on your allowlist with other options or another source")
+            case "absent":
+                return verdict
 
 
 def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
