@@ -20,9 +20,11 @@ from zeus_runtime import Agent
 from zeus_runtime.errors import MissingError, RunError
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.store import schema
+from zeus_runtime.store.approvals import allow, allowlist, listing, revoke
 from zeus_runtime.store.archived import archive
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
+from zeus_runtime.tools.approval import setting_digest
 
 NEXT = f"{int(schema.HEAD) + 1:04}"
 LATER = f"""
@@ -346,6 +348,7 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
 
         def back(connection: Connection) -> None:
             connection.execute(text("DROP TABLE original_handle"))
+            old_allowlist(connection)
             connection.execute(text("DROP TABLE audit_entry"))
             connection.execute(text("DROP TABLE service_key"))
             connection.execute(text("DROP TABLE run_note"))
@@ -370,6 +373,48 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
         await database.run(back)
         assert await schema.upgrade(database) == "0008"
         assert await database.run(lambda connection: connection.execute(query).all()) == noted
+    finally:
+        await database.close()
+
+
+def old_allowlist(connection: Connection) -> None:
+    """The allowlist as it was when its entries were for a tool's name."""
+    connection.execute(text("DROP TABLE allowlist"))
+    connection.execute(
+        text(
+            'CREATE TABLE allowlist ("user" TEXT NOT NULL, tool TEXT NOT NULL, created_ms BIGINT NOT NULL,'
+            ' PRIMARY KEY ("user", tool))'
+        )
+    )
+
+
+async def test_an_allowlist_from_before_settings_is_for_every_tool_of_its_names(
+    tmp_path: Path, database_url: str
+) -> None:
+    is_server = database_url.startswith("postgres")
+    database = Database(database_url, directory=tmp_path)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+
+        def back(connection: Connection) -> None:
+            old_allowlist(connection)
+            connection.execute(text("INSERT INTO allowlist VALUES ('ann', 'record', 5)"))
+            connection.execute(text("UPDATE alembic_version SET version_num = '0020'"))
+            if is_server:
+                connection.execute(text("GRANT SELECT ON allowlist TO pg_monitor"))
+
+        await database.run(back)
+        assert await schema.upgrade(database) == "0020"
+        seen, other = setting_digest("seen"), setting_digest("other")
+        assert await listing(log, "ann", "record", other) == "allowed"
+        assert await allow(log, "ann", "record", seen)
+        assert [each[:2] for each in await allowlist(log, "ann")] == [("record", ""), ("record", seen)]
+        assert await revoke(log, "ann", "record")
+        assert await allowlist(log, "ann") == []
+        if is_server:
+            right = text("SELECT has_table_privilege('pg_monitor', 'allowlist', 'SELECT')")
+            assert await database.run(lambda connection: connection.execute(right).scalar())
     finally:
         await database.close()
 

@@ -123,7 +123,7 @@ class Toolbox:
         }
         refused: list[str] = []
         joined: dict[str, Tool] = {}
-        for part, tools, setting in zip(self._parts, given, chain(self._settings, repeat(""))):
+        for part, tools, setting in zip(self._parts, given, chain(self._settings, repeat("")), strict=False):
             for tool in tools:
                 problems = check_tools([tool]) if isinstance(part, Toolset) else []
                 if isinstance(part, Toolset) and (tool.name in fixed or tool.name in joined):

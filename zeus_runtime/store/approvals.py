@@ -285,7 +285,7 @@ async def allowlist(log: ThreadLog, user: str) -> list[Allowed]:
     query = select(ALLOWED.c.tool, ALLOWED.c.setting, ALLOWED.c.created_ms).where(ALLOWED.c.user == user)
     query = query.order_by(ALLOWED.c.tool, ALLOWED.c.created_ms, ALLOWED.c.setting)
     return await log.database.run(
-        lambda connection: [Allowed(*row) for row in connection.execute(query).tuples()]
+        lambda connection: [Allowed(*row) for row in connection.execute(query)]
     )
 
 

@@ -509,7 +509,7 @@ async def test_an_allowlist_is_one_users_and_survives_two_who_write_it_at_once(
         await logs[0].create_tables()
         made = await asyncio.gather(*(allow(log, "ann", "record") for log in logs for _ in range(5)))
         assert sum(made) == 1
-        assert [tool for tool, _ in await allowlist(logs[0], "ann")] == ["record"]
+        assert [each.tool for each in await allowlist(logs[0], "ann")] == ["record"]
         assert await allowlist(logs[0], "bob") == []
         gone = await asyncio.gather(*(revoke(log, "ann", "record") for log in logs))
         assert sum(gone) == 1
