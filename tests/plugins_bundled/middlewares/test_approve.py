@@ -13,6 +13,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sqlalchemy import text
 from zeus_plugins.middlewares.approve.middleware import same_json
 
 from tests.support.agents import (
@@ -1364,3 +1365,104 @@ async def test_an_approval_is_for_one_run_of_a_call_unless_that_failed(
     assert len(effects(folder)) == runs
     (result,) = of(events, ToolCallResult)
     assert ("approved it once" in result.content) == (runs == 1)
+
+
+SOURCES = '''
+from dataclasses import dataclass, replace
+from pathlib import Path
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.middleware import Middleware
+from zeus_runtime.plugin.tool import Toolset, tool
+
+@dataclass(frozen=True)
+class Options:
+    place: str = ""
+
+@tool(access="write")
+async def record(text: str) -> str:
+    """Write down.
+
+    Args:
+        text: the line.
+    """
+    return "recorded"
+
+class Server(Toolset):
+    given = ()
+
+    def tools(self):
+        # As MCP does it: the server's address is no option of the component.
+        self.given = self.given or (replace(record, setting=Path("address").read_text()),)
+        return self.given
+
+class Gives(Middleware):
+    def __init__(self, options, context):
+        pass
+
+    @classmethod
+    def tools(cls, options, context):
+        return [record]
+
+@hookimpl
+def register_tools():
+    fixed = {name: lambda options, context: [record] for name in ("one", "two")}
+    opened = {name: lambda options, context: Server() for name in ("server", "other")}
+    return [Component(name, create=create, options=Options) for name, create in (fixed | opened).items()]
+
+@hookimpl
+def register_middlewares():
+    return [Component(name, create=Gives, options=Options) for name in ("gives", "hands")]
+'''
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "others"),
+    [
+        ("tools", "{one: {place: a}}", ["{one: {place: b}}", "{two: {place: a}}"]),
+        ("tools", "server", ["other", "{server: {place: b}}"]),
+        ("middlewares", "{gives: {place: a}}", ["{gives: {place: b}}", "{hands: {place: a}}"]),
+    ],
+)
+async def test_always_is_for_the_tool_that_was_seen_and_for_no_other_of_its_name(
+    folder: Path, kind: str, given: str, others: list[str]
+) -> None:
+    address = folder / "address"
+    address.write_text("https://one.example")
+    model = recording("a")
+
+    def living(source: str) -> Agent:
+        tools, more = (f"[{source}]", "") if kind == "tools" else ("[]", f", {source}")
+        config = write_agent(folder, f"middlewares: [approve{more}]\n", plugin=SOURCES, tools=tools)
+        return Agent.from_config(config, directory=folder, model=model)
+
+    async def ends_in(source: str) -> str:
+        async with living(source) as agent:
+            (ending,) = (await play(agent, "go"))[-1:]
+        return ending.details["pending"][0]["reason"] if isinstance(ending, RunFailed) else "complete"
+
+    async with living(given) as asking:
+        assert isinstance(ending := (await play(asking, "go"))[-1], RunFailed)
+        (pending,) = await asking.pending_approvals()
+    async with living(given) as elsewhere:
+        await elsewhere.decide(ending.session, {pending.id: Decision("approve", always=True)})
+        assert isinstance((await events_of(elsewhere.resume(ending.session)))[-1], RunCompleted)
+    assert await ends_in(given) == "complete"
+    changed = "record is on your allowlist with other options or from another source"
+    assert [await ends_in(other) for other in others] == [changed] * len(others)
+    address.write_text("https://other.example")
+    assert await ends_in(given) == (changed if given == "server" else "complete")
+
+
+async def test_always_at_a_question_from_before_settings_puts_no_tool_on_the_allowlist(folder: Path) -> None:
+    async with agent(folder, recording("a")) as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        database = Database(SQLITE_URL, directory=folder)
+        try:
+            older = "UPDATE pending_approval SET request = json_remove(request, '$.setting_digest')"
+            await database.run(lambda connection: connection.execute(text(older)))
+            (pending,) = await living.pending_approvals()
+            assert not pending.may_remember
+            await living.decide(session, {pending.id: Decision("approve", always=True)})
+            assert await allowlist(ThreadLog(database), "local") == []
+        finally:
+            await database.close()

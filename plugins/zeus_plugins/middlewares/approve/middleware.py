@@ -137,7 +137,7 @@ class Approve(Middleware):
             case "allowed":
                 return Verdict("allow", "it is on the user's allowlist")
             case "changed":
-                return replace(verdict, reason=f"{tool.name} is on your allowlist with other options or another source")
+                return replace(verdict, reason=f"{tool.name} is on your allowlist with other options or from another source")
             case "absent":
                 return verdict
 
