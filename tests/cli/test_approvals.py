@@ -69,6 +69,11 @@ def test_programs_get_what_waits(zeus: Zeus, project: Project) -> None:
     assert again.json["error"]["pending"] == [pending]
 
 
+def entries(zeus: Zeus) -> list[tuple[str, bool]]:
+    """The allowlist: tools, and whether an entry is for any of its name."""
+    return [(each["tool"], each["any_of_this_name"]) for each in zeus("approvals", "list", "--json").json]
+
+
 def test_every_decision_of_resume(zeus: Zeus, project: Project) -> None:
     project.agent(shouting("a"), shouting("b"), shouting("c"), shouting("d"), "done", more=ASKING)
     assert zeus("run", "zeus.yaml", "go").exit_code == 7
@@ -90,7 +95,10 @@ def test_every_decision_of_resume(zeus: Zeus, project: Project) -> None:
     assert "SOFT" in content
     code, content = decide("always")
     assert code == 0, "the next call of the tool is not asked for"
-    assert zeus("approvals", "list").out.split()[2] == "shout"
+    assert entries(zeus) == [("shout", False)]
+    assert zeus("approvals", "list").out.splitlines()[1].startswith("shout  as approved")
+    assert zeus("approvals", "revoke", "shout").exit_code == 0
+    assert entries(zeus) == []
 
 
 @pytest.mark.parametrize(
@@ -145,7 +153,8 @@ def test_the_allowlist_is_listed_extended_and_shortened(zeus: Zeus, project: Pro
     assert "did you mean 'shout'?" in refused.err
     assert "now on the allowlist of local" in zeus("approvals", "allow", "shout").err
     assert "already on" in zeus("approvals", "allow", "shout").err
-    assert [each["tool"] for each in zeus("approvals", "list", "--json").json] == ["shout"]
+    assert entries(zeus) == [("shout", True)]
+    assert "any of this name" in zeus("approvals", "list").out
     assert zeus("approvals", "list", "--user", "ann", "--json").json == []
     assert zeus("run", "zeus.yaml", "go").exit_code == 0
     assert zeus("approvals", "revoke", "shout").exit_code == 0

@@ -107,7 +107,11 @@ def list_allowed(
     which: ConfigArgs,
     as_object: bool,
 ) -> None:
-    """List the tools that the user is never asked about."""
+    """List the tools that the user is never asked about.
+
+    An entry is for the tool as it was approved (its plugin, options and server), or for any tool of its name if a
+    person named it with `zeus approvals allow` or it is from before Zeus told tools of one name apart.
+    """
     from zeus_runtime.store.approvals import allowlist
 
     checked, _ = read_owner(process, which)
@@ -115,8 +119,17 @@ def list_allowed(
     found = with_log(process, checked, lambda log: allowlist(log, whose)) or []
     tell(
         process,
-        [{"user": whose, "tool": tool, "since_ms": since} for tool, since in found],
-        lambda: TextTable([(tool, local_time(since)) for tool, since in found], ("TOOL", "SINCE")),
+        [
+            {"user": whose, "tool": each.tool, "any_of_this_name": each.is_any, "since_ms": each.since_ms}
+            for each in found
+        ],
+        lambda: TextTable(
+            [
+                (each.tool, "any of this name" if each.is_any else "as approved", local_time(each.since_ms))
+                for each in found
+            ],
+            ("TOOL", "WHICH", "SINCE"),
+        ),
         as_object=as_object,
         nothing=f"the allowlist of {whose} is empty",
     )
@@ -133,7 +146,11 @@ def allow_tools(
     user: str | None,
     which: ConfigArgs,
 ) -> None:
-    """Never ask the user about these tools again, where the YAML's `approve` has mode allowlist and no rule fits."""
+    """Never ask the user about these tools again, where the YAML's `approve` has mode allowlist and no rule fits.
+
+    This is for any tool of that name, with all options and from all plugins and servers. "always" at an approval is
+    only for the tool that was shown.
+    """
     from zeus_runtime.config.messages.diagnostics import suggestion
     from zeus_runtime.errors import UsageError
     from zeus_runtime.plan.plan import make_plan
@@ -168,7 +185,7 @@ def revoke_tools(
     user: str | None,
     which: ConfigArgs,
 ) -> None:
-    """Take tools off the user's allowlist."""
+    """Take tools off the user's allowlist, with all entries of their names."""
     from zeus_runtime.errors import UsageError
     from zeus_runtime.store.approvals import revoke
 

@@ -183,7 +183,7 @@ class AsyncServiceClient:
             reason: why it is rejected, for the model.
             changed: arguments to run instead, or the answer to a question.
             instruction: a further text for the model.
-            always: do not ask about this tool again.
+            always: do not ask again about this tool with its present options.
             seen: ``ServiceApproval.seen`` of the call as the user saw it: an approval of another change is refused.
                 Without it the approval counts for the change that was shown last, to whomever.
         """

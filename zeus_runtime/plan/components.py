@@ -114,13 +114,17 @@ class PlannedComponent:
         if self.kind == "tool":
             from zeus_runtime.tools import Toolset
 
-            return made if isinstance(made, Toolset) else tuple(each.within(self.setting) for each in tools_of(made))
+            return made if isinstance(made, Toolset) else self._own(tools_of(made))
         return made
 
     @property
     def setting(self) -> str:
         """The part of ``Tool.setting`` that all its tools have: the component, its plugin and its options."""
         return json.dumps(as_json([self.name, self.plugin.name, self.options]), sort_keys=True)
+
+    def _own(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+        setting = self.setting
+        return tuple(each.within(setting) for each in tools)
 
     def _place(self, error: OptionsError) -> tuple[Path, str]:
         """The error's path in the options, and its message with any path that is not in them."""
@@ -163,7 +167,7 @@ class PlannedMiddleware(PlannedComponent):
         made = self.loaded
         with self._placed("tools"), calling(None):
             given = tools_of(made.tools(self.value, context))
-        return tuple(each.within(self.setting) for each in given)
+        return self._own(given)
 
     @cached_property
     def loaded(self) -> type[Middleware]:

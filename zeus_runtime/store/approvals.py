@@ -244,7 +244,7 @@ def withdraw_in(connection: Connection, session: str) -> None:
     _WITHDRAWN_ALL.changed(connection, {"thread_session": session})
 
 
-class Allowed(NamedTuple):
+class AllowedTool(NamedTuple):
     """An entry of a user's allowlist.
 
     Args:
@@ -256,6 +256,11 @@ class Allowed(NamedTuple):
     tool: str
     setting: str
     since_ms: int
+
+    @property
+    def is_any(self) -> bool:
+        """Whether it is for every tool of its name."""
+        return not self.setting
 
 
 async def allow(log: ThreadLog, user: str, tool: str, setting: str = "") -> bool:
@@ -280,13 +285,11 @@ async def revoke(log: ThreadLog, user: str, tool: str) -> bool:
     )
 
 
-async def allowlist(log: ThreadLog, user: str) -> list[Allowed]:
+async def allowlist(log: ThreadLog, user: str) -> list[AllowedTool]:
     """A user's allowlist, by name and then by time."""
     query = select(ALLOWED.c.tool, ALLOWED.c.setting, ALLOWED.c.created_ms).where(ALLOWED.c.user == user)
     query = query.order_by(ALLOWED.c.tool, ALLOWED.c.created_ms, ALLOWED.c.setting)
-    return await log.database.run(
-        lambda connection: [Allowed(*row) for row in connection.execute(query)]
-    )
+    return await log.database.run(lambda connection: [AllowedTool(*row) for row in connection.execute(query)])
 
 
 async def stored_mode(log: ThreadLog, user: str) -> str | None:

@@ -69,7 +69,7 @@ def show_pending(process: Process, name: str) -> None:
 @click.option("--reason", default="", metavar="TEXT", help="Why it is rejected, for the model.")
 @click.option("--instruction", default="", metavar="TEXT", help="A further text for the model.")
 @click.option("--arguments", metavar="JSON", help="Arguments to run instead, or the answer to a question.")
-@click.option("--always", is_flag=True, help="Do not ask about this tool again.")
+@click.option("--always", is_flag=True, help="Do not ask again about this tool with its present options.")
 @click.pass_obj
 @click.pass_context
 def decide(

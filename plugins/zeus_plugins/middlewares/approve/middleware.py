@@ -90,7 +90,7 @@ class Approve(Middleware):
             call_id=call.id,
             reason=verdict.reason,
             schema=tool.parameters,
-            # The allowlist has names of tools: it would let every command run.
+            # An entry of the allowlist is for a tool: it would let every command run.
             may_remember=verdict.action == "listed" and not tool.commands,
             needs_person=verdict.needs_person,
             timeout_seconds=self._options.timeout_seconds,
@@ -137,7 +137,8 @@ class Approve(Middleware):
             case "allowed":
                 return Verdict("allow", "it is on the user's allowlist")
             case "changed":
-                return replace(verdict, reason=f"{tool.name} is on your allowlist with other options or from another source")
+                there = f"{tool.name} is on your allowlist with other options or from another source"
+                return replace(verdict, reason=there)
             case "absent":
                 return verdict
 

@@ -27,7 +27,7 @@ class NewDecision(BaseModel):
     changed: dict[str, Any] | None = Field(None, description="Arguments to run instead; they must fit.")
     reason: str = Field("", description="Why it is rejected, for the model.")
     instruction: str = Field("", description="A further text for the model.")
-    always: bool = Field(False, description="Do not ask about this tool again.")
+    always: bool = Field(False, description="Do not ask again about this tool with its present options.")
     seen: str | None = Field(
         None,
         description="`seen` of the waiting call as its user saw it: an approval of another change is refused."
