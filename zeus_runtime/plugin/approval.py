@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.approval import AskMode as AskMode
     from zeus_runtime.tools.approval import AskModes as AskModes
     from zeus_runtime.tools.approval import Decision as Decision
+    from zeus_runtime.tools.approval import Listing as Listing
     from zeus_runtime.tools.approval import PendingApproval as PendingApproval
     from zeus_runtime.tools.approval_form import decision_of as decision_of
     from zeus_runtime.tools.approval_form import question_and_form as question_and_form
@@ -34,6 +35,7 @@ _ROOMS = {
     "AskMode": "tools.approval",
     "AskModes": "tools.approval",
     "Decision": "tools.approval",
+    "Listing": "tools.approval",
     "PendingApproval": "tools.approval",
 }
 

@@ -495,6 +495,13 @@ async def test_always_is_remembered_for_the_user(folder: Path, database_url: str
         events = await play(living, "again")
         assert isinstance(events[-1], RunCompleted)
         assert not any(each.requires_approval for each in of(events, ToolCallStarted))
+    database = Database(database_url, directory=folder)
+    try:
+        assert [(each.tool, each.is_any) for each in await allowlist(ThreadLog(database), "local")] == [
+            ("record", False)
+        ]
+    finally:
+        await database.close()
     # A rule of the YAML says more than what is stored, and `ask` means every time.
     for options in ({"ask": ["record"]}, {"mode": "ask"}):
         async with agent(folder, model, database_url, **options) as living:
