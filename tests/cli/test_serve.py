@@ -19,7 +19,7 @@ from tests.cli.conftest import Project, Zeus
         (["--protocol", "{openai"], 3, "--protocol:1:"),
         (["--protocol", "openai", "--protocol", "openai"], 2, "twice"),
         (["--protocol", "{mcp: {path: /health}}"], 2, "/health, which is the service's own"),
-        (["--host", "0.0.0.0"], 2, "loopback"),
+        (["--host", "0.0.0.0"], 2, "neither a valid key nor `oidc`"),
     ],
 )
 def test_a_wrong_command_line_is_told(

@@ -31,7 +31,9 @@ def command(
     settings_file: Path | None,
     as_object: bool,
 ) -> None:
-    """Show who did what with a service, oldest first: each change, each decision, each refusal.
+    """Show who did what with a service.
+
+    Oldest first: each change, each decision, each refusal.
 
     The log holds no prompts, answers, arguments or keys. The database refuses to change or delete its rows.
     """

@@ -31,7 +31,7 @@ VERBS: Final[Mapping[str, str]] = {
     "auth": "Authorise the accounts that tools need, or take them back.",
     "mcp": "Serve an agent as an MCP server.",
     "serve": "Serve agents over HTTP.",
-    "keys": "Make, list, rotate or revoke the keys of a service.",
+    "keys": "Make, list, rotate or revoke the keys of `zeus serve`.",
     "audit": "Show who did what with a service.",
     "skills": "List skills, their sources and their problems; show one.",
     "plugins": "List plugins, their components and their problems.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -190,14 +189,14 @@ def _log_access() -> None:
 
 def _show(process: Process, read: ReadSettings) -> None:
     """Print the settings; those that were written, with their places."""
-    from zeus_runtime.cli.output import TextTable, tell
+    from zeus_runtime.cli.output import TextTable, as_json, tell
     from zeus_runtime.config.yaml.tree import show_path
 
     rows = []
     for path, value in _leaves(asdict(read.settings), ()):
         written = read.document is not None and read.document.get(path, _ABSENT) is not _ABSENT
         place = read.document.position(path).short if written and read.document is not None else "default"
-        rows.append((show_path(path), json.dumps(value, ensure_ascii=False), place))
+        rows.append((show_path(path), as_json(value, indent=None), place))
     tell(process, read.settings, lambda: TextTable(rows), as_object=False)
 
 

@@ -482,7 +482,9 @@ import os, shutil, subprocess
 for become in (lambda: os.setuid(0), lambda: os.setresuid(0, 0, 0), lambda: os.setgid(0), lambda: os.setgroups([0])):
     try: become(); print('became root')
     except OSError: print('refused')
-shutil.copy('/bin/sh', 'sh'); os.chmod('sh', 0o6755)
+shutil.copy('/bin/sh', 'sh')
+try: os.chmod('sh', 0o6755)
+except OSError: print('no setuid')
 subprocess.run(['./sh', '-c', 'echo euid $(id -u)'])
 for tool in ('su', 'passwd', 'mount', 'newgrp'):
     found = shutil.which(tool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -98,17 +98,17 @@ class SharedMemory:
         return None
 
 
-@dataclass
 class _Turn:
     """What is known of one message's run; another process finds it again in the log.
 
-    Args:
+    Attributes:
         taken: the slots of running calls.
         sources: whose words its results have.
     """
 
-    taken: set[int] = field(default_factory=set)
-    sources: TurnSources = field(default_factory=TurnSources)
+    def __init__(self) -> None:
+        self.taken: set[int] = set()
+        self.sources = TurnSources()
 
 
 def _slot(run: ToolRun, number: int) -> str:
