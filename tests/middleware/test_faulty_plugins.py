@@ -74,7 +74,6 @@ def register_middlewares():
         ("checks", r"misfits raised ValueError: too fast \(probe.py:14\)"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
 def test_a_component_that_cannot_be_made_names_its_plugin_and_place(
     tmp_path: Path, name: str, said: str
 ) -> None:

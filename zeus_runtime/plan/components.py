@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, fields, is_dataclass, replace
 from functools import cached_property
@@ -200,6 +200,8 @@ def tools_of(given: Any) -> tuple[Tool, ...]:
     from zeus_runtime.tools import Tool
 
     if not isinstance(given, Iterable):
+        if isinstance(given, Coroutine):
+            given.close()  # otherwise Python complains about it whenever it is collected
         raise _OtherKindError(f"gave {type(given).__name__}, not a list of Tool")
     found = tuple(given)
     for each in found:
