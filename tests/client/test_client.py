@@ -257,3 +257,21 @@ def test_the_protocols_of_the_command_line_answer(service: ScriptedService) -> N
 def test_the_folder_of_the_service_has_the_log(service: ScriptedService) -> None:
     log = Path(service.folder / "serve.log").read_text()
     assert TOKEN not in log, "a token that was given is not printed"
+
+
+async def test_a_service_that_ends_each_stream_at_once_is_not_asked_for_ever() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return httpx.Response(200, text="")
+
+    asked: list[str] = []
+    transport = httpx.MockTransport(answer)
+    async with AsyncServiceClient("http://service", TOKEN, patience_seconds=0.3) as client:
+        client._http = httpx.AsyncClient(base_url="http://service", transport=transport)
+        with pytest.raises(ServiceUnavailableError, match="ends the stream at once"):
+            _ = [event async for event in client.events(run="r1")]
+    assert len(asked) > 1
+    with ServiceClient("http://service", TOKEN, patience_seconds=0.3) as other:
+        other._http = httpx.Client(base_url="http://service", transport=transport)
+        with pytest.raises(ServiceUnavailableError, match="ends the stream at once"):
+            list(other.events(run="r1"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -145,18 +145,26 @@ def converse(
         try:
             chat.enter(session, continues=continues)
             with PromptInput(process.environ, lambda line: process.secrets.hides(line)) as lines:
-                return _loop(chat, lines, prompt)
+                return loop(chat.take, lines, prompt, lambda: f"{chat.mode}> ")
         finally:
             chat.close()
 
 
-def _loop(chat: Chat, lines: Any, prompt: str | None) -> int:
+def loop(take: Callable[[str], int], lines: Any, prompt: str | None, shown: Callable[[], str]) -> int:
+    """Talk until the user leaves; the exit code.
+
+    Args:
+        take: does what a line asks for, and returns the exit code of its turn.
+        lines: reads the lines (``PromptInput``).
+        prompt: the first line; None without.
+        shown: what is shown before a line.
+    """
     interrupted = False
-    if prompt and (code := chat.take(prompt)) and not lines.interactive:
+    if prompt and (code := take(prompt)) and not lines.interactive:
         return code
     while True:
         try:
-            text = lines.read(f"{chat.mode}> ")
+            text = lines.read(shown())
         except KeyboardInterrupt:
             if interrupted:
                 complain("")
@@ -167,7 +175,7 @@ def _loop(chat: Chat, lines: Any, prompt: str | None) -> int:
         interrupted = False
         if text is None or text in ("/exit", "/quit"):
             return 0
-        code = chat.take(text) if text else 0
+        code = take(text) if text else 0
         if code and not lines.interactive:
             return code
 

@@ -29,10 +29,6 @@ _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 2.0
 
 
-def _pause(attempt: int) -> float:
-    return min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * float(2 ** min(attempt, 10)))
-
-
 def _settings(url: str, token: str, timeout_seconds: float) -> dict[str, Any]:
     return {
         "base_url": url.rstrip("/"),
@@ -54,24 +50,48 @@ def _lost(error: httpx.HTTPError, url: httpx.URL) -> ServiceUnavailableError:
 
 
 class _Patience:
-    """How long to try again to reach a service that was there."""
+    """How long to try again to reach a service that was there.
 
-    def __init__(self, seconds: float) -> None:
+    Args:
+        seconds: since the first attempt that failed.
+        url: the service's.
+    """
+
+    def __init__(self, seconds: float, url: httpx.URL) -> None:
         self._seconds = seconds
+        self._url = url
         self._since: float | None = None
         self._attempt = 0
 
     def reached(self) -> None:
         self._since, self._attempt = None, 0
 
-    def pause(self) -> float | None:
-        """Seconds until the next attempt; None if there is none."""
+    def pause(self, failed: httpx.TransportError | ServiceUnavailableError) -> float:
+        """Seconds until the next attempt.
+
+        Raises:
+            ServiceUnavailableError: there is none.
+        """
         now = time.monotonic()
         self._since = now if self._since is None else self._since
         if now - self._since >= self._seconds:
-            return None
+            if isinstance(failed, ServiceUnavailableError):
+                raise failed
+            raise _lost(failed, self._url) from failed
         self._attempt += 1
-        return _pause(self._attempt)
+        return min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * float(2 ** min(self._attempt, 10)))
+
+    def pause_before(self, call: ServiceCall[Any], failed: httpx.TransportError) -> float:
+        """Seconds until a request is sent again.
+
+        A connection that was never made is an address that is wrong, more often than a service that is started again.
+
+        Raises:
+            ServiceUnavailableError: it is not sent again.
+        """
+        if not call.is_safe or isinstance(failed, httpx.ConnectError | httpx.UnsupportedProtocol):
+            raise _lost(failed, self._url) from failed
+        return self.pause(failed)
 
 
 class AsyncServiceClient:
@@ -203,11 +223,8 @@ class AsyncServiceClient:
         Raises:
             ServiceError: the service refuses, or is not reached for ``patience_seconds``.
         """
-        path, lines, patience = (
-            _events_path(run, session),
-            EventLines(after),
-            _Patience(self._patience_seconds),
-        )
+        path, lines = _events_path(run, session), EventLines(after)
+        patience = _Patience(self._patience_seconds, self._http.base_url)
         while True:
             try:
                 async with self._http.stream(
@@ -217,26 +234,18 @@ class AsyncServiceClient:
                         return
                     if answer.status_code != 200:
                         raise error_of(answer.status_code, await answer.aread())
-                    patience.reached()
                     lines.begin()
                     async for line in answer.aiter_lines():
+                        patience.reached()
                         event = lines.take(line)
                         if event is not None:
                             yield event
                             if run is not None and event.ends:
                                 return
-                pause = patience.pause()
-                if pause is None:
-                    raise ServiceUnavailableError("the service ends the stream at once", code="unavailable")
-            except httpx.TransportError as error:
-                pause = patience.pause()
-                if pause is None:
-                    raise _lost(error, self._http.base_url) from error
-            except ServiceUnavailableError:
-                pause = patience.pause()
-                if pause is None:
-                    raise
-            await asyncio.sleep(pause)
+                failed: httpx.TransportError | ServiceUnavailableError = _ended()
+            except (httpx.TransportError, ServiceUnavailableError) as error:
+                failed = error
+            await asyncio.sleep(patience.pause(failed))
 
     async def run(
         self, prompt: str, *, session: str | None = None, agent: str | None = None, key: str | None = None
@@ -258,7 +267,7 @@ class AsyncServiceClient:
                 return
 
     async def _send(self, call: ServiceCall[T]) -> T:
-        patience = _Patience(self._patience_seconds)
+        patience = _Patience(self._patience_seconds, self._http.base_url)
         while True:
             try:
                 answer = await self._http.request(
@@ -266,9 +275,7 @@ class AsyncServiceClient:
                 )
                 return _result(call, answer)
             except httpx.TransportError as error:
-                pause = _next(call, error, patience)
-                if pause is None:
-                    raise _lost(error, self._http.base_url) from error
+                pause = patience.pause_before(call, error)
             await asyncio.sleep(pause)
 
 
@@ -350,11 +357,8 @@ class ServiceClient:
     def events(
         self, *, run: str | None = None, session: str | None = None, after: int = 0
     ) -> Generator[ServiceEvent, None, None]:
-        path, lines, patience = (
-            _events_path(run, session),
-            EventLines(after),
-            _Patience(self._patience_seconds),
-        )
+        path, lines = _events_path(run, session), EventLines(after)
+        patience = _Patience(self._patience_seconds, self._http.base_url)
         while True:
             try:
                 with self._http.stream(
@@ -364,26 +368,18 @@ class ServiceClient:
                         return
                     if answer.status_code != 200:
                         raise error_of(answer.status_code, answer.read())
-                    patience.reached()
                     lines.begin()
                     for line in answer.iter_lines():
+                        patience.reached()
                         event = lines.take(line)
                         if event is not None:
                             yield event
                             if run is not None and event.ends:
                                 return
-                pause = patience.pause()
-                if pause is None:
-                    raise ServiceUnavailableError("the service ends the stream at once", code="unavailable")
-            except httpx.TransportError as error:
-                pause = patience.pause()
-                if pause is None:
-                    raise _lost(error, self._http.base_url) from error
-            except ServiceUnavailableError:
-                pause = patience.pause()
-                if pause is None:
-                    raise
-            time.sleep(pause)
+                failed: httpx.TransportError | ServiceUnavailableError = _ended()
+            except (httpx.TransportError, ServiceUnavailableError) as error:
+                failed = error
+            time.sleep(patience.pause(failed))
 
     def run(
         self, prompt: str, *, session: str | None = None, agent: str | None = None, key: str | None = None
@@ -396,7 +392,7 @@ class ServiceClient:
                 return
 
     def _send(self, call: ServiceCall[T]) -> T:
-        patience = _Patience(self._patience_seconds)
+        patience = _Patience(self._patience_seconds, self._http.base_url)
         while True:
             try:
                 answer = self._http.request(
@@ -404,10 +400,12 @@ class ServiceClient:
                 )
                 return _result(call, answer)
             except httpx.TransportError as error:
-                pause = _next(call, error, patience)
-                if pause is None:
-                    raise _lost(error, self._http.base_url) from error
+                pause = patience.pause_before(call, error)
             time.sleep(pause)
+
+
+def _ended() -> ServiceUnavailableError:
+    return ServiceUnavailableError("the service ends the stream at once", code="unavailable")
 
 
 def _events_path(run: str | None, session: str | None) -> str:
@@ -430,13 +428,3 @@ def _result(call: ServiceCall[T], answer: httpx.Response) -> T:
             remedy="Correct the address.",
         ) from None
     return call.read(told)
-
-
-def _next(call: ServiceCall[Any], error: httpx.TransportError, patience: _Patience) -> float | None:
-    """Seconds until the request is sent again; None if it is not.
-
-    A connection that was never made is an address that is wrong, more often than a service that is started again.
-    """
-    if not call.is_safe or isinstance(error, httpx.ConnectError | httpx.UnsupportedProtocol):
-        return None
-    return patience.pause()

@@ -117,7 +117,7 @@ class PlannedComponent:
             return made if isinstance(made, Toolset) else self._own(tools_of(made))
         return made
 
-    @property
+    @cached_property
     def setting(self) -> str:
         """The part of ``Tool.setting`` that all its tools have: the component, its plugin and its options."""
         return json.dumps(as_json([self.name, self.plugin.name, self.options]), sort_keys=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -54,6 +54,7 @@ def command(
     """
     import asyncio
 
+    from zeus_runtime.cli.chat import loop
     from zeus_runtime.cli.prompt_input import PromptInput
     from zeus_runtime.cli.remote.run import latest
     from zeus_runtime.cli.remote.service import async_client_of
@@ -68,7 +69,7 @@ def command(
             chat = _RemoteChat(process, client, runner, agent=agent, session=session, yes=yes, quiet=quiet)
             chat.greet()
             with PromptInput(process.environ, lambda line: process.secrets.hides(line)) as lines:
-                ctx.exit(chat.loop(lines, prompt))
+                ctx.exit(loop(chat.take, lines, prompt, lambda: "> "))
         finally:
             runner.run(client.aclose())
 
@@ -114,28 +115,6 @@ class _RemoteChat:
             )
         if self._yes and not self._quiet:
             complain(f"note: {YES_NOTICE}", "yellow")
-
-    def loop(self, lines: Any, prompt: str | None) -> int:
-        """Talk until the user leaves; the exit code."""
-        interrupted = False
-        if prompt and (code := self.take(prompt)) and not lines.interactive:
-            return code
-        while True:
-            try:
-                text = lines.read("> ")
-            except KeyboardInterrupt:
-                if interrupted:
-                    complain("")
-                    return 130
-                interrupted = True
-                complain("\nCtrl-C again, or /exit, leaves")
-                continue
-            interrupted = False
-            if text is None or text in ("/exit", "/quit"):
-                return 0
-            code = self.take(text) if text else 0
-            if code and not lines.interactive:
-                return code
 
     def take(self, text: str) -> int:
         """Do what a line asks for; the exit code of a turn, 0 for anything else."""
