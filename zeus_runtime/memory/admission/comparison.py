@@ -51,12 +51,15 @@ def tells_change(text: str) -> bool:
     return not where.marks.isdisjoint(("news", "now")) or any(word.gone for word in where.words)
 
 
-def compare(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None) -> TextVerdict:
+def compare(
+    new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None, of_one: bool = False
+) -> TextVerdict:
     """Whether ``new`` repeats, replaces or leaves alone what ``old`` says.
 
     Args:
         near: whether the embedding model takes them for the same. Without it only the texts count.
         of_a_kind: knows values of one kind; None: only their form counts.
+        of_one: both are known to be about the same thing, so that "it" is the same in both.
     """
     if same_words(new, old):
         return TextVerdict("duplicate", SAME_WORDS)
@@ -68,12 +71,12 @@ def compare(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None)
     if _other_person(ours, theirs):
         return _different("subject")
     verdict = _told(ours, theirs, near=near) or _aligned(ours, theirs, of_a_kind, near=near)
-    unclear = next((mark for mark in _UNCLEAR if mark in ours.marks | theirs.marks), None)
-    return _different(unclear) if unclear and verdict.decision == "superseded" else verdict
-
-
-_UNCLEAR: Final = ("several", "pointing")
-"""Marks of a text that is not one statement on its own: no form tells what it replaces, or what replaces it."""
+    if verdict.decision == "superseded":
+        if "several" in ours.marks | theirs.marks:
+            return _different("several sentences")
+        if not of_one and "pointing" in ours.marks | theirs.marks:
+            return _different("points back")
+    return verdict
 
 
 def _is_part(where: Statement) -> bool:
@@ -149,11 +152,18 @@ def _aligned(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, n
 
 
 def _share_little(ours: Statement, theirs: Statement, common: set[str]) -> bool:
-    """Whether less than about half of the longer text is in both, so that one place filled otherwise tells nothing."""
-    if ours.held is not None and ours.held == theirs.held:
+    """Whether less than about half of the longer text is in both, so that one place filled otherwise tells nothing.
+
+    A name or value of several words counts as one. Characters of Chinese are no words, so their number tells nothing.
+    """
+    if ours.chinese or theirs.chinese or (ours.held is not None and ours.held == theirs.held):
         return False
-    longer = max(sum(not word.gone for word in each.words) for each in (ours, theirs))
-    return 2 * len(common) + 1 < longer
+    return 2 * len(common) + 1 < max(_parts(ours), _parts(theirs))
+
+
+def _parts(where: Statement) -> int:
+    plain = [word.kind == "word" for word in where.words if not word.gone]
+    return sum(own or before for own, before in zip(plain, [True, *plain], strict=False))
 
 
 def _slots(new: Sequence[Word], old: Sequence[Word]) -> list[Slot]:
