@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from zeus_runtime.serving.http.service import Service
 
 
-def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAPI:
+def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix: str = "") -> FastAPI:
     """The app of a service; its start resumes turns, and its end closes the service.
 
     Args:
         protocols: further forms in which clients use it.
+        prefix: the path under which a proxy offers it, such as ``/zeus``; requests may have it or not.
 
     Raises:
-        UsageError: a protocol has a path of the service itself.
+        UsageError: a protocol, or the prefix, has a path of the service itself.
     """
 
     @asynccontextmanager
@@ -50,6 +51,8 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAP
         docs_url=None,
         redoc_url=None,
         default_response_class=VisibleJSON,
+        # Starlette removes it from a path that has it.
+        root_path=prefix,
     )
     app.state.service = service
     problems.install(app, service.mask)
@@ -92,4 +95,9 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAP
                 f"a protocol serves {path}, which is the service's own", remedy="Choose another path."
             )
         app.router.routes.append(route)
+    if prefix and prefix.split("/")[1] in {each.split("/")[1] for each in (*own, "/v1") if "/" in each}:
+        raise UsageError(
+            f"the service itself has paths that begin with {prefix}",
+            remedy="Choose another prefix, such as /zeus.",
+        )
     return app

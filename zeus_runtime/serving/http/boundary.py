@@ -60,12 +60,17 @@ class _Passing:
         return found
 
     @property
+    def _path(self) -> str:
+        """The path without the prefix under which a proxy offers the service."""
+        return str(self.scope["path"]).removeprefix(self.scope.get("root_path", ""))
+
+    @property
     def route(self) -> str:
         """The route's path with its parameters' names: one of few texts, whatever the client sends."""
         own = str(getattr(self.scope.get("route"), "path", ""))
         if not own:
             return "-"
-        parts, whole = own.split("/")[1:], self.scope["path"].split("/")
+        parts, whole = own.split("/")[1:], self._path.split("/")
         if ":path}" in own or len(parts) >= len(whole):
             return own
         # A route knows its path without the prefix of its router, which is no parameter.
