@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ import httpx
 import pytest
 
 from tests.serving.test_page import CHROMIUM, ROOT
+from tests.support.proxy import stripping
 from zeus_runtime.models.cassette import read_cassette
 from zeus_runtime.serving.http.demo import CONFIG, SESSIONS
 
@@ -34,7 +36,7 @@ class Demo:
     """
 
     def __init__(self, folder: Path, *words: str) -> None:
-        command = [sys.executable, "-m", "zeus_runtime", "serve", "--demo", *words, "--port", "0"]
+        command = [sys.executable, "-m", "zeus_runtime", "serve", "--port", "0", "--demo", *words]
         environ = {**os.environ, "TMPDIR": str(folder)}
         # Not a pipe, which its access lines would fill.
         self._told = folder.parent / f"{folder.name}.txt"
@@ -43,6 +45,7 @@ class Demo:
         lines = until(lambda: found if len(found := self._told.read_text().splitlines()) > 1 else [])
         self.said, self.printed = lines[:2]
         parts = urlsplit(self.printed)
+        self.port = parts.port or 0
         self.client = httpx.Client(
             base_url=f"http://{parts.netloc}",
             headers={"Authorization": f"Bearer {parts.query.removeprefix('token=')}"},
@@ -84,7 +87,7 @@ def until(ask: Callable[[], list[Found]]) -> list[Found]:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     subprocess.run([sys.executable, "web/bundle.py"], cwd=ROOT, check=True)
     folder = tmp_path_factory.mktemp("demo")
-    demo = Demo(folder)
+    demo = Demo(folder, "--path-prefix", "/zeus")
     (work,) = folder.iterdir()
     assert str(work) in demo.said
     yield demo
@@ -125,18 +128,22 @@ def test_a_person_sees_it_and_decides(demo: Demo) -> None:
     from playwright.sync_api import expect, sync_playwright
 
     demo.settled()
-    with sync_playwright() as driver:
+    with sync_playwright() as driver, ExitStack() as stack:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 860}, locale="en-GB")
         page.set_default_timeout(30_000)
         complaints: list[str] = []
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(demo.printed)
+        # Through a proxy, under a path: what the page asks for must stay below it.
+        page.goto(
+            f"{stack.enter_context(stripping('/zeus', demo.port))}/zeus/?{urlsplit(demo.printed).query}"
+        )
         page.get_by_role("link", name=re.compile("Stock for the spring")).click()
         page.get_by_role("button", name="Approve", exact=True).first.click()
         expect(page.get_by_text("You have decided about the call")).to_be_visible(timeout=30_000)
         page.get_by_role("tab", name="Context").click()
         expect(page.get_by_text("are summarized here").first).to_be_visible(timeout=30_000)
+        assert page.url.partition("#")[0].endswith("/zeus/")
         assert complaints == []
         browser.close()
 

@@ -51,12 +51,10 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
         docs_url=None,
         redoc_url=None,
         default_response_class=VisibleJSON,
-        # Starlette removes it from a path that has it.
-        root_path=prefix,
     )
     app.state.service = service
     problems.install(app, service.mask)
-    app.add_middleware(Boundary, service=service)
+    app.add_middleware(Boundary, service=service, prefix=prefix)
     if service.settings.cors.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -95,7 +93,8 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
                 f"a protocol serves {path}, which is the service's own", remedy="Choose another path."
             )
         app.router.routes.append(route)
-    if prefix and prefix.split("/")[1] in {each.split("/")[1] for each in (*own, "/v1") if "/" in each}:
+    paths = {"/v1", *own, *(getattr(each, "path", "") for each in (*page.router.routes, *app.router.routes))}
+    if prefix and prefix.split("/")[1] in {each.partition("/")[2].split("/")[0] for each in paths}:
         raise UsageError(
             f"the service itself has paths that begin with {prefix}",
             remedy="Choose another prefix, such as /zeus.",
