@@ -157,8 +157,8 @@ def export_session(
 
     Known secrets are masked.
     """
-    from zeus_runtime.cli.private_file import write_private
     from zeus_runtime.cli.sessions.stored import as_document, as_markdown
+    from zeus_runtime.cli.whole_file import write_private
 
     stored, masked = stored_session(process, session, which, whole=True), process.secrets.json
     # Markdown is for reading, so it shows what JSON keeps as it is.
