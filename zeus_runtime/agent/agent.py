@@ -244,7 +244,7 @@ class Agent:
         given = {name: masked_decision(each, self._runner.secrets) for name, each in decisions.items()}
         for pending in await decide(log, session, given, seen=seen):
             if pending.decision is not None and pending.decision.always:
-                await allow(log, self._runner.user, pending.tool, pending.setting_digest)
+                await allow(log, self._runner.user, pending.tool, pending.remembered_as)
 
     def cancel(self, session: str) -> bool:
         """Cancel the run on ``session``; its stream ends with a ``RunFailed`` of code ``cancelled``.
