@@ -18,6 +18,7 @@ from zeus_runtime.trust.decision import UntrustedError
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request
     from fastapi.responses import Response
+    from starlette.types import Scope
 
     from zeus_runtime.serving.http.protocols import ServedProtocol
 
@@ -67,7 +68,7 @@ def install(app: FastAPI, mask: Callable[[str], str], protocols: Sequence[Served
     async def http(request: Request, error: HTTPException) -> Response:
         code = {413: "too_large", 404: "not_found"}.get(error.status_code, "http")
         told = mask(str(error.detail))
-        own = in_protocol(protocols, request.url.path, error.status_code, code, told, error.headers)
+        own = in_protocol(protocols, request.scope, error.status_code, code, told, error.headers)
         return own or response(error.status_code, code, told, headers=error.headers)
 
     @app.exception_handler(Exception)
@@ -78,13 +79,14 @@ def install(app: FastAPI, mask: Callable[[str], str], protocols: Sequence[Served
 
 def in_protocol(
     protocols: Sequence[ServedProtocol],
-    path: str,
+    scope: Scope,
     status: int,
     code: str,
     message: str,
     headers: Mapping[str, str] | None = None,
 ) -> Response | None:
     """An error of a request that reached no route, as the protocol has it to which the path belongs; None for none."""
+    path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
     for each in protocols:
         if (answer := each.refusal(path, status, code, message)) is not None:
             for name, value in (headers or {}).items():
