@@ -220,7 +220,8 @@ class Agent:
         found = next((each for each in await open_approvals(log) if each.id == approval), None)
         if found is None:
             raise NotFoundError(f"no call with the id {approval!r} waits for a decision")
-        return masked_pending(await previewed(self._checked, log, found), self._runner.redactor.masked)
+        checked = replace(self._checked, session=await self.outermost(found.session))
+        return masked_pending(await previewed(checked, log, found), self._runner.redactor.masked)
 
     @_masking
     async def decide(
@@ -253,6 +254,16 @@ class Agent:
             whether a run was active.
         """
         return self._runner.running.cancel(session)
+
+    @property
+    def name(self) -> str:
+        """The config's name."""
+        return self._plan.config.name
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a session runs now."""
+        return bool(self._runner.running)
 
     def suspend(self, session: str) -> bool:
         """Interrupt the run on ``session`` so that another process can resume it: its stored events get no end.

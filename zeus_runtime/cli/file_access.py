@@ -20,6 +20,11 @@ def reach_rows(checked: Checked, plan: Plan) -> Iterator[tuple[str, str]]:
     yield "protected", f"no tool changes {', '.join(given['protected'])}"
 
 
+def _own_folder(checked: Checked) -> str:
+    # The plan of a session, or of another user, has that one's folder.
+    return "/<session>" if checked.config.workspace.per == "session" and not checked.session else ""
+
+
 def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
     """The same as JSON."""
     gate = plan.context.workspace.gate
@@ -27,7 +32,7 @@ def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
     lifting = gate.policy.floor.lifting
     return {
         "folders": {
-            "/": str(gate.mounts.root),
+            "/": f"{gate.mounts.root}{_own_folder(checked)}",
             **{prefix: str(host) for prefix, host in plan.context.workspace.routes.items()},
         },
         "rules": [

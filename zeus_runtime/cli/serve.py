@@ -309,6 +309,7 @@ def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, por
 
     from zeus_runtime.serving.http.app import app_of
     from zeus_runtime.serving.http.heads import bounded_http
+    from zeus_runtime.serving.http.server import ServiceServer
 
     settings = service.settings
     _log_access()
@@ -316,7 +317,7 @@ def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, por
     query = "" if service.token is None else f"?token={service.token.text}"
     at = f"[{host}]" if ":" in host else host
 
-    class _Announcing(uvicorn.Server):
+    class _Announcing(ServiceServer):
         def _log_started_message(self, listeners: object) -> None:
             for each in self.servers:
                 for socket in each.sockets:
@@ -339,7 +340,7 @@ def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, por
         h11_max_incomplete_event_size=settings.limits.header_bytes,
         limit_concurrency=settings.limits.connections,
     )
-    _Announcing(config).run()
+    _Announcing(config, service).run()
 
 
 def _reader(
