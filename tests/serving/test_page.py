@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import signal
@@ -19,6 +20,10 @@ import pytest
 from tests.support.page_service import LONG
 from tests.support.ports import unused_port
 from tests.support.serving import TOKEN
+from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.context.inspection import overview_of
+from zeus_runtime.context.ledger import PolicyDecision, StepRecord, StepUsage
+from zeus_runtime.serving.http.bundled import BUNDLE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 ROOT = Path(__file__).parents[2]
@@ -284,6 +289,62 @@ def test_the_context_shows_what_was_forgotten_and_why(user: User) -> None:
     page.get_by_role("button", name="Recompute").click()
     assert "recall" in page.locator(".whatif .problem").inner_text()
     assert [each for each in user.complaints if "422" not in each] == []
+
+
+def test_a_plot_is_a_file_in_which_a_user_looks_at_each_step(
+    server: Server, browser: Any, tmp_path: Path
+) -> None:
+    from zeus_runtime.cli.context.plots import write_plot
+
+    compaction = PolicyDecision("summarization", "summarize", True, "it was <large>", tokens_before=900)
+    steps = [
+        StepRecord(
+            number,
+            "r",
+            number,
+            0,
+            "gpt-4o",
+            input_limit_tokens=2000,
+            fixed_tokens=300,
+            expected_tokens=300 + 100 * number,
+            by_source={"user": 100 * number, "tool:<b>": 50},
+            usage=StepUsage(400, 10, cache_read_tokens=300),
+            cost_usd=0.25,
+            decisions=(compaction,) if number == 4 else (),
+        )
+        for number in range(1, 7)
+    ]
+    write_plot(tmp_path / "plot.html", [overview_of("talk", steps)], title="talk", redactor=Redactor())
+    asked: list[str] = []
+    complaints: list[str] = []
+    with browser.new_context(viewport={"width": 1000, "height": 800}, color_scheme="dark") as context:
+        page = context.new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: complaints.append(message.text))
+        page.goto((tmp_path / "plot.html").as_uri())
+        assert page.locator(".figures dd").nth(4).inner_text() == "$1.50"
+        page.get_by_role("region", name="Step 6").wait_for()
+        box = page.locator(".u-over").bounding_box()
+        page.locator(".u-over").click(position={"x": box["width"] * 3.5 / 6.2, "y": 100})
+        step = page.get_by_role("region", name="Step 4")
+        assert "it was <large>" in step.inner_text()
+        page.keyboard.press("ArrowLeft")
+        page.get_by_role("region", name="Step 3").wait_for()
+        page.get_by_role("button", name="Cache").click()
+        assert page.locator(".legend li").first.inner_text().split() == ["Cache", "read", "300"]
+        assert axe(page) == []
+    assert asked == [(tmp_path / "plot.html").as_uri()]
+    assert complaints == []
+
+
+def test_the_page_is_small_enough_for_a_slow_network(server: Server) -> None:
+    sizes = {
+        each.name: len(gzip.compress(each.read_bytes()))
+        for each in BUNDLE.iterdir()
+        if each.name.startswith("page.")
+    }
+    assert {"page.js", "page.css"} <= sizes.keys()
+    assert sum(sizes.values()) < 300_000
 
 
 def test_a_user_goes_back_to_say_it_otherwise(user: User) -> None:

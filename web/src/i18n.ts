@@ -82,8 +82,15 @@ const zh = {
   "step {n}": "第 {n} 步",
   "of {n}": "共 {n} 步",
   "Tokens sent per step, by source": "每步发送的标记数（按来源）",
+  "Cache per step": "每步缓存",
+  "Cost per step": "每步费用",
+  "Cache": "缓存",
+  "Not cached": "未缓存",
+  "Model calls": "模型调用",
+  "Policies' calls": "策略的调用",
   "prompt and tools": "提示词与工具",
   "limit": "上限",
+  "This step sent nothing of it.": "这一步没有发送它。",
   "Sent": "已发送",
   "Input limit": "输入上限",
   "Output": "输出",
@@ -180,6 +187,10 @@ let current: Language = "en";
 export function initialLanguage(): Language {
   const kept = localStorage.getItem("language");
   if (kept === "en" || kept === "zh") return kept;
+  return browserLanguage();
+}
+
+export function browserLanguage(): Language {
   return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
 }
 
