@@ -160,6 +160,19 @@ def test_a_user_logs_in_by_the_printed_address_and_works_with_an_agent(user: Use
     assert turn.locator("td").all_inner_texts() == ["1042", "3 days", "1077", "1 day"]
     assert turn.locator("img").count() == 0
     assert page.get_by_role("navigation").get_by_role("link").first.inner_text().startswith("Which orders")
+    say(page, "Does @notes.md say more? @missing.md does not.")
+    answered(page)
+    files = page.locator(".prompt .files li").all_inner_texts()
+    shown, missing = [" ".join(each.split()) for each in files]
+    assert (shown, missing.startswith("missing.md /missing.md does not exist")) == ("notes.md 3 kB", True)
+    page.get_by_role("button", name="task").click()
+    page.get_by_text("Its work").click()
+    sub = page.locator(".sub")
+    sub.get_by_text("Order 1077 is one day late.").wait_for()
+    assert sub.locator(".tool .name").all_inner_texts() == ["echo"]
+    sub.get_by_role("link", name="Open its session").click()
+    page.get_by_role("link", name="Back to its parent").click()
+    page.locator(".prompt .files").wait_for()
     assert user.hosts == {f"127.0.0.1:{user.server.port}"}
     assert user.complaints == []
 

@@ -25,6 +25,7 @@ agents:
 middlewares:
   - eviction: {max_tokens: 400}
   - summarization: {trigger: {tokens: 2400}, keep: {messages: 8}, cheaper_first: [], by_price: false}
+  - resources
   - recall
   - approve: {allow: [task, echo]}
 profiles: {models: {gpt-4o: {max_input_tokens: 6000, max_output_tokens: 1000}}}
@@ -137,6 +138,7 @@ class SlowModel:
 def main(folder: Path, port: int, seconds: float) -> None:
     if not (folder / "zeus.yaml").exists():
         plugin = TOOLS.replace("@hookimpl\n", BOOK, 1).replace("fail, keep]", "fail, keep, book]")
+        (folder / "notes.md").write_text("Order 1042 waits for a part.\n" * 100)
         write_agent(folder, YAML, plugin=plugin, tools="[probe, filesystem, todos, subagents]")
     service = service_of(folder, SlowModel(seconds))
     print(f"http://127.0.0.1:{port}/?token={TOKEN}", flush=True)

@@ -10,8 +10,8 @@ import { Icon } from "./icons";
 import { Markdown } from "./markdown";
 import { addressOf, type Place } from "./place";
 import type { Loaded } from "./session";
-import { ToolCard } from "./tools";
-import { type LiveTurn, type Part, type Task, tasksOf, type Turn } from "./transcript";
+import { Files, ToolCard } from "./tools";
+import { type KeptFile, type LiveTurn, type Part, type Task, tasksOf, type Turn } from "./transcript";
 
 export function PartView({ part, session }: { part: Part; session: string | null }) {
   if (part.kind === "tool") return <ToolCard part={part} session={session} />;
@@ -39,10 +39,13 @@ export function Why({ session, seq }: { session: string; seq: number }) {
   );
 }
 
-function Prompt({ text, seq, session, back }: { text: string; seq: number | null; session: string | null; back?: (seq: number, text: string) => void }) {
+function Prompt({ text, seq, session, back, files = [] }: {
+  text: string; seq: number | null; session: string | null; back?: (seq: number, text: string) => void; files?: KeptFile[];
+}) {
   return (
     <div class="prompt" data-seq={seq}>
       <div class="bubble">{text}</div>
+      <Files files={files} />
       {seq && session && (
         <span class="deeds">
           {back && <button class="link" onClick={() => back(seq, text)}>{t("Go back to here")}</button>}
@@ -56,7 +59,7 @@ function Prompt({ text, seq, session, back }: { text: string; seq: number | null
 const TurnView = memo(function TurnView({ turn, session, back }: { turn: Turn; session: string | null; back: (seq: number, text: string) => void }) {
   return (
     <article class="turn">
-      {turn.prompt !== null && <Prompt text={turn.prompt} seq={turn.seq} session={session} back={back} />}
+      {turn.prompt !== null && <Prompt text={turn.prompt} seq={turn.seq} session={session} back={back} files={turn.files} />}
       {turn.parts.map((part) => (
         <div key={part.key} data-seq={part.seq}><PartView part={part} session={session} /></div>
       ))}

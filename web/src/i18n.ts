@@ -136,6 +136,8 @@ const zh = {
   "Tasks": "任务",
   "{a} of {b} done": "已完成 {a}/{b}",
   "Sub-agent": "子智能体",
+  "Open its session": "打开其会话",
+  "Its work": "其工作过程",
   "steps": "步",
   "tokens in": "输入标记",
   "tokens out": "输出标记",
