@@ -1,6 +1,6 @@
 // The service's API. Every request goes to the address that the page came from.
 
-export interface AgentInfo { name: string; description: string; model: string; digest: string }
+export interface AgentInfo { name: string; description: string; model: string; digest: string; memory: boolean; knowledge: string[] }
 export interface SessionInfo {
   session: string; agent: string; title: string; messages: number; created_ms: number; updated_ms: number;
   state: string; archived_ms: number | null; parent: string;
@@ -31,6 +31,12 @@ let onStranger: () => void = () => {};
 export function whenStranger(call: () => void): void { onStranger = call; }
 
 export async function call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
+  const answer = await answered(method, path, body, headers);
+  return (answer.status === 204 ? undefined : await answer.json()) as T;
+}
+
+/** The answer of a successful request. */
+async function answered(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
   const answer = await fetch(path, {
     method,
     credentials: "same-origin",
@@ -41,10 +47,20 @@ export async function call<T>(method: string, path: string, body?: unknown, head
     },
     body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
   });
-  if (answer.ok) return (answer.status === 204 ? undefined : await answer.json()) as T;
+  if (answer.ok) return answer;
   const told = await answer.json().catch(() => ({}));
   if (answer.status === 401 && path !== "login") onStranger();
   throw new Problem(answer.status, told.code ?? "http", told.detail ?? `HTTP ${answer.status}`, told.remedy ?? "");
+}
+
+/** A list's part, and the address of the next one. */
+export interface ListPart<T> { value: T; next: string | null }
+
+export async function part<T>(path: string): Promise<ListPart<T>> {
+  const answer = await answered("GET", path);
+  const next = /<([^>]+)>;\s*rel="?next/.exec(answer.headers.get("Link") ?? "")?.[1];
+  // The service names itself by the host that it was asked at; relative to it the page may be behind a prefix.
+  return { value: await answer.json(), next: next ? path.split("?")[0] + new URL(next, location.href).search : null };
 }
 
 export const get = <T>(path: string): Promise<T> => call<T>("GET", path);

@@ -5,6 +5,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { initialLanguage, type Language, setLanguage, t } from "./i18n";
 import { Icon } from "./icons";
+import { RoomLinks, RoomView } from "./room";
 import { SessionList } from "./sessions";
 import { SessionView } from "./session";
 import { type Place, go, placeNow } from "./place";
@@ -110,12 +111,14 @@ function Page() {
             <button class="quiet" aria-label={t("New session")} title={`${t("New session")} (Alt+N)`} onClick={() => { go({ session: null }); setMenuOpen(false); }}><Icon name="plus" /></button>
             <button class="quiet only-narrow" aria-label={t("Close")} onClick={() => setMenuOpen(false)}><Icon name="close" /></button>
           </div>
+          <RoomLinks place={place} />
           <SessionList sessions={sessions} shown={place.session} search={search} hasAgents={(agents?.length ?? 0) > 1} />
         </nav>
         {isMenuOpen && <div class="shade only-narrow" onClick={() => setMenuOpen(false)} />}
         <main class="main">
           {problem && <p class="banner" role="status">{problem}</p>}
-          {agents && (
+          {agents && place.room && <RoomView key={`${place.room} ${logins}`} place={place} agents={agents} openMenu={() => setMenuOpen(true)} />}
+          {agents && !place.room && (
             <SessionView
               key={`${place.session ?? "new"} ${logins}`}
               session={place.session}
