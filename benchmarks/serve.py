@@ -85,7 +85,7 @@ async def serve(folder: Path, port: int) -> None:
             call = {"name": "note", "args": {"text": f"{last}-{step}"}, "id": f"c{step}", "type": "tool_call"}
             yield ModelResponse(AIMessage("".join(words(step)), tool_calls=[call] if step < STEPS else []))
 
-    def read(sets: Sequence[str]) -> Any:
+    def read(sets: Sequence[str], _edited: Any = None) -> Any:
         trust = recorded_trust({}, "all")
         return check(folder / "zeus.yaml", sets=sets, directory=folder, environ={}, trust=trust)
 

@@ -23,6 +23,7 @@ from zeus_runtime.run.connections import Connections
 from zeus_runtime.run.stored_thread import history_of, mode_of
 from zeus_runtime.run.turn import Compaction, new_session_id
 from zeus_runtime.sessions.retention import Pruned, Pruner
+from zeus_runtime.strict_json import plain_json
 from zeus_runtime.trust.decision import recorded_trust
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode, Retention
     from zeus_runtime.context.inspection import Trace
     from zeus_runtime.context.replay.recordings import Recording
+    from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.document_facts import DocumentPart
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models.interface import Model
@@ -74,6 +76,7 @@ class Agent:
         self._checked = checked
         self._plan = plan
         self._owner = owner
+        self._bases: KnowledgeService | None = None
         self._runner = Runner(checked, plan, model, owner)
 
     @classmethod
@@ -419,6 +422,26 @@ class Agent:
             raise UsageError("the config has no memory", remedy="Add `memory: {user: NAME}`.")
         return memory
 
+    @property
+    def knowledge(self) -> KnowledgeService:
+        """The knowledge bases of the config's user and project, also those that the config does not link.
+
+        They open at first use and close with the agent.
+        """
+        from zeus_runtime.plan.services import knowledge_service
+
+        if self._bases is None:
+            linked = self._plan.context.knowledge
+            self._bases = linked or knowledge_service(self._checked, lambda: self._plan.context)
+        return self._bases
+
+    def plan_json(self) -> Mapping[str, Any]:
+        """The plan with the source of each value, as `zeus plan --format json` prints it."""
+        from zeus_runtime.plan.shown import plan_object
+
+        shown: Mapping[str, Any] = self.masked(plain_json(plan_object(self._checked, self._plan)))
+        return shown
+
     @_masking
     async def consolidate_memories(self) -> str | None:
         """Let a model merge, date and retire the memories of the config's user, and draw the profiles anew.
@@ -551,7 +574,7 @@ class Agent:
     async def aclose(self) -> None:
         """Cancel all runs and close all connections."""
         await self._runner.aclose()
-        for each in (self._plan.context.memory, self._plan.context.knowledge):
+        for each in (self._plan.context.memory, self._bases or self._plan.context.knowledge):
             if each is not None:  # a program may have used it without a run
                 await each.aclose()
 

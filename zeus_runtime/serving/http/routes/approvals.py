@@ -11,12 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.escaping import exact_json
 from zeus_runtime.serving.http.boundary import note_act
+from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Approver, Reader, service_of
 from zeus_runtime.strict_json import persons_json
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.question import question_lines
 
-router = APIRouter(tags=["approvals"])
+router = APIRouter(tags=["approvals"], route_class=RevalidatedRoute)
 
 
 class NewDecision(BaseModel):

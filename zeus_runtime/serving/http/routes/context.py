@@ -19,13 +19,14 @@ from zeus_runtime.context.inspection import (
 )
 from zeus_runtime.errors import UsageError
 from zeus_runtime.models.content import whole_text
+from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Reader, service_of
 
 if TYPE_CHECKING:
     from zeus_runtime.context.inspection import Trace
     from zeus_runtime.context.ledger import StepRecord
 
-router = APIRouter(tags=["context"])
+router = APIRouter(tags=["context"], route_class=RevalidatedRoute)
 
 MOST_CHARACTERS: Final = 4000
 """Of each text in what a step sent."""

@@ -14,13 +14,14 @@ from zeus_runtime.models.messages import to_payload
 from zeus_runtime.serving.http import streams
 from zeus_runtime.serving.http.boundary import note_act
 from zeus_runtime.serving.http.hub import Read
+from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Reader, Runner, service_of
 from zeus_runtime.serving.http.service import as_json
 from zeus_runtime.store.branch import line_of
 from zeus_runtime.store.rollbacks import rollbacks
 from zeus_runtime.store.turns import turns_of
 
-router = APIRouter()
+router = APIRouter(route_class=RevalidatedRoute)
 
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
 After = Annotated[int, Query(ge=0, description="The last event that the client has.")]
@@ -58,6 +59,8 @@ async def agents(request: Request, caller: Reader) -> list[dict[str, Any]]:
             "description": each.plan.config.description or "",
             "model": each.plan.profile.name,
             "digest": each.plan.digest,
+            "memory": each.plan.config.memory is not None,
+            "knowledge": list(each.plan.config.knowledge),
         }
         for each in service_of(request).agents_of(caller)
     ]
