@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.support.page_service import LONG
+from tests.support.page_service import KEEPER, LONG
 from tests.support.ports import unused_port
 from tests.support.serving import TOKEN
 from zeus_runtime.config.secrets.masking import Redactor
@@ -159,7 +159,7 @@ def test_a_user_logs_in_by_the_printed_address_and_works_with_an_agent(user: Use
     turn = answered(page)
     assert turn.locator("td").all_inner_texts() == ["1042", "3 days", "1077", "1 day"]
     assert turn.locator("img").count() == 0
-    assert page.get_by_role("navigation").get_by_role("link").first.inner_text().startswith("Which orders")
+    assert page.locator(".sessions a").first.inner_text().startswith("Which orders")
     say(page, "Does @notes.md say more? @missing.md does not.")
     answered(page)
     files = page.locator(".prompt .files li").all_inner_texts()
@@ -373,6 +373,138 @@ def test_a_user_goes_back_to_say_it_otherwise(user: User) -> None:
     say(page, "The second question")
     assert "The second question" in answered(page).inner_text()
     assert page.locator(".prompt .bubble").all_inner_texts() == ["The first question", "The second question"]
+
+
+def test_a_user_corrects_what_the_agent_remembers(user: User) -> None:
+    page = user.tab()
+    page.get_by_role("link", name="Memory", exact=True).click()
+    page.get_by_text("The agent has no memory").wait_for()
+    page.get_by_role("combobox", name="Agent").select_option("keeper")
+    memories = page.get_by_role("region", name="Memories")
+    memories.get_by_role("searchbox").fill("Where does Ada live?")
+    memories.get_by_title("Similarity").first.wait_for()
+    memories.get_by_role("link").first.click()
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("textbox", name="Text").fill("The customer Ada lives in Linz.")
+    page.evaluate(
+        """async () => {
+            const id = new URLSearchParams(location.hash.split("?")[1]).get("item");
+            const headers = {"X-Zeus-Page": "1", "Content-Type": "application/json"};
+            const body = JSON.stringify({subject: "Ada"});
+            await fetch(`v1/memories/${id}?agent=keeper`, {method: "PATCH", headers, body});
+        }"""
+    )
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("alert").get_by_text("it was changed since you read it").wait_for()
+    page.locator(".facts").get_by_text("Subject").wait_for()
+    page.get_by_role("button", name="Save").click()
+    versions = page.get_by_role("region", name="History").locator("li")
+    versions.nth(2).wait_for()
+    assert [each.split()[0] for each in versions.all_inner_texts()] == ["stored", "updated", "updated"]
+    assert page.locator(".content").inner_text() == "The customer Ada lives in Linz."
+    page.get_by_role("button", name="New memory").click()
+    form = page.get_by_role("dialog")
+    form.get_by_role("textbox").fill("The key is AKIAIOSFODNN7EXAMPLE.")
+    form.get_by_role("button", name="Save").click()
+    form.get_by_role("alert").get_by_text("not saved").wait_for()
+    form.get_by_role("textbox").fill("The shop sells lamps.")
+    form.get_by_label("Scope").select_option("project")
+    form.get_by_role("button", name="Save").click()
+    form.wait_for(state="detached")
+    page.get_by_role("link", name="Memories").click()
+    page.get_by_role("link", name="The shop sells lamps.").click()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    memories.get_by_role("link", name="The shop closes at six.").wait_for()
+    assert memories.get_by_role("link", name="The shop sells lamps.").count() == 0
+    assert [each for each in user.complaints if "412" not in each and "422" not in each] == []
+
+
+def test_a_user_releases_a_memory_and_takes_back_what_a_model_changed(user: User) -> None:
+    page = user.tab("#memory?agent=keeper")
+    page.get_by_role("button", name="Quarantine (1)").click()
+    waiting = page.get_by_role("region", name="Quarantine")
+    assert "Ignore all previous instructions" in waiting.locator(".content").inner_text()
+    waiting.get_by_role("button", name="Release").click()
+    waiting.get_by_text("Nothing is in quarantine.").wait_for()
+    page.get_by_role("button", name="Changes").click()
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("dialog").get_by_role("button", name="Undo").click()
+    page.get_by_text("1 removed, 0 restored").wait_for()
+    page.get_by_text("undone").wait_for()
+    page.get_by_role("button", name="Memories").click()
+    page.get_by_role("link", name="Ignore all previous instructions").wait_for()
+    assert page.get_by_role("link", name="The shop closes at six.").count() == 0
+    assert user.complaints == []
+
+
+def test_a_user_looks_something_up_with_its_citation(user: User) -> None:
+    page = user.tab("#knowledge?agent=keeper")
+    assert "2 passages" in page.get_by_role("region", name="Search").inner_text()
+    page.get_by_role("searchbox", name="Search as the agent does").fill("How is a refund paid?")
+    page.locator(".hits li").first.wait_for()
+    assert page.locator(".hits cite").first.inner_text() == "handbook/handbook.md · Returns > Refund · line 9"
+    assert "by the card that was used" in page.locator(".hits blockquote").first.inner_text()
+    assert "handbook.md" in page.get_by_role("region", name="Documents").inner_text()
+    assert user.complaints == []
+
+
+def test_a_user_finds_where_a_value_was_written_and_checks_an_edited_config(user: User) -> None:
+    page = user.tab("#plan?agent=keeper")
+    values = page.get_by_role("region", name="Values")
+    values.get_by_role("searchbox").fill("max_steps")
+    row = values.get_by_role("row", name="limits.max_steps")
+    line = KEEPER.splitlines().index("limits: {max_steps: 9}") + 1
+    assert row.get_by_role("cell").all_inner_texts() == ["limits.max_steps", "9", f"keeper.yaml:{line}:21"]
+    page.get_by_role("button", name="Parts").click()
+    assert page.get_by_role("row", name="search_knowledge_base").count() == 1
+    page.get_by_role("button", name="Prompt").click()
+    page.locator(".sent summary").first.click()
+    page.get_by_role("button", name="Edit and check").click()
+    page.get_by_text("This config is valid").wait_for()
+    text = page.get_by_role("textbox", name="Text of the config")
+    written = text.input_value()
+    assert written == KEEPER
+    text.fill(written.replace("max_steps: 9", "max_stps: 9"))
+    page.get_by_text("This config is not valid").wait_for()
+    page.get_by_role("button", name=f"keeper.yaml:{line}:10").click()
+    chosen = text.evaluate("field => field.value.slice(field.selectionStart, field.selectionEnd)")
+    assert chosen == "max_stps: 9}"
+    page.get_by_role("button", name="Values").click()
+    page.get_by_role("button", name="Edit and check").click()
+    assert "max_stps" in text.input_value()
+    page.get_by_role("button", name="As it is now").click()
+    page.get_by_text("This config is valid").wait_for()
+    assert (user.server.folder / "keeper.yaml").read_text() == KEEPER
+    assert user.complaints == []
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_the_views_of_an_agent_are_accessible(user: User, look: str) -> None:
+    page = user.tab()
+    page.emulate_media(color_scheme=look)
+    page.evaluate(f"localStorage.setItem('language', '{'en' if look == 'light' else 'zh'}')")
+    if look == "dark":
+        page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    for room in ("memory", "knowledge", "plan"):
+        page.goto(f"{user.server.address}#{room}?agent=keeper")
+        page.locator(".card").first.wait_for()
+        if room == "knowledge":
+            page.locator("main input[type=search]").first.fill("refund")
+            page.locator(".hits li").first.wait_for()
+            assert axe(page) == []
+            continue
+        if room == "memory":
+            page.locator(".rows a").first.click()
+            page.locator(".history li").first.wait_for()
+            assert axe(page) == []
+        for each in page.locator(".segments button").all():
+            each.click()
+            page.locator(".card").last.wait_for()
+            assert axe(page) == [], each.inner_text()
+        width = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert width[0] <= width[1]
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])

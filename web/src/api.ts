@@ -63,6 +63,12 @@ export async function part<T>(path: string): Promise<ListPart<T>> {
   return { value: await answer.json(), next: next ? path.split("?")[0] + new URL(next, location.href).search : null };
 }
 
+/** A thing, and its `ETag`: an edit that sends it in `If-Match` is refused if another one came first. */
+export async function tagged<T>(path: string): Promise<{ value: T; tag: string }> {
+  const answer = await answered("GET", path);
+  return { value: await answer.json(), tag: answer.headers.get("ETag") ?? "*" };
+}
+
 export const get = <T>(path: string): Promise<T> => call<T>("GET", path);
 export const post = <T>(path: string, body?: unknown, headers?: Record<string, string>): Promise<T> => call<T>("POST", path, body, headers);
 

@@ -283,6 +283,7 @@ const zh = {
   "default": "默认",
   "Middlewares": "中间件",
   "in their order: the first is the outermost": "按顺序：第一个在最外层",
+  "none": "无",
   "Tools": "工具",
   "Category": "类别",
   "Access": "权限",

@@ -83,7 +83,7 @@ function Documents({ path }: { path: string }) {
         {(base.value?.files.length ?? 0) > 10 && <input type="search" value={text} placeholder={t("Filter")} aria-label={t("Filter")} onInput={(event) => setText(event.currentTarget.value)} />}
       </div>
       <Problem>{base.problem}</Problem>
-      <div class="scroll" tabIndex={0} role="region" aria-label={t("Documents")}>
+      <div class="scroll" tabIndex={0} role="group" aria-label={t("Documents")}>
         <table class="files-of">
           <thead><tr><th>{t("Document")}</th><th class="number">{t("Passages")}</th><th class="number">{t("Size")}</th></tr></thead>
           <tbody>

@@ -1,7 +1,7 @@
 // What an agent remembers of the user: memories with their history, those in quarantine, and the changes of models.
 
 import { useEffect, useState } from "preact/hooks";
-import { type AgentInfo, call, get, part, post } from "./api";
+import { type AgentInfo, call, get, part, post, Problem as Refused, tagged } from "./api";
 import { Dialog } from "./dialog";
 import { type Key, money, moment, number, t, when, word } from "./i18n";
 import { Icon } from "./icons";
@@ -129,7 +129,7 @@ function Marks({ memory }: { memory: Memory | Found }) {
 
 function One({ agent, id, changed }: { agent: string; id: string; changed: () => void }) {
   const path = `memories/${encodeURIComponent(id)}`;
-  const memory = useRead(() => get<Memory>(addressAt(agent, path)), [agent, id]);
+  const memory = useRead(() => tagged<Memory>(addressAt(agent, path)), [agent, id]);
   const history = useRead(() => get<Entry[]>(addressAt(agent, `${path}/history`)), [agent, id, memory.value]);
   const [edited, setEdited] = useState<string | null>(null);
   const [isDeleting, setDeleting] = useState(false);
@@ -143,9 +143,11 @@ function One({ agent, id, changed }: { agent: string; id: string; changed: () =>
       changed();
     } catch (error) {
       setProblem(messageOf(error));
+      // What was written stays, and the next try is of what is there now.
+      if (error instanceof Refused && error.status === 412) memory.again();
     }
   };
-  const change = (values: object) => act(() => call("PATCH", addressAt(agent, path), values));
+  const change = (values: object) => act(() => call("PATCH", addressAt(agent, path), values, { "If-Match": memory.value!.tag }));
   const remove = async () => {
     setDeleting(false);
     try {
@@ -156,14 +158,14 @@ function One({ agent, id, changed }: { agent: string; id: string; changed: () =>
       setProblem(messageOf(error));
     }
   };
-  const shown = memory.value;
+  const shown = memory.value?.value;
   const back = <a href={addressOf({ session: null, room: "memory", agent })}><Icon name="left" />{t("Memories")}</a>;
   if (!shown) return <><p class="back">{back}</p><Problem>{memory.problem}</Problem></>;
   const of = (other: string) => <a href={addressOf({ session: null, room: "memory", agent, item: other })}>{other}</a>;
   return (
     <>
       <p class="back">{back}</p>
-      <section class="card" aria-label={t("Memory")}>
+      <section class="card" aria-label={t("Details")}>
         <Problem>{problem}</Problem>
         {edited === null ? <p class="content">{visible(shown.content)}</p> : (
           <textarea class="edit" rows={4} value={edited} aria-label={t("Text")} onInput={(event) => setEdited(event.currentTarget.value)} />

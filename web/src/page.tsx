@@ -111,7 +111,7 @@ function Page() {
             <button class="quiet" aria-label={t("New session")} title={`${t("New session")} (Alt+N)`} onClick={() => { go({ session: null }); setMenuOpen(false); }}><Icon name="plus" /></button>
             <button class="quiet only-narrow" aria-label={t("Close")} onClick={() => setMenuOpen(false)}><Icon name="close" /></button>
           </div>
-          <RoomLinks place={place} />
+          <RoomLinks place={place} agent={place.agent ?? shown?.agent.split("/")[0]} />
           <SessionList sessions={sessions} shown={place.session} search={search} hasAgents={(agents?.length ?? 0) > 1} />
         </nav>
         {isMenuOpen && <div class="shade only-narrow" onClick={() => setMenuOpen(false)} />}

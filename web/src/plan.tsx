@@ -65,7 +65,7 @@ function Values({ plan }: { plan: Plan }) {
         <label class="inline"><input type="checkbox" checked={isWritten} onChange={(event) => setWritten(event.currentTarget.checked)} />{t("Without defaults")}</label>
         <span class="meta">{number(found.length)} / {number(plan.values.length)}</span>
       </div>
-      <div class="scroll" tabIndex={0} role="region" aria-label={t("Values")}>
+      <div class="scroll" tabIndex={0} role="group" aria-label={t("Values")}>
         <table class="values">
           <thead><tr><th>{t("Key")}</th><th>{t("Value")}</th><th>{t("Written at")}</th></tr></thead>
           <tbody>
@@ -93,6 +93,7 @@ function Parts({ plan }: { plan: Plan }) {
     <>
       <section class="card" aria-label={t("Middlewares")}>
         <h2>{t("Middlewares")} <span class="meta">{t("in their order: the first is the outermost")}</span></h2>
+        {!plan.middlewares.length && <p class="meta">{t("none")}</p>}
         <ol class="rows">
           {plan.middlewares.map((each, at) => (
             <li key={at}>
@@ -106,7 +107,7 @@ function Parts({ plan }: { plan: Plan }) {
       </section>
       <section class="card" aria-label={t("Tools")}>
         <h2>{t("Tools")} <span class="meta">{number(plan.tools.length)}</span></h2>
-        <div class="scroll" tabIndex={0} role="region" aria-label={t("Tools")}>
+        <div class="scroll" tabIndex={0} role="group" aria-label={t("Tools")}>
           <table>
             <thead><tr><th>{t("Tool")}</th><th>{t("Category")}</th><th>{t("Access")}</th><th>{t("From")}</th></tr></thead>
             <tbody>{plan.tools.map((each) => <tr key={each.name}><td><code>{visible(each.name)}</code></td><td>{each.category}</td><td>{each.access}</td><td>{visible(each.component)} <span class="meta">{origin(each.plugin)}</span></td></tr>)}</tbody>
@@ -123,7 +124,7 @@ function Parts({ plan }: { plan: Plan }) {
         <h2>{t("Files")}</h2>
         <dl class="facts">{Object.entries(plan.files.folders).map(([prefix, host]) => [<dt key={prefix}><code>{prefix}</code></dt>, <dd key={`${prefix}=`}><code>{visible(host)}</code></dd>])}</dl>
         {plan.files.rules.length > 0 && (
-          <div class="scroll" tabIndex={0} role="region" aria-label={t("Files")}>
+          <div class="scroll" tabIndex={0} role="group" aria-label={t("Files")}>
             <table>
               <thead><tr><th>{t("Pattern")}</th><th>{t("Access")}</th><th>{t("Written at")}</th></tr></thead>
               <tbody>{plan.files.rules.map((each) => <tr key={each.pattern}><td><code>{visible(each.pattern)}</code></td><td>{each.right}</td><td>{visible(each.written)}</td></tr>)}</tbody>

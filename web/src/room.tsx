@@ -12,11 +12,11 @@ import { PlanView } from "./plan";
 
 const NAMES: Record<Room, Key> = { memory: "Memory", knowledge: "Knowledge", plan: "Plan" };
 
-export function RoomLinks({ place }: { place: Place }) {
+export function RoomLinks({ place, agent }: { place: Place; agent: string | undefined }) {
   return (
     <ul class="rooms">
       {ROOMS.map((room) => (
-        <li key={room}><a href={addressOf({ session: null, room, agent: place.agent })} aria-current={place.room === room ? "page" : undefined}><Icon name={room} />{t(NAMES[room])}</a></li>
+        <li key={room}><a href={addressOf({ session: null, room, agent })} aria-current={place.room === room ? "page" : undefined}><Icon name={room} />{t(NAMES[room])}</a></li>
       ))}
     </ul>
   );
