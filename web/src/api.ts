@@ -7,7 +7,9 @@ export interface SessionInfo {
 }
 export type RunState = "queued" | "running" | "waiting" | "complete" | "failed" | "cancelled";
 export interface RunInfo {
-  run: string; session: string; number: number; state: RunState; prompt: string;
+  run: string; session: string; number: number; state: RunState;
+  /** Null for a turn that answers the last message again. */
+  prompt: string | null;
   created_ms: number; started_ms: number | null; ended_ms: number | null; ending: Json | null;
 }
 export interface Approval {
@@ -81,8 +83,16 @@ export const newSession = (agent: string, title: string) => post<SessionInfo>("v
 export const deleteSession = (id: string) => call<void>("DELETE", of(id));
 export const messages = (id: string) => get<Json[]>(`${of(id)}/messages`);
 export const runs = (id: string) => get<RunInfo[]>(`${of(id)}/runs`);
-export const begin = (id: string, prompt: string, key: string) =>
-  post<RunInfo>(`${of(id)}/runs?queue=1`, { prompt }, { "Idempotency-Key": key });
+/** Without a prompt the model is asked again about the last message. */
+export const begin = (id: string, prompt: string | null, key: string) =>
+  post<RunInfo>(`${of(id)}/runs?queue=1`, prompt === null ? { resume: true } : { prompt }, { "Idempotency-Key": key });
+export interface FoundMessage { session: string; title: string; number: number; role: string; excerpt: string; created_ms: number }
+export const searchMessages = (query: string) => get<FoundMessage[]>(`v1/sessions/search?${new URLSearchParams({ query })}`);
+export const archivedSessions = () => get<SessionInfo[]>("v1/sessions?archived=1");
+export const fork = (id: string, step: number, key: string) => post<SessionInfo>(`${of(id)}/fork`, { step }, { "Idempotency-Key": key });
+export const archive = (id: string) => post<SessionInfo>(`${of(id)}/archive`);
+export const restore = (id: string) => post<SessionInfo>(`${of(id)}/restore`);
+export const exported = (id: string, format: "json" | "markdown") => `${of(id)}/export?format=${format}`;
 export const rollback = (id: string, to: number) => post<Json>(`${of(id)}/rollback`, { to, before: true });
 export const cancel = (run: string) => post<RunInfo>(`v1/runs/${encodeURIComponent(run)}/cancel`);
 export const approvals = () => get<Approval[]>("v1/approvals");

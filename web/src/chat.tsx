@@ -87,7 +87,7 @@ function Tasks({ tasks }: { tasks: Task[] }) {
 
 export function Chat(props: {
   session: string | null; loaded: Loaded; live: LiveTurn | null; isLost: boolean; place: Place;
-  send: (prompt: string) => Promise<void>; reload: () => Promise<void>;
+  send: (prompt: string | null) => Promise<void>; reload: () => Promise<void>;
   parent: string; agent: api.AgentInfo | undefined; agents: api.AgentInfo[]; chooseAgent: ((name: string) => void) | null;
 }) {
   const { loaded, live, session } = props;
@@ -137,6 +137,17 @@ export function Chat(props: {
     setGoal(null);
   };
   const isRunning = loaded.active !== null;
+  const lastTurn = loaded.turns[loaded.turns.length - 1];
+  // After a failure, and in a fork: nobody has answered the last message.
+  const isUnanswered = !isRunning && lastTurn !== undefined && lastTurn.parts[lastTurn.parts.length - 1]?.kind !== "text";
+  const again = async () => {
+    try {
+      await props.send(null);
+      setProblem("");
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error));
+    }
+  };
   const tasks = tasksOf([...loaded.turns, ...(live ? [{ parts: live.parts }] : [])]);
   const isEmpty = !loaded.turns.length && !isRunning;
   return (
@@ -158,16 +169,17 @@ export function Chat(props: {
             </div>
           )}
           {loaded.turns.map((turn) => <TurnView key={turn.key} turn={turn} session={session} back={askBack} />)}
+          {isUnanswered && <p><button onClick={() => void again()}>{t("Ask the model again")}</button></p>}
           {loaded.active && (
             <article class="turn live" aria-busy={loaded.active.state === "running"}>
-              <Prompt text={loaded.active.prompt} seq={null} session={null} />
+              {loaded.active.prompt !== null && <Prompt text={loaded.active.prompt} seq={null} session={null} />}
               {live?.parts.map((part) => <PartView key={part.key} part={part} session={null} />)}
               {!live?.isWaiting && <p class="working"><span class="dot" />{live?.notice}</p>}
             </article>
           )}
           {loaded.queued.map((run) => (
             <div key={run.run} class="prompt queued">
-              <div class="bubble">{run.prompt}</div>
+              <div class="bubble">{run.prompt ?? t("Ask the model again")}</div>
               <span class="meta">
                 {t("Queued")} · <button class="link" onClick={() => void api.cancel(run.run).then(props.reload)}>{t("Remove")}</button>
               </span>

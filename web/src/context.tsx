@@ -1,6 +1,7 @@
 // The context over time: what each step sent, what policies removed, and why a message is not there any more.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { fork as forked } from "./api";
 import { FIXED, OTHERS } from "./chart";
 import { type Key, number, t } from "./i18n";
 import { Icon } from "./icons";
@@ -33,6 +34,7 @@ export function ContextView({ session, place, version, isRunning }: { session: s
   const [source, pick] = useState<string | null>(null);
   const choose = (step: number, message = place.message) => go({ session, view: "context", step, message }, { replace: true });
   useStepKeys(steps, at, choose);
+  const fork = () => forked(session, chosen!.number, crypto.randomUUID()).then((made) => go({ session: made.session }), (error) => setProblem(String(error.message ?? error)));
 
   if (problem) return <p class="banner problem" role="alert">{problem}</p>;
   if (!ledger) return null;
@@ -44,7 +46,9 @@ export function ContextView({ session, place, version, isRunning }: { session: s
         <Figures ledger={ledger} last={last} />
         <ChartCard steps={steps} chosen={chosen.number} choose={(step, stack) => { choose(step); pick(stack); }} source={source} pick={pick} />
         <div class="columns">
-          <StepCard steps={steps} at={at} choose={choose} />
+          <StepCard steps={steps} at={at} choose={choose}>
+            <button title={t("Begin a session as this one was when this step was asked")} onClick={() => void fork()}>{t("Fork here")}</button>
+          </StepCard>
           <section class="card" aria-label={t("Why did it forget?")}>
             <Forgotten session={session} step={chosen} message={place.message ?? null} choose={choose} />
           </section>

@@ -4,7 +4,8 @@ import { useState } from "preact/hooks";
 import { type AgentInfo, get } from "./api";
 import { number, t, when, word } from "./i18n";
 import { addressOf } from "./place";
-import { Problem, useRead, useSettled } from "./room";
+import { useRead, useSettled } from "./reading";
+import { Problem } from "./room";
 import { visible } from "./visible";
 
 interface Base { name: string; scope: string; documents: number; chunks: number; embedding: string; chunk_tokens: number; updated_ms: number; linked: boolean }

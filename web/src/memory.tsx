@@ -6,7 +6,8 @@ import { Dialog } from "./dialog";
 import { type Key, money, moment, number, t, when, word } from "./i18n";
 import { Icon } from "./icons";
 import { addressOf, go } from "./place";
-import { messageOf, Problem, Segments, useRead, useSettled } from "./room";
+import { messageOf, useRead, useSettled } from "./reading";
+import { Problem, Segments } from "./room";
 import { visible } from "./visible";
 
 interface Memory {

@@ -3,7 +3,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type AgentInfo, get, type Json, post } from "./api";
 import { type Key, number, t, word } from "./i18n";
-import { messageOf, Problem, Segments, useRead, useSettled } from "./room";
+import { messageOf, useRead, useSettled } from "./reading";
+import { Problem, Segments } from "./room";
 import { visible } from "./visible";
 
 interface Mark { source: string; line: number; column: number }

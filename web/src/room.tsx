@@ -1,7 +1,6 @@
 // What an agent remembers, what it can look up, and exactly what it runs.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
 import type { AgentInfo } from "./api";
 import { type Key, t } from "./i18n";
 import { Icon } from "./icons";
@@ -54,33 +53,7 @@ export function RoomView({ place, agents, openMenu }: { place: Place; agents: Ag
   );
 }
 
-/** Reads something, and again when `again` is called; the former answer stays until the next one is there. */
-export function useRead<T>(read: () => Promise<T>, when: unknown[]): { value: T | null; problem: string; again: () => void } {
-  const [state, setState] = useState<{ value: T | null; problem: string }>({ value: null, problem: "" });
-  const [times, setTimes] = useState(0);
-  useEffect(() => {
-    let isOld = false;
-    read().then(
-      (value) => { if (!isOld) setState({ value, problem: "" }); },
-      (error) => { if (!isOld) setState({ value: null, problem: messageOf(error) }); });
-    return () => { isOld = true; };
-  }, [...when, times]);
-  return { ...state, again: () => setTimes((now) => now + 1) };
-}
-
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 export const Problem = ({ children }: { children: ComponentChildren }) => (children ? <p class="banner problem" role="alert">{children}</p> : null);
-
-/** A text once the user pauses. */
-export function useSettled(text: string, milliseconds: number): string {
-  const [settled, settle] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => settle(text), milliseconds);
-    return () => clearTimeout(timer);
-  }, [text, milliseconds]);
-  return settled;
-}
 
 /** Choices of which one is shown, as in a tab list. */
 export function Segments<T extends string>(props: { label: string; names: Record<T, string>; chosen: T; choose: (each: T) => void }) {
