@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.sessions.message_search import FoundMessage
+    from zeus_runtime.sessions.stored import StoredSession
     from zeus_runtime.store.event_log import StoredEvent
-    from zeus_runtime.store.listing import SessionInfo
+    from zeus_runtime.store.listing import SessionInfo, SessionPlace
     from zeus_runtime.store.masked_log import MaskedLog
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Owner
@@ -185,19 +187,22 @@ class Agent:
         session: str,
         *,
         approvals: ApprovalChannel | None = None,
+        run_id: str | None = None,
         tools: Sequence[ClientTool] = (),
     ) -> AsyncGenerator[Event, None]:
         """Resume the session's interrupted run: finished tool calls and paid answers are not repeated.
 
         Args:
             approvals: asks for approvals that are still open.
+            run_id: the id of the run after a rollback or a fork, which is a new one; hex digits that no other run of
+                the session has. An interrupted run keeps its own.
             tools: those that the run was begun with.
 
         Raises:
             UsageError: the session does not exist. (If there is nothing to resume, the stream ends with a
                 ``RunFailed``.)
         """
-        return self._masked(self._runner.events(None, session, approvals, tools=tools))
+        return self._masked(self._runner.events(None, session, approvals, run_id=run_id, tools=tools))
 
     @_masking
     async def pending_approvals(self, session: str | None = None) -> Sequence[PendingApproval]:
@@ -312,15 +317,52 @@ class Agent:
         )
 
     @_masking
-    async def sessions(self, *, limit: int | None = None, every_agent: bool = True) -> Sequence[SessionInfo]:
+    async def sessions(
+        self,
+        *,
+        limit: int | None = None,
+        every_agent: bool = True,
+        archived: bool = False,
+        after: SessionPlace | None = None,
+    ) -> Sequence[SessionInfo]:
         """The sessions of this agent's database, last used first.
 
         Args:
             limit: the most sessions to return.
             every_agent: whether to include the sessions of other agents that use the database.
+            archived: the archived ones instead of the others.
+            after: only those after this place of a list that is read in parts, the first from ``BEFORE_ALL``.
         """
         agent = None if every_agent else self._plan.config.name
-        return await (await self.masked_log()).sessions(agent=agent, limit=limit)
+        return await (await self.masked_log()).sessions(
+            agent=agent, limit=limit, archived=archived, after=after
+        )
+
+    @_masking
+    async def search_messages(self, text: str, *, limit: int = 20) -> Sequence[FoundMessage]:
+        """The messages of this agent's sessions that contain a text, in any case of its letters; the newest first.
+
+        Archived sessions and messages that a rollback set aside are not searched.
+
+        Args:
+            limit: the most messages to return.
+        """
+        from zeus_runtime.sessions.message_search import search_messages
+
+        return await search_messages(
+            await self.masked_log(), self.masked(text), agent=self._plan.config.name, limit=limit
+        )
+
+    @_masking
+    async def stored_session(self, session: str) -> StoredSession:
+        """All that is stored of a session and of its sub-agents' sessions but the ledger, with known secrets masked.
+
+        Raises:
+            UsageError: the session does not exist, or it is archived.
+        """
+        from zeus_runtime.sessions.stored import read
+
+        return await read(await self.masked_log(), session, whole=True)
 
     @_masking
     async def masked_log(self) -> MaskedLog:
@@ -518,6 +560,22 @@ class Agent:
             UsageError: the session or message does not exist, nothing comes after it, or the session is running.
         """
         return await (await self._runner.lifecycle()).roll_back(session, to, before=before)
+
+    @_masking
+    async def fork(self, session: str, *, step: int, name: str | None = None) -> str:
+        """Begin a new session as this one was when a step of it was asked; ``resume`` asks that step again.
+
+        Args:
+            step: its number, as ``zeus context steps`` prints it; also one that a rollback set aside.
+            name: the new session's id; if there is one, it was forked before, and nothing is done.
+
+        Returns:
+            the new session.
+
+        Raises:
+            UsageError: the session or step does not exist, or the session is archived.
+        """
+        return await (await self._runner.lifecycle()).fork(session, step, name=name)
 
     @_masking
     async def archive(self, session: str) -> bool:

@@ -17,6 +17,7 @@ from zeus_runtime.store.turns import (
     StoredTurn,
     TurnState,
     add_turn,
+    find_turn,
     last_run,
     next_turn,
     set_state,
@@ -27,7 +28,8 @@ from zeus_runtime.tools.client_tool import ClientTool
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
-    from zeus_runtime.store.threads import Owner
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Owner, Thread
 
 _log = logging.getLogger(__name__)
 
@@ -88,17 +90,21 @@ class TurnQueue:
         """Begin a turn, or queue it behind the session's others; a known idempotency key gives the turn that it named.
 
         Args:
-            request: ``prompt``, ``attachments``, and ``tools``: the client's own, as JSON.
+            request: ``prompt``, ``attachments``, and ``tools``: the client's own, as JSON; or ``resume`` to answer
+                the last message again after a rollback or in a fork.
             queue: whether it may wait for others.
 
         Raises:
             NotFoundError: there is no such session.
             BusyError: the session has a turn that is not over, and ``queue`` is false.
+            UsageError: there is nothing to answer again.
         """
         agent = hosted.of(owner)
         log = await agent.log()
         thread = await log.find(session)
         run = secrets.token_hex(_RUN_BYTES) if key is None else run_of_key(owner, f"{session}\0{key}")
+        if request.get("resume") and await find_turn(log, run) is None:
+            await _refuse_answered(log, thread)
         masked = agent.masked(dict(request))
         if owner is not None and owner.role is not None:
             masked["role"] = owner.role
@@ -168,8 +174,8 @@ class TurnQueue:
         ending: Event | None = None
         try:
             events = (
-                agent.resume(session, tools=tools)
-                if has_begun
+                agent.resume(session, run_id=turn.run, tools=tools)
+                if has_begun or turn.request.get("resume")
                 else agent.stream(
                     turn.request["prompt"],
                     session=session,
@@ -195,6 +201,19 @@ class TurnQueue:
             # Decided between the run's end and the turn's new state.
             await set_state(log, turn, "running")
         return True
+
+
+async def _refuse_answered(log: ThreadLog, thread: Thread) -> None:
+    """Check that nothing was written since a rollback or a fork.
+
+    Raises:
+        UsageError: something was.
+    """
+    if (await log.info(thread)).state != "rolled-back":
+        raise UsageError(
+            f"the last message of {thread.session} has its answer",
+            remedy="Roll the session back or fork it first, or send a prompt.",
+        )
 
 
 def state_of(ending: RunCompleted | RunFailed) -> TurnState:
