@@ -375,6 +375,38 @@ def test_a_user_goes_back_to_say_it_otherwise(user: User) -> None:
     assert page.locator(".prompt .bubble").all_inner_texts() == ["The first question", "The second question"]
 
 
+def test_a_session_is_found_by_its_words_forked_at_a_step_kept_and_put_away(user: User) -> None:
+    page = user.tab()
+    say(page, "Use tools for the zebra")
+    answered(page)
+    search = page.get_by_role("searchbox", name="Search sessions")
+    search.fill("ZEBRA")
+    page.get_by_role("region", name="Messages").get_by_role("link").first.click()
+    page.locator(".prompt.target").wait_for()
+    search.fill("")
+    page.goto(page.url.split("?")[0] + "/context?step=2")
+    page.get_by_role("button", name="Fork here").click()
+    page.get_by_role("heading", name="Use tools for the zebra (from step 2)").wait_for()
+    names = page.locator(".tool .name")
+    names.first.wait_for()
+    assert names.all_inner_texts() == ["write_todos"]
+    page.get_by_role("button", name="Ask the model again").click()
+    page.get_by_text("It is done.").wait_for()
+    answered(page)
+    assert names.all_inner_texts() == ["write_todos", "echo", "task"]
+    page.locator(".menu summary").click()
+    with page.expect_download() as kept:
+        page.get_by_role("link", name="Export as Markdown").click()
+    assert "Use tools for the zebra" in kept.value.path().read_text()
+    page.get_by_role("button", name="Archive", exact=True).click()
+    page.get_by_text("This session is archived.").wait_for()
+    page.get_by_role("button", name="Archived sessions").click()
+    page.locator(".sessions a[aria-current]").wait_for()
+    page.get_by_role("button", name="Restore").click()
+    page.get_by_text("It is done.").wait_for()
+    assert user.complaints == []
+
+
 def test_a_user_corrects_what_the_agent_remembers(user: User) -> None:
     page = user.tab()
     page.get_by_role("link", name="Memory", exact=True).click()

@@ -91,8 +91,9 @@ export function SessionView(props: {
   const [agentName, setAgentName] = useState(props.agents[0]?.name ?? "");
   const [problem, setProblem] = useState("");
   const [isDeleting, setDeleting] = useState(false);
+  const isPutAway = useRef(false);
   const reload = useCallback(async () => {
-    if (!session) return;
+    if (!session || isPutAway.current) return;
     try {
       setLoaded(await load(session));
       setProblem("");
@@ -123,19 +124,19 @@ export function SessionView(props: {
     else go({ session: to });
     void props.changed();
   };
-  const [isPutAway, setPutAway] = useState(false);
   const put = async (work: (id: string) => Promise<api.SessionInfo>) => {
     try {
       const found = await work(session!);
+      isPutAway.current = found.archived_ms !== null;
       setOwn(found);
-      setPutAway(found.archived_ms !== null);
       setProblem("");
-      await Promise.all([reload(), props.changed()]);
+      await props.changed();
+      if (found.archived_ms === null) await reload();
     } catch (error) {
       setProblem(error instanceof Error ? error.message : String(error));
     }
   };
-  const isArchived = isPutAway || info?.archived_ms != null;
+  const isArchived = isPutAway.current || info?.archived_ms != null;
   const remove = async () => {
     await api.deleteSession(session!);
     setDeleting(false);
@@ -182,7 +183,7 @@ export function SessionView(props: {
           </>
         )}
       </header>
-      {problem && <p class="banner problem" role="alert">{problem}</p>}
+      {problem && !isArchived && <p class="banner problem" role="alert">{problem}</p>}
       {isArchived ? (
         <p class="empty">{t("This session is archived.")} <button onClick={() => void put(api.restore)}>{t("Restore")}</button></p>
       ) : place.view === "context" && session ? (
