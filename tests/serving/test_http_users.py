@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -44,6 +45,8 @@ OF_ONE: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("GET", "/v1/sessions/{session}/trace"): {},
     ("GET", "/v1/sessions/{session}/what-if"): {},
     ("POST", "/v1/sessions/{session}/what-if"): {"json": {"middlewares": "[]"}},
+    ("GET", "/v1/files/{sha256}"): {},
+    ("DELETE", "/v1/files/{sha256}"): {},
     ("GET", "/v1/memories/{memory}"): {},
     ("PATCH", "/v1/memories/{memory}"): {"json": {"content": "The intruder wrote this."}},
     ("DELETE", "/v1/memories/{memory}"): {},
@@ -70,6 +73,7 @@ OF_MANY: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("GET", "/v1/profiles/{kind}"): {},
     ("PATCH", "/v1/profiles/{kind}"): {"json": {"fields": {"username": "intruder"}}},
     ("POST", "/v1/profiles/{kind}/draw"): {},
+    ("PUT", "/v1/files/{sha256}"): {"content": b"another file"},
     ("GET", "/v1/knowledge"): {},
     ("GET", "/v1/agents/{agent}/plan"): {},
     ("GET", "/v1/agents/{agent}/config"): {},
@@ -136,8 +140,10 @@ async def test_no_route_tells_a_user_of_another_or_changes_what_is_the_others(
             "base": "handbook",
             "kind": scope,
             "agent": "test",
+            "sha256": hashlib.sha256(b"of ann").hexdigest(),
             "name": "page.js",
         }
+        assert (await client.put(f"/v1/files/{ids['sha256']}", content=b"of ann")).status_code == 201
 
         async def state() -> list[Any]:
             paths = (f"/v1/sessions/{session}", f"/v1/sessions/{session}/messages", f"/v1/runs/{run}")

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from zeus_runtime.store.threads import Owner
     from zeus_runtime.tools import Connection, Tool, Toolset
     from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval
+    from zeus_runtime.tools.attachments import GivenFile
     from zeus_runtime.tools.client_tool import ClientTool
 
 
@@ -138,7 +139,7 @@ class Agent:
         *,
         session: str | None = None,
         approvals: ApprovalChannel | None = None,
-        attachments: Sequence[str | Path] = (),
+        attachments: Sequence[str | Path | GivenFile] = (),
     ) -> RunResult:
         """Do one run and return its answer.
 
@@ -146,7 +147,7 @@ class Agent:
             prompt: the user's prompt.
             session: an existing session to continue; a new one by default.
             approvals: asks for approvals, as in ``stream``.
-            attachments: files that go with the prompt, relative to the working directory.
+            attachments: files that go with the prompt: paths relative to the working directory, or their bytes.
 
         Raises:
             FailedRunError: the run failed, reached a limit, needs approval or was cancelled.
@@ -164,7 +165,7 @@ class Agent:
         *,
         session: str | None = None,
         approvals: ApprovalChannel | None = None,
-        attachments: Sequence[str | Path] = (),
+        attachments: Sequence[str | Path | GivenFile] = (),
         run_id: str | None = None,
         tools: Sequence[ClientTool] = (),
     ) -> AsyncGenerator[Event, None]:

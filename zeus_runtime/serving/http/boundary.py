@@ -34,6 +34,8 @@ HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
+FILES: Final = "/v1/files/"
+"""Where clients upload files, which may be larger than other bodies."""
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
 LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 _ID: Final = re.compile(r"[\w:.-]{1,100}", re.ASCII)
@@ -111,7 +113,7 @@ class Boundary:
             if refused is not None:
                 await refused(scope, receive, answer)
             else:
-                await self._app(scope, _limited(receive, self._limits.body_bytes), answer)
+                await self._app(scope, _limited(receive, self._most_bytes(scope)), answer)
         finally:
             metrics.open.dec()
             self._service.limits.release(scope["state"].get("admitted"))
@@ -134,9 +136,15 @@ class Boundary:
                 remedy="Its administrator can add the name to `hosts` in the service's settings.",
             )
         length = headers.get("content-length", "0")
-        if length.isdigit() and int(length) > self._limits.body_bytes:
-            return problems.response(413, "too_large", _too_large(self._limits.body_bytes))
+        most = self._most_bytes(scope)
+        if length.isdigit() and int(length) > most:
+            return problems.response(413, "too_large", _too_large(most))
         return None
+
+    def _most_bytes(self, scope: Scope) -> int:
+        """Of the request's body."""
+        is_file = scope["method"] == "PUT" and scope["path"].startswith(FILES)
+        return self._limits.file_bytes if is_file else self._limits.body_bytes
 
     async def _audit(self, passing: _Passing) -> None:
         caller, database = passing.caller, self._service.database

@@ -6,12 +6,13 @@ import asyncio
 import hashlib
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import BusyError, UsageError, ZeusError
 from zeus_runtime.events import Event, RunCompleted, RunFailed
+from zeus_runtime.run.attachments import refuse_unshown
 from zeus_runtime.run.turn import SESSION_PREFIX, new_session_id
 from zeus_runtime.store.turns import (
     StoredTurn,
@@ -23,11 +24,13 @@ from zeus_runtime.store.turns import (
     set_state,
     unfinished_sessions,
 )
+from zeus_runtime.tools.attachments import GivenFile
 from zeus_runtime.tools.client_tool import ClientTool
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
+    from zeus_runtime.serving.http.uploads import Uploads
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Owner, Thread
 
@@ -58,6 +61,7 @@ class TurnQueue:
     """Runs the turns of all agents of a service, one at a time in each session."""
 
     hosting: Hosting
+    uploads: Uploads
     _working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _agents: dict[str, Agent] = field(default_factory=dict)
     _woken: set[str] = field(default_factory=set)
@@ -90,14 +94,14 @@ class TurnQueue:
         """Begin a turn, or queue it behind the session's others; a known idempotency key gives the turn that it named.
 
         Args:
-            request: ``prompt``, ``attachments``, and ``tools``: the client's own, as JSON; or ``resume`` to answer
-                the last message again after a rollback or in a fork.
+            request: ``prompt``, ``attachments`` (uploaded files: ``sha256`` and ``name``), and ``tools``: the client's
+                own, as JSON; or ``resume`` to answer the last message again after a rollback or in a fork.
             queue: whether it may wait for others.
 
         Raises:
-            NotFoundError: there is no such session.
+            NotFoundError: there is no such session, or no such file of the user.
             BusyError: the session has a turn that is not over, and ``queue`` is false.
-            UsageError: there is nothing to answer again.
+            UsageError: there is nothing to answer again, or the agent's model sees no attachments.
         """
         agent = hosted.of(owner)
         log = await agent.log()
@@ -105,6 +109,10 @@ class TurnQueue:
         run = secrets.token_hex(_RUN_BYTES) if key is None else run_of_key(owner, f"{session}\0{key}")
         if request.get("resume") and await find_turn(log, run) is None:
             await _refuse_answered(log, thread)
+        if request.get("attachments"):
+            refuse_unshown(agent.plan)
+            for each in request["attachments"]:
+                await asyncio.to_thread(self.uploads.size, owner, each["sha256"])
         masked = agent.masked(dict(request))
         if owner is not None and owner.role is not None:
             masked["role"] = owner.role
@@ -158,6 +166,17 @@ class TurnQueue:
         finally:
             del self._working[session]
 
+    async def _attached(self, owner: Owner | None, turn: StoredTurn) -> Sequence[GivenFile]:
+        """The files of a turn's request.
+
+        Raises:
+            UsageError: one was deleted meanwhile.
+        """
+        return [
+            GivenFile(each["name"], await asyncio.to_thread(self.uploads.read, owner, each["sha256"]))
+            for each in turn.request.get("attachments", ())
+        ]
+
     async def _one(self, hosted: HostedAgent, owner: Owner | None, session: str) -> bool:
         log = await hosted.of(owner).log()
         thread = await log.find(session)
@@ -179,7 +198,7 @@ class TurnQueue:
                 else agent.stream(
                     turn.request["prompt"],
                     session=session,
-                    attachments=turn.request.get("attachments", ()),
+                    attachments=await self._attached(owner, turn),
                     run_id=turn.run,
                     tools=tools,
                 )

@@ -50,11 +50,22 @@ class NewSession(BaseModel):
     title: str = Field("", max_length=200)
 
 
+class Attachment(BaseModel):
+    """An uploaded file that goes with a prompt."""
+
+    model_config = ConfigDict(extra="forbid")
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    name: str = Field("file", min_length=1, max_length=200, description="Its name for the model.")
+
+
 class NewRun(BaseModel):
     """A turn to run: a prompt, or the last message again."""
 
     model_config = ConfigDict(extra="forbid")
     prompt: str | None = Field(None, description="The user's prompt.", min_length=1)
+    attachments: list[Attachment] = Field(
+        default_factory=list, max_length=20, description="Files of the user: PUT /v1/files/SHA256."
+    )
     resume: bool = Field(
         False,
         description="Instead of a prompt: answer the last message again, after a rollback or in a fork.",
@@ -64,6 +75,8 @@ class NewRun(BaseModel):
     def _has_one(self) -> Self:
         if (self.prompt is None) is not self.resume:
             raise ValueError("send either a prompt or `resume`")
+        if self.resume and self.attachments:
+            raise ValueError("attachments go with a prompt")
         return self
 
 
@@ -274,7 +287,9 @@ async def run(
     """Begin a turn. A busy session answers 409, or queues the turn with `queue=1`."""
     service = service_of(request)
     hosted, _ = await service.of_session(caller, session)
-    wanted = {"resume": True} if body.prompt is None else {"prompt": body.prompt}
+    wanted: dict[str, Any] = {"resume": True} if body.prompt is None else {"prompt": body.prompt}
+    if body.attachments:
+        wanted["attachments"] = [each.model_dump() for each in body.attachments]
     turn = await service.turns.add(hosted, caller.owner, session, wanted, key=key, queue=queue)
     return dict(as_json(turn))
 
