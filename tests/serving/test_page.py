@@ -18,6 +18,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.support.page_service import KEEPER, LONG
+from tests.support.pictures import png
 from tests.support.ports import unused_port
 from tests.support.serving import TOKEN
 from zeus_runtime.config.secrets.masking import Redactor
@@ -373,6 +374,36 @@ def test_a_user_goes_back_to_say_it_otherwise(user: User) -> None:
     say(page, "The second question")
     assert "The second question" in answered(page).inner_text()
     assert page.locator(".prompt .bubble").all_inner_texts() == ["The first question", "The second question"]
+
+
+def test_files_go_along_with_a_message(user: User, tmp_path: Path) -> None:
+    page = user.tab()
+    (tmp_path / "orders.csv").write_text("order,late\n1042,3\n")
+    (tmp_path / "shelf.png").write_bytes(png(40, 30))
+    (tmp_path / "other.txt").write_text("not this one")
+    chosen = page.locator("input[type=file]")
+    chosen.set_input_files([tmp_path / "orders.csv", tmp_path / "shelf.png", tmp_path / "other.txt"])
+    attached = page.get_by_role("list", name="Attached files")
+    attached.locator("img").wait_for()
+    attached.get_by_role("button", name="Remove: other.txt").click()
+    say(page, "What do these say?")
+    answered(page)
+    files = page.locator(".prompt .files li")
+    files.first.wait_for()
+    assert {" ".join(each.split()) for each in files.all_inner_texts()} == {
+        "orders.csv 1 kB",
+        "shelf.png 40×30",
+    }
+    assert attached.count() == 0
+    assert user.complaints == []
+    with (tmp_path / "big.bin").open("wb") as big:
+        big.truncate(25_000_001)
+    chosen.set_input_files(tmp_path / "big.bin")
+    attached.locator(".problem").wait_for()
+    page.locator(".composer textarea").fill("And this?")
+    page.keyboard.press("Enter")
+    page.get_by_role("alert").get_by_text("Remove it, then send again").wait_for()
+    assert page.locator(".composer textarea").input_value() == "And this?"
 
 
 def test_a_session_is_found_by_its_words_forked_at_a_step_kept_and_put_away(user: User) -> None:

@@ -44,10 +44,10 @@ async function answered(method: string, path: string, body?: unknown, headers: R
     credentials: "same-origin",
     headers: {
       ...(method === "GET" ? {} : { "X-Zeus-Page": "1" }),
-      ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+      ...(body === undefined || body instanceof Blob ? {} : { "Content-Type": "application/json" }),
       ...headers,
     },
-    body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
+    body: body === undefined || typeof body === "string" || body instanceof Blob ? body : JSON.stringify(body),
   });
   if (answer.ok) return answer;
   const told = await answer.json().catch(() => ({}));
@@ -84,8 +84,16 @@ export const deleteSession = (id: string) => call<void>("DELETE", of(id));
 export const messages = (id: string) => get<Json[]>(`${of(id)}/messages`);
 export const runs = (id: string) => get<RunInfo[]>(`${of(id)}/runs`);
 /** Without a prompt the model is asked again about the last message. */
-export const begin = (id: string, prompt: string | null, key: string) =>
-  post<RunInfo>(`${of(id)}/runs?queue=1`, prompt === null ? { resume: true } : { prompt }, { "Idempotency-Key": key });
+export const begin = (id: string, prompt: string | null, attachments: Attachment[], key: string) =>
+  post<RunInfo>(`${of(id)}/runs?queue=1`, prompt === null ? { resume: true } : { prompt, attachments }, { "Idempotency-Key": key });
+export interface Attachment { sha256: string; name: string }
+export async function upload(file: File): Promise<Attachment> {
+  const data = await file.arrayBuffer();
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", data));
+  const sha256 = [...digest].map((each) => each.toString(16).padStart(2, "0")).join("");
+  await answered("PUT", `v1/files/${sha256}`, new Blob([data], { type: "application/octet-stream" }));
+  return { sha256, name: file.name };
+}
 export interface FoundMessage { session: string; title: string; number: number; role: string; excerpt: string; created_ms: number }
 export const searchMessages = (query: string) => get<FoundMessage[]>(`v1/sessions/search?${new URLSearchParams({ query })}`);
 export const archivedSessions = () => get<SessionInfo[]>("v1/sessions?archived=1");

@@ -4,6 +4,7 @@ import { memo } from "preact/compat";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { Approvals } from "./approvals";
+import { AttachButton, AttachedFiles, type Attaching, useAttaching } from "./attaching";
 import { Dialog } from "./dialog";
 import { t, word } from "./i18n";
 import { Icon } from "./icons";
@@ -87,7 +88,7 @@ function Tasks({ tasks }: { tasks: Task[] }) {
 
 export function Chat(props: {
   session: string | null; loaded: Loaded; live: LiveTurn | null; isLost: boolean; place: Place;
-  send: (prompt: string | null) => Promise<void>; reload: () => Promise<void>;
+  send: (prompt: string | null, attachments: api.Attachment[]) => Promise<void>; reload: () => Promise<void>;
   parent: string; agent: api.AgentInfo | undefined; agents: api.AgentInfo[]; chooseAgent: ((name: string) => void) | null;
 }) {
   const { loaded, live, session } = props;
@@ -136,13 +137,21 @@ export function Chat(props: {
     }
     setGoal(null);
   };
+  const attaching = useAttaching();
+  const [isOver, setOver] = useState(false);
+  const onDrag = (event: DragEvent) => {
+    if (props.parent || !event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    setOver(event.type === "dragover");
+    if (event.type === "drop") attaching.add(event.dataTransfer.files);
+  };
   const isRunning = loaded.active !== null;
   const lastTurn = loaded.turns[loaded.turns.length - 1];
   // After a failure, and in a fork: nobody has answered the last message.
   const isUnanswered = !isRunning && lastTurn !== undefined && lastTurn.parts[lastTurn.parts.length - 1]?.kind !== "text";
   const again = async () => {
     try {
-      await props.send(null);
+      await props.send(null, []);
       setProblem("");
     } catch (error) {
       setProblem(error instanceof Error ? error.message : String(error));
@@ -151,7 +160,7 @@ export function Chat(props: {
   const tasks = tasksOf([...loaded.turns, ...(live ? [{ parts: live.parts }] : [])]);
   const isEmpty = !loaded.turns.length && !isRunning;
   return (
-    <div class="chat">
+    <div class={isOver ? "chat over" : "chat"} onDragOver={onDrag} onDrop={onDrag} onDragLeave={() => setOver(false)}>
       <div class="scroller" ref={box} onScroll={onScroll} tabIndex={0} role="region" aria-label={t("Conversation")}>
         <div class="column">
           {isEmpty && (
@@ -195,7 +204,7 @@ export function Chat(props: {
         {problem && <p class="problem" role="alert">{problem}</p>}
         {props.parent ? <p class="meta"><a href={addressOf({ session: props.parent })}>{t("This session is a sub-agent's. Back to its parent")}</a></p> : <Composer
           key={session ?? "new"} draft={draft} session={session} agent={props.agent?.name ?? ""} active={loaded.active}
-          send={async (text) => { toEnd(); await props.send(text); }}
+          send={async (text, files) => { toEnd(); await props.send(text, files); }} attaching={attaching}
         />}
       </div>
       {goal && (
@@ -213,8 +222,10 @@ export function Chat(props: {
 }
 
 function Composer(props: {
-  draft: { text: string } | null; session: string | null; agent: string; active: api.RunInfo | null; send: (text: string) => Promise<void>;
+  draft: { text: string } | null; session: string | null; agent: string; active: api.RunInfo | null; attaching: Attaching;
+  send: (text: string, attachments: api.Attachment[]) => Promise<void>;
 }) {
+  const { attaching } = props;
   const place = `draft ${props.session ?? ""}`;
   const [text, setText] = useState(sessionStorage.getItem(place) ?? "");
   const [problem, setProblem] = useState("");
@@ -241,7 +252,8 @@ function Composer(props: {
     setSending(true);
     setText("");
     try {
-      await props.send(prompt);
+      await props.send(prompt, await attaching.ready());
+      attaching.clear();
       setProblem("");
     } catch (error) {
       setText(prompt);
@@ -269,11 +281,14 @@ function Composer(props: {
   return (
     <>
       {problem && <p class="problem" role="alert">{problem}</p>}
+      <AttachedFiles files={attaching.files} remove={attaching.remove} />
       <form class="composer" onSubmit={(event) => { event.preventDefault(); void submit(); }}>
         <textarea
           ref={field} rows={1} value={text} placeholder={t("Message {agent}", { agent: props.agent })} aria-label={t("Message")}
           onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKey}
+          onPaste={(event) => { if (event.clipboardData?.files.length) { event.preventDefault(); attaching.add(event.clipboardData.files); } }}
         />
+        <AttachButton add={attaching.add} />
         {props.active && (
           <button type="button" class="stop" disabled={isStopping} onClick={() => void stop()}>
             <Icon name="stop" />{isStopping ? t("Stopping…") : t("Stop")}

@@ -117,9 +117,9 @@ export function SessionView(props: {
   const ended = () => { void reload(); void props.changed(); };
   const { live, isLost } = useLive(loaded?.active?.run ?? null, ended);
 
-  const send = async (prompt: string | null): Promise<void> => {
+  const send = async (prompt: string | null, attachments: api.Attachment[]): Promise<void> => {
     const to = session ?? (await api.newSession(agentName, prompt!.split("\n")[0].slice(0, 100))).session;
-    await api.begin(to, prompt, crypto.randomUUID());
+    await api.begin(to, prompt, attachments, crypto.randomUUID());
     if (session) await reload();
     else go({ session: to });
     void props.changed();
