@@ -125,6 +125,10 @@ def user(server: Server, browser: Any) -> Iterator[User]:
     context.close()
 
 
+FITS = "view => view.scrollWidth <= view.clientWidth"
+"""Whether nothing is cut off at the side, so that a user of a phone need not move the view."""
+
+
 def say(page: Any, text: str) -> None:
     turns = page.locator(".turn").count()
     page.locator(".composer textarea").fill(text)
@@ -205,8 +209,12 @@ def test_a_call_runs_with_the_arguments_that_the_user_wrote_and_a_turn_can_be_st
     assert "text: draft" in card.locator(".exact").inner_text()
     card.get_by_role("button", name="Edit arguments").click()
     card.get_by_role("textbox", name="Arguments").fill('{"text": "final"}')
+    card.get_by_role("textbox", name="Reason or instruction").fill("Then tell the customer.")
     card.get_by_role("button", name="Approve", exact=True).click()
     answered(page)
+    session = page.url.split("#/")[1]
+    stored = page.request.get(f"{user.server.address}v1/sessions/{session}/messages").text()
+    assert "Then tell the customer." in stored
     assert (user.server.folder / "effects.txt").read_text() == "final\n"
     say(page, "a long answer")
     page.get_by_role("heading", name="Part 1").wait_for()
@@ -302,6 +310,8 @@ def test_the_context_shows_what_was_forgotten_and_why(user: User) -> None:
     page.get_by_role("textbox", name="middlewares").fill("- recal\n")
     page.get_by_role("button", name="Recompute").click()
     assert "recall" in page.locator(".whatif .problem").inner_text()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.locator(".context").evaluate(FITS)
     assert [each for each in user.complaints if "422" not in each] == []
 
 
@@ -562,12 +572,15 @@ def test_the_views_of_an_agent_are_accessible(user: User, look: str) -> None:
             page.locator(".rows a").first.click()
             page.locator(".history li").first.wait_for()
             assert axe(page) == []
-        for each in page.locator(".segments button").all():
+        if room == "plan":  # axe compares the colours of each row, and all rows have the same
+            page.locator("main input[type=search]").first.fill("limits.")
+        segments = page.locator(".segments button").all()
+        for each in segments:
             each.click()
             page.locator(".card").last.wait_for()
-            assert axe(page) == [], each.inner_text()
-        width = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-        assert width[0] <= width[1]
+            if look == "light" or each is segments[-1]:
+                assert axe(page) == [], each.inner_text()
+            assert page.locator(".context").evaluate(FITS), each.inner_text()
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])

@@ -77,7 +77,8 @@ export const post = <T>(path: string, body?: unknown, headers?: Record<string, s
 const of = (session: string): string => `v1/sessions/${encodeURIComponent(session)}`;
 
 export const agents = () => get<AgentInfo[]>("v1/agents");
-export const sessions = () => get<SessionInfo[]>("v1/sessions");
+/** The sessions used last; more are slow to draw, and nobody reads them. */
+export const sessions = () => part<SessionInfo[]>("v1/sessions?limit=200");
 export const session = (id: string) => get<SessionInfo>(of(id));
 export const newSession = (agent: string, title: string) => post<SessionInfo>("v1/sessions", { agent, title });
 export const deleteSession = (id: string) => call<void>("DELETE", of(id));
@@ -96,7 +97,7 @@ export async function upload(file: File): Promise<Attachment> {
 }
 export interface FoundMessage { session: string; title: string; number: number; role: string; excerpt: string; created_ms: number }
 export const searchMessages = (query: string) => get<FoundMessage[]>(`v1/sessions/search?${new URLSearchParams({ query })}`);
-export const archivedSessions = () => get<SessionInfo[]>("v1/sessions?archived=1");
+export const archivedSessions = () => part<SessionInfo[]>("v1/sessions?archived=1&limit=200");
 export const fork = (id: string, step: number, key: string) => post<SessionInfo>(`${of(id)}/fork`, { step }, { "Idempotency-Key": key });
 export const archive = (id: string) => post<SessionInfo>(`${of(id)}/archive`);
 export const restore = (id: string) => post<SessionInfo>(`${of(id)}/restore`);

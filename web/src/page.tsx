@@ -50,7 +50,7 @@ function Page() {
   const [isStranger, setStranger] = useState(false);
   const [logins, setLogins] = useState(0);
   const [agents, setAgents] = useState<api.AgentInfo[] | null>(null);
-  const [sessions, setSessions] = useState<api.SessionInfo[] | null>(null);
+  const [sessions, setSessions] = useState<api.ListPart<api.SessionInfo[]> | null>(null);
   const [place, setPlace] = useState<Place>(placeNow);
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [hasSettings, setSettings] = useState(false);
@@ -61,7 +61,7 @@ function Page() {
     try {
       const [known, found] = await Promise.all([api.agents(), api.sessions()]);
       setAgents(known);
-      setSessions(found.filter((each) => !each.parent));
+      setSessions({ ...found, value: found.value.filter((each) => !each.parent) });
       setProblem("");
     } catch (error) {
       if (!(error instanceof api.Problem && error.status === 401)) setProblem(error instanceof api.Problem ? error.message : t("The connection is lost. Trying again…"));
@@ -98,7 +98,7 @@ function Page() {
   }, []);
 
   const onLogin = () => { setStranger(false); setLogins(logins + 1); };
-  const shown = sessions?.find((each) => each.session === place.session) ?? null;
+  const shown = sessions?.value.find((each) => each.session === place.session) ?? null;
   // What is typed or shown stays behind the login, so that it is there afterwards.
   return (
     <>
