@@ -1,5 +1,7 @@
 // The service's API. Every request goes to the address that the page came from.
 
+import { parsed } from "./json";
+
 export interface AgentInfo { name: string; description: string; model: string; digest: string; memory: boolean; knowledge: string[] }
 export interface SessionInfo {
   session: string; agent: string; title: string; messages: number; created_ms: number; updated_ms: number;
@@ -34,7 +36,7 @@ export function whenStranger(call: () => void): void { onStranger = call; }
 
 export async function call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
   const answer = await answered(method, path, body, headers);
-  return (answer.status === 204 ? undefined : await answer.json()) as T;
+  return (answer.status === 204 ? undefined : parsed(await answer.text())) as T;
 }
 
 /** The answer of a successful request. */
@@ -62,13 +64,13 @@ export async function part<T>(path: string): Promise<ListPart<T>> {
   const answer = await answered("GET", path);
   const next = /<([^>]+)>;\s*rel="?next/.exec(answer.headers.get("Link") ?? "")?.[1];
   // The service names itself by the host that it was asked at; relative to it the page may be behind a prefix.
-  return { value: await answer.json(), next: next ? path.split("?")[0] + new URL(next, location.href).search : null };
+  return { value: parsed(await answer.text()), next: next ? path.split("?")[0] + new URL(next, location.href).search : null };
 }
 
 /** A thing, and its `ETag`: an edit that sends it in `If-Match` is refused if another one came first. */
 export async function tagged<T>(path: string): Promise<{ value: T; tag: string }> {
   const answer = await answered("GET", path);
-  return { value: await answer.json(), tag: answer.headers.get("ETag") ?? "*" };
+  return { value: parsed(await answer.text()), tag: answer.headers.get("ETag") ?? "*" };
 }
 
 export const get = <T>(path: string): Promise<T> => call<T>("GET", path);

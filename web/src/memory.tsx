@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { type AgentInfo, call, get, part, post, Problem as Refused, tagged } from "./api";
 import { Dialog } from "./dialog";
+import { Exact } from "./exact";
 import { type Key, money, moment, number, t, when, word } from "./i18n";
 import { Icon } from "./icons";
 import { addressOf, go } from "./place";
@@ -168,7 +169,7 @@ function One({ agent, id, changed }: { agent: string; id: string; changed: () =>
       <p class="back">{back}</p>
       <section class="card" aria-label={t("Details")}>
         <Problem>{problem}</Problem>
-        {edited === null ? <p class="content">{visible(shown.content)}</p> : (
+        {edited === null ? <p class="content"><Exact text={shown.content} /></p> : (
           <textarea class="edit" rows={4} value={edited} aria-label={t("Text")} onInput={(event) => setEdited(event.currentTarget.value)} />
         )}
         <div class="actions">
@@ -240,7 +241,7 @@ function Quarantine({ agent, found, problem, changed }: { agent: string; found: 
       <ul class="rows">
         {found?.map((each) => (
           <li key={each.id}>
-            <p class="content">{visible(each.content)}</p>
+            <p class="content"><Exact text={each.content} /></p>
             <span class="meta">{word(each.source)} {visible(each.source_id ?? "")} · {moment(each.created_at)}</span>
             <div class="actions">
               <button onClick={() => void act(post(addressAt(agent, `memories/${encodeURIComponent(each.id)}/release`)))}>{t("Release")}</button>
