@@ -97,3 +97,40 @@ async def test_no_tool_reads_what_users_uploaded(tmp_path: Path) -> None:
         (read,) = (each for each in messages if each["role"] == "tool")
         assert read["is_error"] is True, read
         assert data.decode() not in str(messages)
+
+
+async def test_the_files_that_a_session_wrote_are_listed_and_saved(tmp_path: Path) -> None:
+    page = "<script>alert(1)</script>"
+    model = script(
+        calling(
+            call("write_file", "a", path="out/seite ä.html", content=page),
+            call("write_file", "b", path="gone.txt", content="x"),
+            call("write_file", "c", path="closed.txt", content="x"),
+            call("read_file", "d", path="old.txt"),
+        ),
+        "Done.",
+    )
+    (tmp_path / "old.txt").write_text("old")
+    write_agent(tmp_path, tools="[probe, filesystem]")
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        (tmp_path / "gone.txt").unlink()
+        listed = (await client.get(f"/v1/sessions/{session}/artifacts")).json()
+        assert {each["path"] for each in listed} == {"/out/seite ä.html", "/closed.txt"}
+        content = f"/v1/sessions/{session}/artifacts/content"
+        saved = await client.get(content, params={"path": "/out/seite ä.html"})
+        assert saved.text == page
+        assert saved.headers["content-type"] == "text/plain; charset=utf-8"
+        assert saved.headers["content-disposition"] == "attachment; filename*=UTF-8''seite%20%C3%A4.html"
+        assert saved.headers["x-content-type-options"] == "nosniff"
+        for path in ("/old.txt", "/gone.txt", "/zeus.yaml", "/../../etc/passwd", ""):
+            refused = await client.get(content, params={"path": path})
+            assert (refused.status_code, refused.json()["code"]) == (404, "not_found"), path
+    file = tmp_path / "zeus.yaml"
+    file.write_text(file.read_text() + "workspace: {access: {closed.txt: deny}}\n")
+    async with serving(service_of(tmp_path, model)) as client:
+        listed = (await client.get(f"/v1/sessions/{session}/artifacts")).json()
+        assert {each["path"] for each in listed} == {"/out/seite ä.html"}
+        refused = await client.get(content, params={"path": "/closed.txt"})
+        assert refused.status_code == 404

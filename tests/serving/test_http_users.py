@@ -45,6 +45,8 @@ OF_ONE: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("GET", "/v1/sessions/{session}/trace"): {},
     ("GET", "/v1/sessions/{session}/what-if"): {},
     ("POST", "/v1/sessions/{session}/what-if"): {"json": {"middlewares": "[]"}},
+    ("GET", "/v1/sessions/{session}/artifacts"): {},
+    ("GET", "/v1/sessions/{session}/artifacts/content"): {"params": {"path": "/effects.txt"}},
     ("GET", "/v1/files/{sha256}"): {},
     ("DELETE", "/v1/files/{sha256}"): {},
     ("GET", "/v1/memories/{memory}"): {},

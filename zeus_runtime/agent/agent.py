@@ -29,6 +29,7 @@ from zeus_runtime.trust.decision import recorded_trust
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+    from zeus_runtime.agent.artifacts import Artifact
     from zeus_runtime.config.model import Mode, Retention
     from zeus_runtime.context.inspection import Trace
     from zeus_runtime.context.replay.recordings import Recording
@@ -353,6 +354,29 @@ class Agent:
         return await search_messages(
             await self.masked_log(), self.masked(text), agent=self._plan.config.name, limit=limit
         )
+
+    @_masking
+    async def artifacts(self, session: str) -> Sequence[Artifact]:
+        """The files that tools wrote in a session and that are still there, the last changed first.
+
+        Raises:
+            UsageError: the session does not exist, or it is archived.
+        """
+        from zeus_runtime.agent.artifacts import artifacts
+
+        return await artifacts(await self.log(), self._plan, session)
+
+    @_masking
+    async def artifact(self, session: str, path: str) -> bytes:
+        """The content of one of ``artifacts``, with known secrets masked in text.
+
+        Raises:
+            NotFoundError: it is not one of them.
+            UsageError: the session does not exist, it is archived, or the file has more than 50 MB.
+        """
+        from zeus_runtime.agent.artifacts import content
+
+        return await content(await self.log(), self._plan, self._runner.secrets, session, path)
 
     @_masking
     async def stored_session(self, session: str) -> StoredSession:

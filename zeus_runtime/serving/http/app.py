@@ -17,6 +17,7 @@ from zeus_runtime.serving.http.boundary import Boundary
 from zeus_runtime.serving.http.protocols import all_running
 from zeus_runtime.serving.http.routes import (
     approvals,
+    artifacts,
     context,
     files,
     knowledge,
@@ -91,7 +92,7 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
             ),
             expose_headers=("Retry-After", "ETag", "Link"),
         )
-    for each in (sessions, approvals, context, trace, what_if, memory, knowledge, plan, files):
+    for each in (sessions, approvals, context, trace, what_if, memory, knowledge, plan, files, artifacts):
         app.include_router(each.router, prefix="/v1")
     app.include_router(page.router)
 
