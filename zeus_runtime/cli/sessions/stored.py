@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cli.output import as_json
 from zeus_runtime.cli.transcript import transcript
-from zeus_runtime.escaping import printable
+from zeus_runtime.escaping import exact_line, printable
 from zeus_runtime.tools.question import tool_label
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ def decision_text(pending: PendingApproval) -> str:
         return ""
     done = "approved" if decision.answer == "approve" else "rejected"
     changed = "" if decision.arguments is None else ", with changed arguments"
-    reason = f": {decision.reason}" if decision.reason else ""
+    # In one line: a part of a reason may be a model's.
+    reason = f": {exact_line(decision.reason)}" if decision.reason else ""
     by = {"timeout": "by timeout", "earlier": "as before", "automatic": "automatically"}.get(
         decision.by, "by the user"
     )
