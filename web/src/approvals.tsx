@@ -73,7 +73,7 @@ function ApprovalCard({ approval, decided, lookAgain }: { approval: api.Approval
         return;
       }
     }
-    void decide({ decision: "approve", always }, edited ?? undefined);
+    void decide({ decision: "approve", always, instruction: reason }, edited ?? undefined);
   };
   const lines = (isWhole ? approval.whole : approval.lines) ?? [];
   return (
@@ -92,7 +92,7 @@ function ApprovalCard({ approval, decided, lookAgain }: { approval: api.Approval
           <div class="actions">
             <button class="primary" disabled={isBusy} onClick={approve}>{t("Approve")}</button>
             <button class="danger" disabled={isBusy} onClick={() => void decide({ decision: "reject", reason })}>{t("Reject")}</button>
-            <input class="reason" value={reason} placeholder={t("Reason for the model (optional)")} aria-label={t("Reason for the model (optional)")} onInput={(event) => setReason(event.currentTarget.value)} />
+            <input class="reason" value={reason} placeholder={t("Reason or instruction for the model (optional)")} aria-label={t("Reason or instruction for the model (optional)")} onInput={(event) => setReason(event.currentTarget.value)} />
             <button class="link" onClick={() => setEdited(edited === null ? approval.editable ?? "" : null)}>
               {edited === null ? t("Edit arguments") : t("Keep the arguments")}
             </button>

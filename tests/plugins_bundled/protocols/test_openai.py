@@ -475,3 +475,36 @@ async def test_a_call_waits_for_the_client_while_the_service_is_replaced(tmp_pat
         second = await client.chat.completions.create(model="test", messages=messages, tools=CHAT_TOOLS)
         assert second.choices[0].message.content == "It said: rain"
     assert "get_weather" in [each.name for each in model.requests[0].tools]
+
+
+async def test_errors_before_a_route_have_openai_s_form(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (_, native, _model):
+        unknown = await native.post("/v1/chat/nowhere", json={})
+        wrong_method = await native.get("/v1/chat/completions")
+        large = await native.post("/v1/chat/completions", content=b"x" * 4_000_001)
+
+        async def pieces() -> AsyncIterator[bytes]:
+            for _ in range(5):
+                yield b"x" * 1_000_000
+
+        growing = await native.post("/v1/chat/completions", content=pieces())
+        host = await native.get("/v1/models", headers={"Host": "elsewhere.example"})
+        head = await native.get("/v1/models", headers={"X-Long": "x" * 31_900})
+        other = await native.get("/v1/nowhere")
+    found = {"unknown": unknown, "wrong method": wrong_method, "large": large, "growing": growing}
+    statuses = {name: each.status_code for name, each in {**found, "host": host, "head": head}.items()}
+    assert statuses == {
+        "unknown": 404,
+        "wrong method": 405,
+        "large": 413,
+        "growing": 413,
+        "host": 421,
+        "head": 431,
+    }
+    for name, answer in {**found, "host": host, "head": head}.items():
+        error = answer.json()["error"]
+        assert (error["type"], error["param"]) == ("invalid_request_error", None), name
+        assert error["message"], name
+        assert answer.headers["x-should-retry"] == "false", name
+    assert wrong_method.headers["allow"] == "POST"
+    assert other.headers["content-type"] == "application/problem+json"
