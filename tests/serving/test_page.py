@@ -243,6 +243,28 @@ def test_a_call_shows_what_a_browser_would_hide_before_and_after_it_is_approved(
     assert turn.locator(".exact").first.inner_text() == r"pay\u{202e}\u{200b}bob"
 
 
+def test_a_card_whose_file_changed_is_refused_and_then_shows_the_change_as_it_is_now(user: User) -> None:
+    plan = user.server.folder / "plan.md"
+    plan.write_text("old\n")
+    page = user.tab()
+    say(page, "write the plan")
+    card = page.get_by_role("region", name="Approve this call?")
+    card.get_by_text("- old").wait_for()
+    plan.write_text("newer\n")
+    elsewhere = user.tab()
+    elsewhere.evaluate(
+        "async () => { for (const each of await (await fetch('v1/approvals')).json())"
+        " await fetch(`v1/approvals/${each.id}`); }"
+    )
+    card.get_by_role("button", name="Approve", exact=True).click()
+    card.get_by_text("another change now than the one that you saw").wait_for()
+    card.get_by_text("- newer").wait_for()
+    assert plan.read_text() == "newer\n"
+    card.get_by_role("button", name="Approve", exact=True).click()
+    answered(page)
+    assert plan.read_text().startswith("# Plan")
+
+
 LEFT_OF = """
 (element, letters) => {
     const found = [], walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
