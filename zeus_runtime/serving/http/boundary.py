@@ -174,10 +174,11 @@ class Boundary:
             return self._problem(scope, 413, "too_large", _too_large(self._limits.body_bytes))
         return None
 
-    def _problem(self, scope: Scope, status: int, code: str, detail: str, **more: str) -> ASGIApp:
+    def _problem(self, scope: Scope, status: int, code: str, detail: str, *, remedy: str = "") -> ASGIApp:
+        more = {"remedy": remedy} if remedy else {}
         told = ". ".join((detail, *more.values()))
         own = problems.in_protocol(self._protocols, scope, status, code, told)
-        return own or problems.response(status, code, detail, **more)
+        return own or problems.response(status, code, detail, headers=None, **more)
 
     async def _audit(self, passing: _Passing) -> None:
         caller, database = passing.caller, self._service.database
