@@ -14,7 +14,7 @@ from psycopg.errors import InsufficientPrivilege
 from tests.serving.test_http_keys import bearer, made
 from tests.support.agents import call, calling, script, write_agent
 from tests.support.databases import execute, storage
-from tests.support.least_rights import acting, as_agent
+from tests.support.least_rights import acting, as_agent, as_owner
 from tests.support.serving import begun, service_of, serving, told, until
 from zeus_runtime import Agent
 from zeus_runtime.store import tables
@@ -176,3 +176,27 @@ async def test_the_command_line_and_a_retention_reach_every_users_sessions(
     checkpoints = f"SELECT count(*) FROM checkpoints WHERE thread_id = '{served.sessions['bob']}'"
     assert execute(served.owner_url, checkpoints) == [(0,)]
     await service.aclose()
+
+
+async def test_an_owner_who_is_behind_the_wall_too_runs_and_deletes_sessions(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    documented = (Path(__file__).parents[2] / "docs" / "how-to" / "deployment.md").read_text("utf-8")
+    force = "DO $$" + documented.partition("DO $$")[2].partition("```")[0]
+    with as_owner(postgres_url) as url:
+        write_agent(tmp_path, storage(url))
+        async with Agent.from_config(directory=tmp_path, model=script("Hello."), trust="all") as agent:
+            await agent.run("as the owner")
+        execute(postgres_url, force)
+        with acting(url) as connection:
+            assert connection.execute("SELECT count(*) FROM thread").fetchone() == (0,)
+        async with Agent.from_config(
+            directory=tmp_path, model=script("Hello.", "Again."), trust="all"
+        ) as agent:
+            session = (await agent.run("behind the wall")).session
+            await agent.run("again", session=session)
+            await agent.delete_session(session)
+            assert len(await agent.sessions()) == 1
+        for table in ("thread", "message", "run_note"):
+            counted = f"SELECT count(*) FROM {table} WHERE {'key' if table == 'thread' else 'thread'} > 1"
+            assert execute(postgres_url, counted) == [(0,)]
