@@ -19,6 +19,7 @@ from tests.support.serving import begun, service_of, serving, told, until
 from zeus_runtime import Agent
 from zeus_runtime.store import tables
 from zeus_runtime.store.database import Database
+from zeus_runtime.store.file_references import named_elsewhere
 from zeus_runtime.store.row_security import SESSIONS
 from zeus_runtime.store.schema import ready
 from zeus_runtime.store.threads import Owner, acting_for
@@ -151,6 +152,11 @@ async def test_the_wall_holds_in_our_own_transactions_and_ends_with_each(
     for number in range(10):
         await database.claim(f"s{number}")
     assert await database.append(seen) == ["ann"]
+    # A file goes with its session unless another session, perhaps another user's, names it too.
+    execute(served.owner_url, "INSERT INTO original_handle SELECT 'shared', key FROM thread")
+    ((anns,),) = execute(served.owner_url, "SELECT key FROM thread WHERE owner = 'ann'")
+    assert await database.run(lambda connection: named_elsewhere(connection, anns, ["shared"])) == {"shared"}
+    assert await database.run(seen) == ["ann"]
     await database.close()
     nobody = Database(served.url, directory=tmp_path)
     assert await nobody.run(seen) == []
