@@ -203,7 +203,8 @@ def test_plots_are_written(talked: Project, zeus: Zeus, name: str) -> None:
 @pytest.mark.parametrize("name", ["plot.html", "plot.png"])
 def test_a_plot_shows_escapes_and_no_secret_whatever_a_tool_is_called(tmp_path: Path, name: str) -> None:
     pytest.importorskip("matplotlib")
-    from zeus_runtime.cli.context.plots import Curve, write_plot
+    from zeus_runtime.cli.context.plots import write_plot
+    from zeus_runtime.context.inspection import Curve
 
     odd = "<b>$\x07\x1b\u202e key -->"
     curve = Curve(odd, [1, 2], {odd: [1, 2], "prompt": [2, 3]}, {1: odd})

@@ -43,11 +43,10 @@ def show(
     plot: str | None,
 ) -> None:
     """Show what a step sent: tokens by section and source, what each policy did, cache and cost."""
-    from zeus_runtime.cli.context.curves import session_curve
     from zeus_runtime.cli.context.plots import check_plot, write_plot
     from zeus_runtime.cli.context.tables import composition_text
     from zeus_runtime.cli.memory.session_calls import calls_json, calls_text, extraction_calls
-    from zeus_runtime.context.inspection import composition
+    from zeus_runtime.context.inspection import composition, session_curve
 
     target = None if plot is None else check_plot(plot)
     trace = _read(process, session, which)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,26 +13,9 @@ from zeus_runtime.escaping import printable
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from zeus_runtime.context.inspection import Curve
+
 FORMATS: Final = (".html", ".png")
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Tokens over steps.
-
-    Args:
-        title: the heading above the curve.
-        steps: the numbers of the steps.
-        stacks: source to its tokens at each step; one entry is drawn as a line.
-        marks: step to what happened there.
-        limit_tokens: the window; 0 for none.
-    """
-
-    title: str
-    steps: Sequence[int]
-    stacks: Mapping[str, Sequence[int]]
-    marks: Mapping[int, str] = field(default_factory=dict)
-    limit_tokens: int = 0
 
 
 def check_plot(path: str) -> Path:

@@ -18,6 +18,7 @@ from zeus_runtime.serving.http.protocols import all_running
 from zeus_runtime.serving.http.routes import (
     approvals,
     artifacts,
+    backtests,
     context,
     files,
     knowledge,
@@ -91,7 +92,19 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAP
             ),
             expose_headers=("Retry-After", "ETag", "Link"),
         )
-    for each in (sessions, approvals, context, trace, what_if, memory, knowledge, plan, files, artifacts):
+    for each in (
+        sessions,
+        approvals,
+        context,
+        trace,
+        what_if,
+        memory,
+        knowledge,
+        plan,
+        files,
+        artifacts,
+        backtests,
+    ):
         app.include_router(each.router, prefix="/v1")
     app.include_router(page.router)
 

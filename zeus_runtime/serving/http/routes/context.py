@@ -13,6 +13,7 @@ from zeus_runtime.context.inspection import (
     difference,
     explanation,
     forecast,
+    session_curve,
     session_totals,
     why_missing,
 )
@@ -58,6 +59,12 @@ async def one(request: Request, caller: Reader, session: str, step: Step = None)
         "step": _short(trace, found.step),
         "sent": [*_fixed(trace, found.step), *_messages(trace, found.step)],
     }
+
+
+@router.get("/sessions/{session}/context/plot")
+async def plot(request: Request, caller: Reader, session: str) -> dict[str, Any]:
+    """The tokens of every step by source, as `zeus context show --plot` draws them, with what policies did."""
+    return asdict(session_curve(await _trace(request, caller, session)))
 
 
 @router.get("/sessions/{session}/context/diff")
