@@ -216,18 +216,50 @@ def test_a_call_shows_what_a_browser_would_hide_before_and_after_it_is_approved(
     assert turn.locator(".exact").first.inner_text() == r"pay\u{202e}\u{200b}bob"
 
 
+LEFT_OF = """
+(element, letters) => {
+    const found = [], walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode())
+        for (let at = 0; at < node.data.length; at++)
+            if (letters.includes(node.data[at])) {
+                const range = document.createRange();
+                range.setStart(node, at);
+                range.setEnd(node, at + 1);
+                found.push([node.data[at], range.getBoundingClientRect().left]);
+            }
+    return found.sort((one, other) => one[1] - other[1]).map(([letter]) => letter).join("");
+}
+"""
+
+
+def test_words_written_from_the_right_stand_in_the_order_in_which_they_run(user: User) -> None:
+    page = user.tab()
+    say(page, "record foreign words")
+    card = page.get_by_role("region", name="Approve this call?")
+    line = card.locator(".shown span", has_text="text:")
+    assert line.evaluate(LEFT_OF, "\u05d0\u05d11\u05d3") == "\u05d1\u05d01\u05d3"
+    card.get_by_role("button", name="Approve", exact=True).click()
+    turn = answered(page)
+    gist = turn.locator(".tool .gist")
+    assert gist.inner_text().endswith(r"\u{feff}\u{2028}end")
+    assert gist.evaluate(LEFT_OF, "\u05d0\u05d11\u05d3") == "\u05d1\u05d01\u05d3"
+
+
 def test_a_question_of_a_tool_is_a_form(user: User) -> None:
     page = user.tab()
     say(page, "book a room")
     form = page.get_by_role("region", name="The agent asks")
     assert form.get_by_label("Name").input_value() == "Ada"
     form.get_by_label("Room").select_option("South")
-    form.get_by_label("Nights").fill("2")
+    form.get_by_label("Nights").fill("9007199254740995")
     form.get_by_label("Breakfast").check()
     form.get_by_role("button", name="Answer").click()
     turn = answered(page)
     turn.get_by_role("button", name="book").click()
-    said = "[('breakfast', True), ('name', 'Ada'), ('nights', 2), ('room', 's')]"
+    said = (
+        "[('breakfast', True), ('guest', 9007199254740993), ('name', 'Ada'), ('nights', 9007199254740995),"
+        " ('room', 's')]"
+    )
     assert turn.locator(".result").inner_text() == said
 
 

@@ -449,3 +449,48 @@ async def test_the_statements_that_tests_repeat_make_what_composing_them_makes(
             await database.close()
     assert len(made[0]) > 20
     assert made[0] == made[1] == made[2]
+
+
+async def test_the_file_that_tests_copy_is_one_that_composing_makes(tmp_path: Path) -> None:
+    """``tests.support.asked_once`` copies the tables into new files."""
+    settings = [f"PRAGMA {name}" for name in ("auto_vacuum", "journal_mode", "page_size")]
+
+    def read(connection: Connection) -> list[object]:
+        return [connection.exec_driver_sql(each).all() for each in (MADE["sqlite"], *settings)]
+
+    copied, composed = (
+        Database(f"sqlite:///{name}.db", directory=tmp_path) for name in ("copied", "composed")
+    )
+    await schema.ready(copied)
+    await composed.run(schema._create.composing)  # type: ignore[attr-defined]
+    made = [await each.run(read) for each in (copied, composed)]
+    assert len(made[0][0]) > 20  # type: ignore[arg-type]
+    assert made[0] == made[1]
+    for each in (copied, composed):
+        await each.close()
+
+
+async def test_a_copy_leaves_the_mark_of_a_database(tmp_path: Path) -> None:
+    database = Database("sqlite:///marked.db", directory=tmp_path)
+
+    def marks(connection: Connection) -> list[object]:
+        return [
+            connection.exec_driver_sql(f"PRAGMA {mark}").scalar()
+            for mark in ("user_version", "application_id")
+        ]
+
+    before = await database.run(marks)
+    await schema.ready(database)
+    assert await database.run(marks) == before
+    assert before != [0, 0]
+    await database.close()
+
+
+async def test_a_copy_falls_on_no_rows(tmp_path: Path) -> None:
+    first, second = (Database("sqlite:///kept.db", directory=tmp_path) for _ in range(2))
+    await schema.ready(first)
+    await first.run(lambda connection: connection.exec_driver_sql("CREATE TABLE mine AS SELECT 7 AS number"))
+    await schema.ready(second)
+    assert await second.run(lambda each: each.exec_driver_sql("SELECT number FROM mine").scalar()) == 7
+    await first.close()
+    await second.close()

@@ -40,6 +40,7 @@ async def book(run) -> str:
         "nights": {"type": "integer", "title": "Nights", "minimum": 1},
         "breakfast": {"type": "boolean", "title": "Breakfast"},
         "name": {"type": "string", "title": "Name", "default": "Ada"},
+        "guest": {"type": "integer", "title": "Guest", "default": 9007199254740993},
     }
     answer = await run.ask("Which room?", {"type": "object", "properties": form, "required": ["room", "nights"]})
     return "declined" if answer is None else str(sorted(answer.items()))
@@ -47,6 +48,7 @@ async def book(run) -> str:
 @hookimpl
 '''
 
+FOREIGN = "\u05d0\u05d1 1 \u05d3 \ufeff\u2028end"
 CODE = "```python\ndef area(width: float, height: float) -> float:\n    return width * height\n```"
 LONG = "\n\n".join(
     f"## Part {number}\n\nA paragraph with **bold** words, `code` and a [link](https://example.org/{number}). "
@@ -82,9 +84,8 @@ def answer(request: ModelRequest) -> AIMessage:
             call("edit_file", f"e{tag}", path="/plan.md", old_string="Ship", new_string="Ship today:")
         )
     if "record" in prompt and not made:
-        return calling(
-            call("record", f"r{tag}", text="pay\u202e\u200bbob" if "hidden" in prompt else "draft")
-        )
+        text = "pay\u202e\u200bbob" if "hidden" in prompt else FOREIGN if "foreign" in prompt else "draft"
+        return calling(call("record", f"r{tag}", text=text))
     if "book" in prompt and not made:
         return calling(call("book", f"b{tag}"))
     if "Look up" in prompt:

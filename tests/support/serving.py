@@ -40,10 +40,12 @@ def service_of(folder: Path, model: Any, configs: Sequence[str] = ("zeus.yaml",)
 
 @asynccontextmanager
 async def serving(
-    service: Service, token: str = TOKEN, protocols: Sequence[ServedProtocol] = ()
+    service: Service, token: str = TOKEN, protocols: Sequence[ServedProtocol] = (), prefix: str = ""
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the service, while it runs."""
-    config = uvicorn.Config(app_of(service, protocols), port=0, log_config=None, access_log=False)
+    config = uvicorn.Config(
+        app_of(service, protocols, prefix=prefix), port=0, log_config=None, access_log=False
+    )
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())
     while not server.started:

@@ -1,5 +1,7 @@
 // The service's API. Every request goes to the address that the page came from.
 
+import { parsed } from "./json";
+
 export interface AgentInfo { name: string; description: string; model: string; digest: string }
 export interface SessionInfo {
   session: string; agent: string; title: string; messages: number; created_ms: number; updated_ms: number;
@@ -41,7 +43,7 @@ export async function call<T>(method: string, path: string, body?: unknown, head
     },
     body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
   });
-  if (answer.ok) return (answer.status === 204 ? undefined : await answer.json()) as T;
+  if (answer.ok) return (answer.status === 204 ? undefined : parsed(await answer.text())) as T;
   const told = await answer.json().catch(() => ({}));
   if (answer.status === 401 && path !== "login") onStranger();
   throw new Problem(answer.status, told.code ?? "http", told.detail ?? `HTTP ${answer.status}`, told.remedy ?? "");

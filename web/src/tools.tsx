@@ -5,18 +5,25 @@ import { useState } from "preact/hooks";
 import type { Json } from "./api";
 import { PartView, Why } from "./chat";
 import { t } from "./i18n";
+import { Exact } from "./exact";
 import { Icon } from "./icons";
 import type { ToolPart } from "./transcript";
 import { visible } from "./visible";
 
-/** One line of the arguments: the first values, without line breaks. */
+const MOST_OF_LINE = 160;
+
+/** A text in one line, cut visibly; only spaces, tabs and line ends become a space. */
+function inLine(text: string): string {
+  const line = visible(text).replace(/(?: |\t|\r?\n)+/g, " ");
+  return line.length > MOST_OF_LINE ? `${line.slice(0, MOST_OF_LINE)}…` : line;
+}
+
+/** One line of the arguments: the first values. */
 function summary(args: Json | null, written: string): string {
-  if (!args) return written.replace(/\s+/g, " ").slice(0, 160);
+  if (!args) return written;
   return Object.values(args)
     .map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
-    .join("  ")
-    .replace(/\s+/g, " ")
-    .slice(0, 160);
+    .join("  ");
 }
 
 /** Arguments: a text of several lines as it is, anything else as JSON; unseen characters are escapes. */
@@ -28,7 +35,7 @@ function Arguments({ args }: { args: Json }) {
       {entries.map(([name, value]) => [
         <dt key={`${name}:`}>{visible(name)}</dt>,
         <dd key={name}>
-          {typeof value === "string" ? <pre class="exact">{visible(value)}</pre> : <pre class="exact">{visible(JSON.stringify(value, null, 2))}</pre>}
+          <pre class="exact"><Exact text={typeof value === "string" ? value : JSON.stringify(value, null, 2)} /></pre>
         </dd>,
       ])}
     </dl>
@@ -58,7 +65,7 @@ export const ToolCard = memo(
         <button class="head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <Icon name={isOpen ? "down" : "right"} />
           <span class="name">{visible(part.name)}</span>
-          <span class="gist">{visible(part.progress || summary(part.args, part.written))}</span>
+          <span class="gist"><Exact text={inLine(part.progress || summary(part.args, part.written))} /></span>
           <span class={`badge ${part.state}`}>{t(WORDS[part.state])}</span>
         </button>
         {part.sub && (
@@ -70,7 +77,7 @@ export const ToolCard = memo(
         {isOpen && (
           <div class="body">
             <p class="label">{t("Arguments")}</p>
-            {part.args ? <Arguments args={part.args} /> : <pre class="exact">{visible(part.written)}</pre>}
+            {part.args ? <Arguments args={part.args} /> : <pre class="exact"><Exact text={part.written} /></pre>}
             {part.result !== null && (
               <>
                 <p class="label">{t("Result")}{part.seq && session && <Why session={session} seq={part.seq} />}</p>

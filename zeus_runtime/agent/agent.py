@@ -240,12 +240,12 @@ class Agent:
 
         Args:
             decisions: decisions by ``PendingApproval.id``; requests without one stay open.
-            seen: by id, ``PendingApproval.shown`` of the requests as the user saw them (``previewed``). Without it, an
-                approval counts for the change that was shown last, to whomever.
+            seen: by id, ``PendingApproval.shown`` of the requests as the user saw them (``previewed``), or the end of
+                its ``seal``. Without it, an approval counts for the change that was shown last, to whomever.
 
         Raises:
             UsageError: the session or request does not exist, the request is already decided or has expired, changed
-                arguments do not fit, or another change was shown since.
+                arguments do not fit, ``always`` cannot be remembered, or another change was shown since.
         """
         from zeus_runtime.store.approvals import allow, decide
 
@@ -253,7 +253,7 @@ class Agent:
         await log.find(session)
         given = {name: masked_decision(each, self._runner.secrets) for name, each in decisions.items()}
         for pending in await decide(log, session, given, seen=seen):
-            if pending.decision is not None and pending.decision.always and pending.may_remember:
+            if pending.decision is not None and pending.decision.always:
                 await allow(log, self._runner.user, pending.tool, pending.setting_digest)
 
     def cancel(self, session: str) -> bool:

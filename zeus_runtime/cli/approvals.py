@@ -94,6 +94,9 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
     pending = masked_pending(pending, process.secrets.masked)
     for line in question_lines(pending, whole=True, width=terminal_columns()):
         answer(line.text, style=line.style)
+    if pending.shown:
+        deciding = which.command("resume", pending.session, "--decide", f"{pending.seal}=approve")
+        complain(f"approve this change with: {deciding}")
 
 
 @command.command("list")

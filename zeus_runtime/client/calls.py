@@ -274,6 +274,7 @@ def decide(
     instruction: str = "",
     always: bool = False,
     seen: str | None = None,
+    automatic: bool = False,
 ) -> ServiceCall[None]:
     """Decide a waiting call; its turn continues once nothing else waits.
 
@@ -284,9 +285,11 @@ def decide(
         always: do not ask again about this tool with its present options.
         seen: ``ServiceApproval.seen`` of the call as the user saw it: an approval of another change is refused.
             Without it the approval counts for the change that was shown last, to whomever.
+        automatic: no person looked at the call: it is not approved if only a person may (``needs_person``).
     """
     body = {
         **({} if seen is None else {"seen": seen}),
+        **({"automatic": True} if automatic else {}),
         "decision": decision,
         "reason": reason,
         "changed": None if changed is None else dict(changed),

@@ -421,13 +421,12 @@ class ApprovalBroker:
             return await self._timed_out(pending)
         if decision is None:
             return pending
-        if pending.is_refused_to(decision):
-            decision = Decision("reject", f"only a person may approve it: {pending.reason}", by="automatic")
+        decision = pending.counting(decision)
         if problem := pending.problem_with(decision):
-            raise UsageError(f"{pending.id} cannot be approved so: {problem}")
+            raise UsageError(f"{pending.id} cannot be decided so: {problem}")
         settled = await settle(self._log, pending, masked_decision(decision, self._secrets))
         # Another process may have decided first: then this answer does not change the allowlist.
-        if settled.decision == decision and decision.always and pending.may_remember:
+        if settled.decision == decision and decision.always:
             await allow(self._log, self.user, pending.tool, pending.setting_digest)
         return settled
 

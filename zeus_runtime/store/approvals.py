@@ -180,12 +180,12 @@ async def decide(
 
     Args:
         decisions: decisions by the request's id.
-        seen: ``PendingApproval.shown`` of the requests as their user saw them; without it, the last change that was
-            shown to anybody counts.
+        seen: ``PendingApproval.shown`` of the requests as their user saw them, or the end of ``seal``; without it,
+            the last change that was shown to anybody counts.
 
     Raises:
-        UsageError: an id is unknown, already decided, withdrawn or expired, changed arguments do not fit, or another
-            user was shown another change since.
+        UsageError: an id is unknown, already decided, withdrawn or expired, changed arguments do not fit, ``always``
+            cannot be remembered, or another user was shown another change since.
     """
     now = log.now_ms()
 
@@ -372,12 +372,12 @@ def _decidable(
             remedy=f"`zeus resume {session}` goes on.",
         )
     if problem := pending.problem_with(decision):
-        raise UsageError(f"{name} cannot be approved so: {problem}")
+        raise UsageError(f"{name} cannot be decided so: {problem}")
     return pending
 
 
 def _require_seen(pending: PendingApproval, seen: str | None) -> None:
-    if seen != pending.shown:
+    if not pending.was_seen(seen):
         raise UsageError(
             f"{pending.id} would make another change now than the one that you saw",
             remedy="Look at it again, then decide.",

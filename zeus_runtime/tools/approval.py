@@ -96,6 +96,14 @@ class ApprovalRequest:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+_SEEN_DIGITS: Final = 16
+
+
+def short_seen(shown: str | None) -> str:
+    """``PendingApproval.shown`` so short that a person can copy it; empty if no change was shown."""
+    return hashlib.sha256(shown.encode()).hexdigest()[:_SEEN_DIGITS] if shown else ""
+
+
 def setting_digest(setting: str) -> str:
     """SHA-256 of a tool's setting, whose text may have secrets; never empty."""
     return hashlib.sha256(setting.encode("utf-8", "surrogatepass")).hexdigest()
@@ -170,6 +178,14 @@ class PendingApproval:
     agent: str = ""
 
     @property
+    def seal(self) -> str:
+        """The id, and after ``@`` 16 hexadecimal digits of the change that was shown, if one was.
+
+        A decision under this name is about that change and no other.
+        """
+        return f"{self.id}@{short_seen(self.shown)}" if self.shown else self.id
+
+    @property
     def is_open(self) -> bool:
         """Whether it can still be decided, regardless of its timeout."""
         return self.decision is None and not self.withdrawn
@@ -191,9 +207,16 @@ class PendingApproval:
         return checked if isinstance(checked, str) else None
 
     def problem_with(self, decision: Decision) -> str | None:
-        """Return why the decision is not possible; None if it is. Approving a question needs an answer."""
+        """Return why the decision is not possible; None if it is.
+
+        Approving a question needs an answer. ``always`` goes with approving a call that may be remembered.
+        """
         if self.is_refused_to(decision):
             return "only a person may approve it"
+        if decision.always and decision.answer != "approve":
+            return "`always` goes with an approval"
+        if decision.always and not self.may_remember:
+            return "`always` cannot be remembered for it: approve it once"
         if decision.answer != "approve" or (decision.arguments is None and not self.is_question):
             return None
         return self.problem_of(decision.arguments or {})
@@ -201,6 +224,16 @@ class PendingApproval:
     def is_refused_to(self, decision: Decision) -> bool:
         """Whether the decision approves what only a person may approve."""
         return self.needs_person and decision.answer == "approve" and decision.by == "automatic"
+
+    def counting(self, decision: Decision) -> Decision:
+        """Return the decision as it counts: a program's approval of what only a person may approve is a rejection."""
+        if not self.is_refused_to(decision):
+            return decision
+        return Decision("reject", f"only a person may approve it: {self.reason}", by="automatic")
+
+    def was_seen(self, seen: str | None) -> bool:
+        """Whether ``seen`` names the change that was shown last: ``shown`` itself, or the end of ``seal``."""
+        return seen == self.shown or (bool(self.shown) and seen == short_seen(self.shown))
 
     def as_json(self) -> dict[str, Any]:
         """Return the data that a person or a program needs for the decision."""
@@ -214,6 +247,8 @@ class PendingApproval:
             **({"answer_schema": dict(self.schema)} if self.is_question and self.schema is not None else {}),
             "created_ms": self.created_ms,
             "expires_ms": self.expires_ms,
+            "on_timeout": self.on_timeout,
+            "needs_person": self.needs_person,
         }
 
 

@@ -758,17 +758,18 @@ async def test_several_edits_of_one_answer_all_run_when_each_does_what_was_shown
 class Waiting:
     """An agent that edits ``/a.txt``, and a question about it that nobody decided yet."""
 
-    def __init__(self, folder: Path, *answers: Any, more: str = "", asks: bool = True) -> None:
+    def __init__(self, folder: Path, *answers: Any, more: str = "", mode: str = "ask") -> None:
         self.folder = folder
         self.file = folder / "work" / "a.txt"
         self.file.parent.mkdir(exist_ok=True)
         self.file.write_text("one\ntwo\nthree\n")
         self.session = ""
         self._model = script(*answers, "done")
+        self._mode = mode
         self._yaml = f"workspace: {{root: work}}\n{more}"
 
     def agent(self, *, asks: bool = True) -> Agent:
-        approve = "middlewares: [{approve: {mode: ask}}]\n" if asks else ""
+        approve = f"middlewares: [{{approve: {{mode: {self._mode}}}}}]\n" if asks else ""
         config = write_agent(self.folder, approve + self._yaml, tools="[filesystem]")
         return Agent.from_config(config, directory=self.folder, model=self._model)
 
@@ -820,7 +821,7 @@ def was_refused(results: Sequence[ToolCallResult]) -> bool:
 async def test_a_call_that_is_approved_later_does_what_its_question_was_about_or_nothing(
     folder: Path, asked: Any, decision: Decision, *, asks: bool
 ) -> None:
-    waiting = Waiting(folder, calling(asked))
+    waiting = Waiting(folder, calling(asked), mode="allowlist" if decision.always else "ask")
     (name,) = await waiting.begin()
     meanwhile = "one\ntwo\nthree, and two again\n"
     waiting.file.write_text(meanwhile)
@@ -1460,6 +1461,21 @@ async def test_always_is_for_the_tool_that_was_seen_and_for_no_other_of_its_name
     assert await ends_in(given) == (changed if given == "server" else "complete")
 
 
+@pytest.mark.parametrize("during", [True, False])
+async def test_a_rejection_puts_no_tool_on_the_allowlist(folder: Path, *, during: bool) -> None:
+    never = Decision("reject", "never do that", always=True)
+    async with agent(folder, recording("a")) as living:
+        ending = (await events_of(living.stream("go", approvals=says(never) if during else None)))[-1]
+        assert isinstance(ending, RunFailed)
+        (pending,) = await living.pending_approvals()
+        if not during:
+            with pytest.raises(UsageError, match="`always` goes with an approval"):
+                await living.decide(pending.session, {pending.id: never})
+        assert effects(folder) == []
+        assert (await living.pending_approvals())[0].is_open
+        assert await allowlist(await living.log(), "local") == []
+
+
 async def test_always_at_a_question_from_before_settings_puts_no_tool_on_the_allowlist(folder: Path) -> None:
     async with agent(folder, recording("a")) as living:
         session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
@@ -1469,7 +1485,9 @@ async def test_always_at_a_question_from_before_settings_puts_no_tool_on_the_all
             await database.run(lambda connection: connection.execute(text(older)))
             (pending,) = await living.pending_approvals()
             assert not pending.may_remember
-            await living.decide(session, {pending.id: Decision("approve", always=True)})
+            with pytest.raises(UsageError, match="cannot be remembered"):
+                await living.decide(session, {pending.id: Decision("approve", always=True)})
             assert await allowlist(ThreadLog(database), "local") == []
+            await living.decide(session, {pending.id: APPROVE})
         finally:
             await database.close()

@@ -177,6 +177,10 @@ async def test_an_approval_is_a_call_of_the_clients_tool_or_a_text(tmp_path: Pat
 
         with pytest.raises(BadRequestError, match="must be `approve` or `reject`"):
             await ask(model="test", messages=answered("perhaps"), tools=approval)
+        twice = '{"decision": "reject", "reason": "no", "decision": "approve"}'
+        with pytest.raises(BadRequestError, match="a key is there twice"):
+            await ask(model="test", messages=answered(twice), tools=approval)
+        assert not (tmp_path / "effects.txt").exists()
         second = await ask(model="test", messages=answered('{"decision": "approve"}'), tools=approval)
         assert second.choices[0].message.content == "It said: recorded: draft"
         assert (tmp_path / "effects.txt").read_text() == "draft\n"

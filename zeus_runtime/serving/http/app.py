@@ -62,14 +62,15 @@ _REQUEST_HEADERS: Final = (
 )
 
 
-def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAPI:
+def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix: str = "") -> FastAPI:
     """The app of a service; its start resumes turns, and its end closes the service.
 
     Args:
         protocols: further forms in which clients use it.
+        prefix: the path under which a proxy offers it, such as ``/zeus``; requests may have it or not.
 
     Raises:
-        UsageError: a protocol has a path of the service itself.
+        UsageError: a protocol, or the prefix, has a path of the service itself.
     """
 
     @asynccontextmanager
@@ -93,7 +94,7 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAP
     _describe_tokens(app)
     app.state.service = service
     problems.install(app, service.mask)
-    app.add_middleware(Boundary, service=service)
+    app.add_middleware(Boundary, service=service, prefix=prefix)
     if service.settings.cors.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -148,4 +149,10 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAP
                 f"a protocol serves {path}, which is the service's own", remedy="Choose another path."
             )
         app.router.routes.append(route)
+    paths = {"/v1", *own, *(getattr(each, "path", "") for each in (*page.router.routes, *app.router.routes))}
+    if prefix and prefix.split("/")[1] in {each.partition("/")[2].split("/")[0] for each in paths}:
+        raise UsageError(
+            f"the service itself has paths that begin with {prefix}",
+            remedy="Choose another prefix, such as /zeus.",
+        )
     return app

@@ -62,12 +62,17 @@ class _Passing:
         return found
 
     @property
+    def _path(self) -> str:
+        """The path without the prefix under which a proxy offers the service."""
+        return str(self.scope["path"]).removeprefix(self.scope.get("root_path", ""))
+
+    @property
     def route(self) -> str:
         """The route's path with its parameters' names: one of few texts, whatever the client sends."""
         own = str(getattr(self.scope.get("route"), "path", ""))
         if not own:
             return "-"
-        parts, whole = own.split("/")[1:], self.scope["path"].split("/")
+        parts, whole = own.split("/")[1:], self._path.split("/")
         if ":path}" in own or len(parts) >= len(whole):
             return own
         # A route knows its path without the prefix of its router, which is no parameter.
@@ -80,10 +85,15 @@ class _Passing:
 
 
 class Boundary:
-    """The edge around the app of a service."""
+    """The edge around the app of a service.
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
+    Args:
+        prefix: the path under which a proxy offers it.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service, prefix: str = "") -> None:
         self._app = app
+        self._prefix = prefix
         self._service = service
         self._limits = service.settings.limits
         self._hosts = service.settings.hosts or (LOOPBACK_HOSTS if service.token is not None else ())
@@ -93,6 +103,8 @@ class Boundary:
             await self._app(scope, receive, send)
             return
         scope.setdefault("state", {})
+        # Starlette removes it from a path that has it, so the proxy may leave it in or not.
+        scope["root_path"] = self._prefix
         passing = _Passing(scope)
         metrics = self._service.metrics
 
@@ -128,7 +140,9 @@ class Boundary:
             )
         headers = Headers(scope=scope)
         host = re.sub(r":\d+$", "", headers.get("host", "")).lower()
-        if self._hosts and host not in self._hosts:
+        # A container's health check asks by an address of its own; the answer says nothing.
+        is_probe = scope["path"] == "/health"
+        if self._hosts and host not in self._hosts and not is_probe:
             return problems.response(
                 421,
                 "wrong_host",

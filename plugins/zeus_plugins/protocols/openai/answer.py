@@ -23,7 +23,7 @@ from zeus_plugins.protocols.openai.conversation import (
 )
 from zeus_plugins.protocols.openai.errors import BadRequestError
 from zeus_runtime.plugin import printable
-from zeus_runtime.plugin.approval import Decision, json_shown
+from zeus_runtime.plugin.approval import Decision, json_shown, persons_json
 from zeus_runtime.plugin.protocol import NotFoundError, is_clients
 
 if TYPE_CHECKING:
@@ -352,10 +352,11 @@ def _answer(caller: ProtocolCaller, request: AnswerRequest, turn: StoredTurn, af
 
 def _decision(pending: PendingApproval, text: str) -> Decision:
     """The decision that a client wrote: JSON, or a word."""
+    problem = ""
     try:
-        given = json.loads(text)
-    except ValueError:
-        given = text.strip().strip('"').lower()
+        given = persons_json(text)
+    except ValueError as error:
+        given, problem = text.strip().strip('"').lower(), f" ({error})"
     if isinstance(given, bool):
         given = "approve" if given else "reject"
     if isinstance(given, str):
@@ -364,7 +365,7 @@ def _decision(pending: PendingApproval, text: str) -> Decision:
     if said not in ("approve", "reject"):
         raise BadRequestError(
             f"the decision on {pending.tool} must be `approve` or `reject`, or JSON such as"
-            ' {"decision": "reject", "reason": "not today"}',
+            f' {{"decision": "reject", "reason": "not today"}}{problem}',
             reason="bad_decision",
         )
     reason, answer = given.get("reason", ""), given.get("answer")
