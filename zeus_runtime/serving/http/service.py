@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.errors import NotFoundError
+from zeus_runtime.serving.http.backtests import Backtests
 from zeus_runtime.serving.http.hub import Hub
 from zeus_runtime.serving.http.key_ring import KeyRing
 from zeus_runtime.serving.http.limits import CallerLimits
@@ -51,6 +52,7 @@ class Service:
     metrics: Metrics = field(init=False)
     turns: TurnQueue = field(init=False)
     uploads: Uploads = field(init=False)
+    backtests: Backtests = field(init=False)
     replaying: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
     """Held while a session is replayed, which takes a core."""
 
@@ -58,6 +60,7 @@ class Service:
         directory = next(iter(self.hosting)).checked.directory
         self.uploads = Uploads(directory, self.settings.limits)
         self.turns = TurnQueue(self.hosting, self.uploads)
+        self.backtests = Backtests()
         self.limits = CallerLimits(self.settings.limits)
         self.metrics = Metrics(lambda: self.turns.working)
         self.issuers = TokenIssuers(self.settings.oidc)
@@ -72,6 +75,7 @@ class Service:
 
     async def aclose(self) -> None:
         """Interrupt the running turns, which the next process resumes, and close everything."""
+        await self.backtests.aclose()
         await self.turns.aclose()
         await self.hosting.aclose()
         if self.keys is not None:
