@@ -200,6 +200,11 @@ def test_a_stream_and_an_approval_outlive_a_killed_server(user: User) -> None:
     assert (
         user.server.folder / "plan.md"
     ).read_text() == "# Plan\n\n1. Ship order 1042.\n2. Call the customer.\n"
+    asking.locator(".menu summary").click()
+    asking.get_by_role("button", name="Files that tools wrote").click()
+    with asking.expect_download() as kept:
+        asking.get_by_role("dialog").get_by_role("link", name="/plan.md").click()
+    assert kept.value.path().read_text().startswith("# Plan")
 
 
 def test_a_call_runs_with_the_arguments_that_the_user_wrote_and_a_turn_can_be_stopped(user: User) -> None:
