@@ -26,9 +26,9 @@ from zeus_runtime.cli.streams import answer
 if TYPE_CHECKING:
     from zeus_runtime.cli.output import Shown
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.cli.sessions.stored import StoredSession
     from zeus_runtime.columns import Style
     from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.sessions.stored import StoredSession
     from zeus_runtime.testing.cases.answers import Source
     from zeus_runtime.testing.cases.expectations import MadeCall
     from zeus_runtime.testing.cases.reading import ReadEvaluation
