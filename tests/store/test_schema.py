@@ -414,7 +414,7 @@ async def test_an_allowlist_from_before_settings_is_for_every_tool_of_its_names(
 
         await database.run(back)
         assert await schema.upgrade(database) == "0020"
-        seen, other = setting_digest("seen"), setting_digest("other")
+        seen, other = setting_digest("seen", ""), setting_digest("other", "")
         assert await listing(log, "ann", "record", other) == "allowed"
         assert await allow(log, "ann", "record", seen)
         assert [each[:2] for each in await allowlist(log, "ann")] == [("record", ""), ("record", seen)]

@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import uvicorn
 
-from zeus_runtime.plan.validated import check
+from zeus_runtime.plan.validated import Checked, check
 from zeus_runtime.serving.http.app import app_of
-from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
+from zeus_runtime.serving.http.hosting import EditedConfig, HostedAgent, Hosting
 from zeus_runtime.serving.http.hub import Hub
 from zeus_runtime.serving.http.principals import LocalToken
 from zeus_runtime.serving.http.protocols import ServedProtocol
@@ -30,12 +30,11 @@ def service_of(folder: Path, model: Any, configs: Sequence[str] = ("zeus.yaml",)
     hub = Hub()
 
     def hosted(name: str) -> HostedAgent:
-        trust = recorded_trust({}, "all")
-        return HostedAgent(
-            lambda sets: check(folder / name, sets=sets, directory=folder, environ={}, trust=trust),
-            hub.stored,
-            model,
-        )
+        def read(sets: Sequence[str], edited: EditedConfig | None = None, /) -> Checked:
+            text, trust = (None, recorded_trust({}, "all")) if edited is None else edited
+            return check(folder / name, sets=sets, directory=folder, environ={}, trust=trust, text=text)
+
+        return HostedAgent(read, hub.stored, model)
 
     return Service(Hosting([hosted(name) for name in configs]), LocalToken(TOKEN), hub)
 

@@ -27,7 +27,7 @@ from zeus_runtime.run.turn import Compaction, Session, new_session_id
 from zeus_runtime.sessions.deletion import forgetting
 from zeus_runtime.sessions.lifecycle import SessionLifecycle
 from zeus_runtime.sessions.retention import prune_daily
-from zeus_runtime.tools.attachments import Reference
+from zeus_runtime.tools.attachments import GivenFile, Reference
 from zeus_runtime.tools.run_to_completion import finished
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Runner:
         prompt: str | None,
         session: str | None,
         approvals: ApprovalChannel | None,
-        attachments: Sequence[str | Path] = (),
+        attachments: Sequence[str | Path | GivenFile] = (),
         run_id: str | None = None,
         tools: Sequence[ClientTool] = (),
     ) -> AsyncGenerator[Event, None]:

@@ -149,6 +149,7 @@ def check(
     environ: Mapping[str, str],
     stdin: BinaryIO | None = None,
     trust: Trust | None = None,
+    text: str | None = None,
 ) -> Checked:
     """Read a config and check everything that can be checked without running it.
 
@@ -162,6 +163,7 @@ def check(
         environ: the process environment.
         stdin: where ``-`` reads.
         trust: decides what may be executed; None for the record of this process's user.
+        text: is read instead of the content of the file that ``config`` names.
 
     Raises:
         ConfigError: every problem, with positions.
@@ -169,7 +171,14 @@ def check(
         UntrustedError: a plugin file or an option would be executed, and the user has not allowed it.
     """
     found = examine_config(
-        config, env=env, sets=sets, directory=directory, environ=environ, stdin=stdin, trust=trust
+        config,
+        env=env,
+        sets=sets,
+        directory=directory,
+        environ=environ,
+        stdin=stdin,
+        trust=trust,
+        text=text,
     )
     return _refusing(found)
 
@@ -183,6 +192,7 @@ def examine_config(
     environ: Mapping[str, str],
     stdin: BinaryIO | None = None,
     trust: Trust | None = None,
+    text: str | None = None,
 ) -> Checked:
     """The same as ``check``, also for a config that would execute something untrusted.
 
@@ -198,6 +208,7 @@ def examine_config(
         plugin_homes=lambda rules: installed_homes(rules, environ),
         stdin=stdin,
         directory=directory,
+        text=text,
     )
     words = [document.source if config is None else str(config)]
     words += ["--env", env] if env else []

@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError, OpenAI
+from zeus_plugins.protocols.openai.answer import TurnAnswer
 
 from tests.support.agents import PositionModel, call, calling
 from tests.support.serving import TOKEN, until
@@ -378,6 +379,16 @@ async def test_a_response_calls_the_clients_tool_and_asks_for_approval(
         sixth = await create(model="test", input=[yes], previous_response_id=fifth.id)
         assert sixth.output_text == "It said: recorded: draft"
     assert (tmp_path / "effects.txt").read_text() == "draft\n"
+
+
+def test_a_question_shows_the_form_whose_defaults_an_approval_answers_with() -> None:
+    answer = TurnAnswer(cast(Any, None), cast(Any, None), 0)
+    form = {"type": "object", "properties": {"wipe": {"type": "boolean", "default": True}}}
+    question = {"id": "a1", "tool_name": "ask", "parameters": {"question": "Go on?"}, "answer_schema": form}
+    answer.waiting.append(question)
+    answer.asks_by_request()
+    assert json.loads(answer.calls[0].arguments) == {"question": "Go on?", "answer_schema": form}
+    assert '"default": true' in answer.asks_by_text()
 
 
 async def test_a_background_response_outlives_its_reader_and_streams_on(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``zeus sessions rollback``, ``archive``, ``restore``, ``prune`` and ``delete``: what becomes of whole sessions."""
+"""``zeus sessions rollback``, ``fork``, ``archive``, ``restore``, ``prune``, ``delete``: what becomes of sessions."""
 
 from __future__ import annotations
 
@@ -54,6 +54,32 @@ def roll_back_session(
     complain(
         f"{session} is back {'before' if before else 'at'} message {to}; {aside} message(s) were set aside"
     )
+
+
+@click.command("fork")
+@click.argument("session")
+@click.option(
+    "--step",
+    required=True,
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="A step, by the number that `zeus context steps` prints.",
+)
+@config_option
+@click.pass_obj
+def fork_session(
+    process: Process,
+    session: str,
+    step: int,
+    which: ConfigArgs,
+) -> None:
+    """Begin a new session as SESSION was when step N was asked, and print its id; SESSION does not change.
+
+    `zeus run --session NEW --continue` asks that step again, under the config as it is now; with a prompt, it goes on
+    from there. Files of the workspace stay as they are.
+    """
+    checked, _ = read_owner(process, which)
+    answer(_with_keeper(process, checked, lambda lifecycle: lifecycle.fork(session, step)))
 
 
 @click.command("archive")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
@@ -15,13 +15,51 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.serving.http import problems
 from zeus_runtime.serving.http.boundary import Boundary
 from zeus_runtime.serving.http.protocols import all_running
-from zeus_runtime.serving.http.routes import approvals, context, page, sessions, trace, what_if
+from zeus_runtime.serving.http.routes import (
+    approvals,
+    artifacts,
+    backtests,
+    context,
+    files,
+    knowledge,
+    memory,
+    page,
+    plan,
+    sessions,
+    trace,
+    what_if,
+)
 from zeus_runtime.serving.http.routes.depends import MetricsReader
 from zeus_runtime.serving.http.visible_json import VisibleJSON
 
 if TYPE_CHECKING:
     from zeus_runtime.serving.http.protocols import ServedProtocol
     from zeus_runtime.serving.http.service import Service
+
+
+def _describe_tokens(app: FastAPI) -> None:
+    """Say in the OpenAPI that requests need a token; ``depends`` checks it."""
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        schema = plain()
+        schema.setdefault("components", {})["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer"}
+        }
+        schema["security"] = [{"token": []}]
+        return schema
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+_REQUEST_HEADERS: Final = (
+    "Authorization",
+    "Content-Type",
+    "Idempotency-Key",
+    "If-Match",
+    "If-None-Match",
+    "Last-Event-ID",
+)
 
 
 def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix: str = "") -> FastAPI:
@@ -51,7 +89,9 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
         docs_url=None,
         redoc_url=None,
         default_response_class=VisibleJSON,
+        responses=problems.RESPONSES,
     )
+    _describe_tokens(app)
     app.state.service = service
     problems.install(app, service.mask, protocols)
     app.add_middleware(Boundary, service=service, protocols=protocols, prefix=prefix)
@@ -60,17 +100,33 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
             CORSMiddleware,
             allow_origins=service.settings.cors.origins,
             allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
-            allow_headers=("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"),
-            expose_headers=("Retry-After",),
+            allow_headers=(
+                "Authorization",
+                "Content-Type",
+                "Idempotency-Key",
+                "Last-Event-ID",
+                "If-Match",
+                "If-None-Match",
+            ),
+            expose_headers=("Retry-After", "ETag", "Link"),
         )
-    app.include_router(sessions.router, prefix="/v1")
-    app.include_router(approvals.router, prefix="/v1")
-    app.include_router(context.router, prefix="/v1")
-    app.include_router(trace.router, prefix="/v1")
-    app.include_router(what_if.router, prefix="/v1")
+    for each in (
+        sessions,
+        approvals,
+        context,
+        trace,
+        what_if,
+        memory,
+        knowledge,
+        plan,
+        files,
+        artifacts,
+        backtests,
+    ):
+        app.include_router(each.router, prefix="/v1")
     app.include_router(page.router)
 
-    @app.get("/health", tags=["operation"])
+    @app.get("/health", tags=["operation"], response_class=PlainTextResponse)
     async def health() -> Response:
         """Whether the process answers."""
         return PlainTextResponse("ok\n")

@@ -37,6 +37,8 @@ HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
+FILES: Final = "/v1/files/"
+"""Where clients upload files, which may be larger than other bodies."""
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
 LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 _STREAM: Final = "text/event-stream"
@@ -136,7 +138,7 @@ class Boundary:
                 if refused is not None:
                     await refused(scope, receive, answer)
                 else:
-                    await self._app(scope, _limited(receive, self._limits.body_bytes), answer)
+                    await self._app(scope, _limited(receive, self._most_bytes(scope)), answer)
         except TimeoutError:
             if passing.stream is None or not limit.expired():
                 raise
@@ -160,7 +162,7 @@ class Boundary:
         headers = Headers(scope=scope)
         host = re.sub(r":\d+$", "", headers.get("host", "")).lower()
         # A container's health check asks by an address of its own; the answer says nothing.
-        is_probe = scope["path"] == "/health"
+        is_probe = scope["path"].removeprefix(self._prefix) == "/health"
         if self._hosts and host not in self._hosts and not is_probe:
             return self._problem(
                 scope,
@@ -170,9 +172,15 @@ class Boundary:
                 remedy="Its administrator can add the name to `hosts` in the service's settings.",
             )
         length = headers.get("content-length", "0")
-        if length.isdigit() and int(length) > self._limits.body_bytes:
-            return self._problem(scope, 413, "too_large", _too_large(self._limits.body_bytes))
+        most = self._most_bytes(scope)
+        if length.isdigit() and int(length) > most:
+            return self._problem(scope, 413, "too_large", _too_large(most))
         return None
+
+    def _most_bytes(self, scope: Scope) -> int:
+        """Of the request's body."""
+        is_file = scope["method"] == "PUT" and scope["path"].removeprefix(self._prefix).startswith(FILES)
+        return self._limits.file_bytes if is_file else self._limits.body_bytes
 
     def _problem(self, scope: Scope, status: int, code: str, detail: str, *, remedy: str = "") -> ASGIApp:
         more = {"remedy": remedy} if remedy else {}

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from zeus_runtime.agent.agent import Agent
 from zeus_runtime.errors import NotFoundError, ZeusError
@@ -20,8 +20,38 @@ if TYPE_CHECKING:
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.store.event_log import StoredEvent
     from zeus_runtime.store.threads import Owner
+    from zeus_runtime.trust.decision import Trust
 
 _log = logging.getLogger(__name__)
+
+
+class EditedConfig(NamedTuple):
+    """A config that is only checked.
+
+    Args:
+        text: instead of the content of its file.
+        trust: what the check may execute.
+    """
+
+    text: str
+    trust: Trust
+
+
+class ConfigReader(Protocol):
+    """Reads and checks a config."""
+
+    def __call__(self, sets: Sequence[str], edited: EditedConfig | None = None, /) -> Checked:
+        """The config as it is now, or as it would be.
+
+        Args:
+            sets: overrides such as ``limits.max_steps=5``.
+            edited: a text in place of the file's.
+
+        Raises:
+            ZeusError: it is not valid.
+        """
+        ...
+
 
 LOOK_SECONDS: Final = 1.0
 """How often the files of a config are looked at, at most."""
@@ -32,7 +62,7 @@ class HostedAgent:
     """One config and the agents made from it.
 
     Args:
-        read: reads and checks the config, as it is now, with overrides such as ``limits.max_steps=5``.
+        read: reads and checks the config.
         stored: receives the stored events of its sessions.
         model: replaces the config's model; for tests.
         now: the clock, in seconds.
@@ -42,7 +72,7 @@ class HostedAgent:
         checked: the content that is used.
     """
 
-    read: Callable[[Sequence[str]], Checked]
+    read: ConfigReader
     stored: Callable[[str, Sequence[StoredEvent]], None]
     model: Model | None = None
     problem: str = ""
@@ -131,6 +161,22 @@ class HostedAgent:
                 closing.append(agent)
         for agent in closing:
             await agent.aclose()
+
+    def examined(self, text: str) -> Checked:
+        """The config with another text in its file, checked; only what the present file executes may be executed.
+
+        Raises:
+            ZeusError: it is not valid, or its check would execute something else.
+        """
+        from zeus_runtime.plan.parts_with_subagents import all_parts
+        from zeus_runtime.trust.decision import Trust
+
+        try:
+            present = self.read(())  # again: a database that the service made since is a part too
+        except ZeusError:
+            present = self.checked
+        allowed = {each.digest for each in all_parts(present) if present.trust.allows(each)}
+        return self.read((), EditedConfig(text, Trust(frozenset(allowed), present.trust.records)))
 
     def stand_beside(self, others: Sequence[Checked]) -> None:
         """Close the files of the other agents' configs to this agent's tools."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import NotFoundError
+from zeus_runtime.serving.http.backtests import Backtests
 from zeus_runtime.serving.http.hub import Hub
 from zeus_runtime.serving.http.key_ring import KeyRing
 from zeus_runtime.serving.http.limits import CallerLimits
@@ -20,6 +21,7 @@ from zeus_runtime.serving.http.open_streams import CHECK_SECONDS, OpenStreams
 from zeus_runtime.serving.http.principals import LocalToken, Principal, UnknownPrincipalError
 from zeus_runtime.serving.http.settings import Settings
 from zeus_runtime.serving.http.turn_queue import TurnQueue, same_user
+from zeus_runtime.serving.http.uploads import Uploads
 from zeus_runtime.store.event_log import last_numbers
 from zeus_runtime.store.schema import ready
 from zeus_runtime.store.service_audit import expire
@@ -65,11 +67,16 @@ class Service:
     """The users with open requests, and how many."""
     _expired: float = field(init=False, default=0.0)
     _watching: asyncio.Task[None] | None = field(init=False, default=None)
+    uploads: Uploads = field(init=False)
+    backtests: Backtests = field(init=False)
     replaying: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
     """Held while a session is replayed, which takes a core."""
 
     def __post_init__(self) -> None:
-        self.turns = TurnQueue(self.hosting)
+        directory = next(iter(self.hosting)).checked.directory
+        self.uploads = Uploads(directory, self.settings.limits)
+        self.turns = TurnQueue(self.hosting, self.uploads)
+        self.backtests = Backtests()
         self.limits = CallerLimits(self.settings.limits)
         self.metrics = Metrics(lambda: self.turns.working)
         self.issuers = TokenIssuers(self.settings.oidc)
@@ -90,6 +97,7 @@ class Service:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait((self._watching,))
+        await self.backtests.aclose()
         await self.turns.aclose()
         await self.hosting.aclose()
         if self.keys is not None:
@@ -286,6 +294,7 @@ def as_json(turn: StoredTurn) -> Mapping[str, Any]:
         "number": turn.number,
         "state": turn.state,
         "prompt": turn.request.get("prompt", ""),
+        "attachments": list(turn.request.get("attachments", ())),
         "created_ms": turn.created_ms,
         "started_ms": turn.started_ms,
         "ended_ms": turn.ended_ms,

@@ -132,6 +132,13 @@ class ServiceLimits:
         Minimum(1),
     ] = 2000
     body_bytes: Annotated[int, Doc("The largest body of a request."), Minimum(1000)] = 4_000_000
+    file_bytes: Annotated[int, Doc("The largest file that a client may upload."), Minimum(1000)] = 25_000_000
+    files_bytes: Annotated[
+        int, Doc("All files together that a user may have uploaded at a time."), Minimum(1000)
+    ] = 500_000_000
+    files_max_age_days: Annotated[
+        float, Doc("After so long an uploaded file is deleted; what was sent with it stays."), Minimum(0.01)
+    ] = 7.0
     header_bytes: Annotated[int, Doc("The largest head of a request."), Minimum(1000)] = 32_000
 
 

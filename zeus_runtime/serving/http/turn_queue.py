@@ -6,12 +6,13 @@ import asyncio
 import hashlib
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import BusyError, UsageError, ZeusError
 from zeus_runtime.events import Event, RunCompleted, RunFailed
+from zeus_runtime.run.attachments import refuse_unshown
 from zeus_runtime.run.turn import SESSION_PREFIX, new_session_id
 from zeus_runtime.store.turns import (
     StoredTurn,
@@ -19,17 +20,21 @@ from zeus_runtime.store.turns import (
     add_turn,
     ask_to_cancel,
     asked_to_cancel,
+    find_turn,
     last_run,
     next_turn,
     set_state,
     unfinished_sessions,
 )
+from zeus_runtime.tools.attachments import GivenFile
 from zeus_runtime.tools.client_tool import ClientTool
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
-    from zeus_runtime.store.threads import Owner
+    from zeus_runtime.serving.http.uploads import Uploads
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Owner, Thread
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +63,7 @@ class TurnQueue:
     """Runs the turns of all agents of a service, one at a time in each session."""
 
     hosting: Hosting
+    uploads: Uploads
     _working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _owners: dict[str, Owner | None] = field(default_factory=dict)
     _agents: dict[str, Agent] = field(default_factory=dict)
@@ -100,17 +106,25 @@ class TurnQueue:
         """Begin a turn, or queue it behind the session's others; a known idempotency key gives the turn that it named.
 
         Args:
-            request: ``prompt``, ``attachments``, and ``tools``: the client's own, as JSON.
+            request: ``prompt``, ``attachments`` (uploaded files: ``sha256`` and ``name``), and ``tools``: the client's
+                own, as JSON; or ``resume`` to answer the last message again after a rollback or in a fork.
             queue: whether it may wait for others.
 
         Raises:
-            NotFoundError: there is no such session.
+            NotFoundError: there is no such session, or no such file of the user.
             BusyError: the session has a turn that is not over, and ``queue`` is false.
+            UsageError: there is nothing to answer again, or the agent's model sees no attachments.
         """
         agent = hosted.of(owner)
         log = await agent.log()
         thread = await log.find(session)
         run = secrets.token_hex(_RUN_BYTES) if key is None else run_of_key(owner, f"{session}\0{key}")
+        if request.get("resume") and await find_turn(log, run) is None:
+            await _refuse_answered(log, thread)
+        if request.get("attachments"):
+            refuse_unshown(agent.plan)
+            for each in request["attachments"]:
+                await asyncio.to_thread(self.uploads.size, owner, each["sha256"])
         masked = agent.masked(dict(request))
         if owner is not None and owner.role is not None:
             masked["role"] = owner.role
@@ -180,6 +194,17 @@ class TurnQueue:
         finally:
             del self._working[session], self._owners[session]
 
+    async def _attached(self, owner: Owner | None, turn: StoredTurn) -> Sequence[GivenFile]:
+        """The files of a turn's request.
+
+        Raises:
+            UsageError: one was deleted meanwhile.
+        """
+        return [
+            GivenFile(each["name"], await asyncio.to_thread(self.uploads.read, owner, each["sha256"]))
+            for each in turn.request.get("attachments", ())
+        ]
+
     async def _one(self, hosted: HostedAgent, owner: Owner | None, session: str) -> bool:
         await hosted.prepare(owner)
         log = await hosted.of(owner).log()
@@ -199,12 +224,12 @@ class TurnQueue:
         ending: Event | None = None
         try:
             events = (
-                agent.resume(session, tools=tools)
-                if has_begun
+                agent.resume(session, run_id=turn.run, tools=tools)
+                if has_begun or turn.request.get("resume")
                 else agent.stream(
                     turn.request["prompt"],
                     session=session,
-                    attachments=turn.request.get("attachments", ()),
+                    attachments=await self._attached(owner, turn),
                     run_id=turn.run,
                     tools=tools,
                 )
@@ -231,6 +256,19 @@ class TurnQueue:
 def same_user(one: Owner | None, other: Owner | None) -> bool:
     """Whether two owners are one user in one project, in whatever role."""
     return one[:2] == other[:2] if one is not None and other is not None else one is other
+
+
+async def _refuse_answered(log: ThreadLog, thread: Thread) -> None:
+    """Check that nothing was written since a rollback or a fork.
+
+    Raises:
+        UsageError: something was.
+    """
+    if (await log.info(thread)).state != "rolled-back":
+        raise UsageError(
+            f"the last message of {thread.session} has its answer",
+            remedy="Roll the session back or fork it first, or send a prompt.",
+        )
 
 
 def state_of(ending: RunCompleted | RunFailed) -> TurnState:

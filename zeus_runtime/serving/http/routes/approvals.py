@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.escaping import exact_json
 from zeus_runtime.serving.http.boundary import note_act
+from zeus_runtime.serving.http.parts import Cursor, Limit, Place, part_of, place_of
+from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Approver, Reader, service_of
 from zeus_runtime.strict_json import persons_json
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.question import question_lines
 
-router = APIRouter(tags=["approvals"])
+if TYPE_CHECKING:
+    from zeus_runtime.serving.http.hosting import HostedAgent
+
+router = APIRouter(tags=["approvals"], route_class=RevalidatedRoute)
 
 
 class NewDecision(BaseModel):
@@ -39,10 +44,18 @@ class NewDecision(BaseModel):
 
 
 @router.get("/approvals")
-async def pending(request: Request, caller: Reader) -> list[dict[str, Any]]:
+async def pending(
+    request: Request, response: Response, caller: Reader, limit: Limit = None, cursor: Cursor = None
+) -> list[dict[str, Any]]:
     """The calls of the caller's sessions that wait for a decision, oldest first."""
-    found = await service_of(request).approvals(caller)
-    return [{**each.as_json(), "agent": hosted.name, "subagent": each.agent} for hosted, each in found]
+    found = sorted(await service_of(request).approvals(caller), key=_place)
+    after = place_of(cursor, int, str)
+    shown = part_of(request, response, found, _place, after=after, limit=limit)
+    return [{**each.as_json(), "agent": hosted.name, "subagent": each.agent} for hosted, each in shown]
+
+
+def _place(found: tuple[HostedAgent, PendingApproval]) -> Place:
+    return found[1].created_ms, found[1].id
 
 
 @router.get("/approvals/{approval}")
