@@ -118,9 +118,9 @@ async def test_the_change_of_a_waiting_call_is_shown_for_the_session_s_files(
         assert (work / pending.session / "a.txt").read_text() == "new"
         _ = [event async for event in agent.stream("again", session=pending.session)]
         (pending,) = await agent.pending_approvals()
-        shown = str((await agent.previewed(pending.id)).preview)
-        assert "-new" in shown
-        assert "+newer" in shown
+        preview = (await agent.previewed(pending.id)).preview
+        assert preview is not None
+        assert [(each.before, each.after) for each in preview.changes] == [("new", "newer")]
 
 
 async def test_each_user_has_a_folder_for_all_sessions(tmp_path: Path, work: Path) -> None:
