@@ -50,7 +50,7 @@ class Question(NamedTuple):
     scope: Scope | None
 
     @property
-    def parts(self) -> Sequence[Reach]:
+    def parts(self) -> tuple[Reach, ...]:
         """Where the caller may read."""
         return reach(self.caller, "read", self.scope)
 
