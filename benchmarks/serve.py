@@ -14,23 +14,27 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import click
+import httpx
 
-TOKEN: Final = "benchmark"
+TOKEN: Final = "the-token-of-the-benchmark"
 STEPS: Final = 6
 WORDS: Final = 12
 _PLUGIN: Final = '''
+import asyncio, json, time
 from pathlib import Path
+from langchain_core.messages import AIMessage
 from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.model import ModelResponse, TextDelta
 from zeus_runtime.plugin.tool import tool
 
 @tool(access="write")
@@ -44,55 +48,50 @@ async def note(text: str) -> str:
         file.write(text + "\\n")
     return f"noted {text}"
 
+class Scripted:
+    name = "scripted"
+
+    async def stream(self, request):
+        last = max(n for n, message in enumerate(request.messages) if message.type == "human")
+        asked = json.loads(request.messages[last].text)
+        step = sum(message.type == "ai" for message in request.messages[last:])
+        said = []
+        for number in range(asked["words"]):
+            said.append(f"{time.monotonic():.6f} " if asked["stamp"] else f"w{step}.{number} ")
+            yield TextDelta(said[-1])
+            await asyncio.sleep(asked["pause_seconds"])
+        text = f"{id(asked)}-{last}-{step}" if asked["stamp"] else f"{last}-{step}"
+        call = {"name": "note", "args": {"text": text}, "id": f"c{step}", "type": "tool_call"}
+        yield ModelResponse(AIMessage("".join(said), tool_calls=[call] if step < asked["steps"] else []))
+
+@hookimpl
+def register_models():
+    return [Component("scripted", create=lambda options, context: Scripted())]
+
 @hookimpl
 def register_tools():
     return [Component("notes", create=lambda options, context: [note])]
 '''
 _CONFIG: Final = (
-    "version: 1\nname: served\nmodel: gpt-4o\ntools: [notes]\nplugins: {files: [notes.py]}\n"
-    "limits: {repeated_calls: null}\n"
+    "version: 1\nname: served\nmodel: {scripted: {}}\ntools: [notes]\nplugins: {files: [served.py]}\n"
+    "limits: {repeated_calls: null}\nproject_instructions: false\n"
 )
+
+
+def prompt(
+    *, steps: int = STEPS, words: int = WORDS, pause_seconds: float = 0.01, stamp: bool = False
+) -> str:
+    """What the scripted model does: steps with a tool call, words in each, pauses between them.
+
+    Args:
+        stamp: whether each word is the moment at which it left the model, in monotonic seconds.
+    """
+    return json.dumps({"steps": steps, "words": words, "pause_seconds": pause_seconds, "stamp": stamp})
 
 
 def words(step: int) -> list[str]:
     """The text of a step, word by word."""
     return [f"w{step}.{number} " for number in range(WORDS)]
-
-
-async def serve(folder: Path, port: int) -> None:
-    """Run the service with a scripted model, until the process is killed."""
-    import uvicorn
-    from langchain_core.messages import AIMessage
-
-    from zeus_runtime.plan.validated import check
-    from zeus_runtime.plugin.model import ModelPiece, ModelRequest, ModelResponse, TextDelta
-    from zeus_runtime.serving.http.app import app_of
-    from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
-    from zeus_runtime.serving.http.hub import Hub
-    from zeus_runtime.serving.http.principals import LocalToken
-    from zeus_runtime.serving.http.service import Service
-    from zeus_runtime.trust.decision import recorded_trust
-
-    class Scripted:
-        name = "scripted"
-
-        async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
-            last = max(n for n, message in enumerate(request.messages) if message.type == "human")
-            step = sum(message.type == "ai" for message in list(request.messages)[last:])
-            for word in words(step):
-                yield TextDelta(word)
-                await asyncio.sleep(0.01)
-            call = {"name": "note", "args": {"text": f"{last}-{step}"}, "id": f"c{step}", "type": "tool_call"}
-            yield ModelResponse(AIMessage("".join(words(step)), tool_calls=[call] if step < STEPS else []))
-
-    def read(sets: Sequence[str]) -> Any:
-        trust = recorded_trust({}, "all")
-        return check(folder / "zeus.yaml", sets=sets, directory=folder, environ={}, trust=trust)
-
-    hub = Hub()
-    hosted = HostedAgent(read, hub.stored, Scripted())
-    app = app_of(Service(Hosting([hosted]), LocalToken(TOKEN), hub))
-    await uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, access_log=False)).serve()
 
 
 @dataclass
@@ -128,32 +127,58 @@ class Reader:
 
 
 class Served:
-    """The service's process, and a client's view of it."""
+    """`zeus serve` in a process of its own, with a scripted model.
 
-    def __init__(self, folder: Path, port: int) -> None:
-        self._words = [sys.executable, "-m", "benchmarks.serve", f"--serve={folder}", f"--port={port}"]
-        self.url = f"http://127.0.0.1:{port}"
+    Args:
+        folder: gets its config and its databases.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "served.py").write_text(_PLUGIN)
+        (folder / "zeus.yaml").write_text(_CONFIG)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
-        self._process = subprocess.Popen(self._words)
+        environ = {**os.environ, "ZEUS_TOKEN": TOKEN, "ZEUS_TRUST": "all"}
+        command = [sys.executable, "-m", "zeus_runtime", "serve", "zeus.yaml", "--port", str(self.port)]
+        with (self._folder / "log.txt").open("a") as log:
+            self._process = subprocess.Popen(command, cwd=self._folder, env=environ, stderr=log)
 
     def kill(self) -> None:
         assert self._process is not None
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
+    def client(self) -> httpx.AsyncClient:
+        """A client with the token."""
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=60)
+
 
 async def turn(
-    served: Served, reader: Reader, client: Any, session: str, dice: random.Random, *, kill: bool
+    served: Served,
+    reader: Reader,
+    client: httpx.AsyncClient,
+    session: str,
+    dice: random.Random,
+    *,
+    kill: bool,
 ) -> bool:
     """One turn, interrupted once at a random moment; whether what was read is the whole of it."""
-    import httpx
-
     reader.texts.clear()
     reader.results = reader.ends = 0
     began = time.perf_counter()
-    run = (await client.post(f"/v1/sessions/{session}/runs", json={"prompt": "go"})).json()["run"]
+    run = (await client.post(f"/v1/sessions/{session}/runs", json={"prompt": prompt()})).json()["run"]
     waits: float | None = dice.uniform(0.02, STEPS * WORDS * 0.012)
     first = reader.last
     while not reader.ends:
@@ -180,10 +205,8 @@ async def turn(
     )
 
 
-async def ready(client: Any) -> None:
+async def ready(client: httpx.AsyncClient) -> None:
     """Wait until the service answers."""
-    import httpx
-
     while True:
         with contextlib.suppress(httpx.TransportError):
             if (await client.get("/health")).status_code == 200:
@@ -193,23 +216,13 @@ async def ready(client: Any) -> None:
 
 async def measure(kills: int, drops: int) -> dict[str, Any]:
     """Play the turns, and count what a client lost or got twice."""
-    import socket
-
-    import httpx
-
     dice = random.Random(1)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "notes.py").write_text(_PLUGIN)
-        (folder / "zeus.yaml").write_text(_CONFIG)
-        served, reader = Served(folder, port), Reader()
+        served, reader = Served(folder), Reader()
         served.start()
-        headers = {"Authorization": f"Bearer {TOKEN}"}
         try:
-            async with httpx.AsyncClient(base_url=served.url, headers=headers, timeout=30) as client:
+            async with served.client() as client:
                 await ready(client)
                 session = (await client.post("/v1/sessions", json={})).json()["session"]
                 whole = 0
@@ -230,16 +243,11 @@ async def measure(kills: int, drops: int) -> dict[str, Any]:
 @click.command()
 @click.option("--kills", default=30, show_default=True, help="Turns in which the service is killed.")
 @click.option("--drops", default=30, show_default=True, help="Turns in which the connection is dropped.")
-@click.option("--serve", "folder", hidden=True, type=click.Path(path_type=Path))
-@click.option("--port", hidden=True, type=int)
-def main(kills: int, drops: int, folder: Path | None, port: int | None) -> None:
+def main(kills: int, drops: int) -> None:
     """Count what a client of `zeus serve` loses or gets twice."""
-    if folder is not None and port is not None:
-        os.chdir(folder)
-        asyncio.run(serve(folder, port))
-        return
     for name, value in asyncio.run(measure(kills, drops)).items():
         print(f"{name:<26}{value:>8.1f}" if isinstance(value, float) else f"{name:<26}{value:>8}")
+    print("load average", *(round(each, 1) for each in os.getloadavg()))
 
 
 if __name__ == "__main__":

@@ -133,6 +133,7 @@ def assert_whole(reader: Reader) -> None:
 @pytest.fixture
 def power(monkeypatch: pytest.MonkeyPatch) -> Power:
     monkeypatch.setattr(event_log, "GATHER_SECONDS", 0)
+    monkeypatch.setattr(event_log, "SOON_SECONDS", 0)
     return Power(monkeypatch)
 
 
@@ -159,6 +160,25 @@ async def test_a_reader_has_no_gap_and_no_doubling_wherever_the_process_died(
         after = await told(folder)
         assert after.last >= before.last
         assert_whole(after)
+
+
+async def test_an_event_after_a_pause_does_not_wait_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_agent(tmp_path, tools="[probe]")
+    monkeypatch.setattr(event_log, "GATHER_SECONDS", 3600)
+
+    class Silent(PositionModel):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+            await asyncio.Event().wait()
+            yield ModelResponse(AIMessage(""))
+
+    model = Silent(lambda _request: "")
+    async with Agent.from_config(tmp_path / "zeus.yaml", directory=tmp_path, model=model) as living:
+        living.keep_events(lambda *_: None)
+        events = living.stream("go")
+        async with asyncio.timeout(20):
+            assert (await anext(events)).type == "run_started"
 
 
 async def test_pieces_are_joined_and_the_reader_of_the_stream_gets_each_event_when_it_is_stored(

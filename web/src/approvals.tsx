@@ -2,7 +2,9 @@
 
 import { useEffect, useState } from "preact/hooks";
 import * as api from "./api";
+import { Exact } from "./exact";
 import { t } from "./i18n";
+import { isSame, numberOf } from "./json";
 import { visible } from "./visible";
 
 export function Approvals({ ids, reload }: { ids: string[]; reload: () => Promise<void> }) {
@@ -18,7 +20,11 @@ export function Approvals({ ids, reload }: { ids: string[]; reload: () => Promis
   return (
     <>
       {found.filter((each) => ids.includes(each.id)).map((each) => (
-        <ApprovalCard key={each.id} approval={each} decided={() => { setFound((all) => all.filter((one) => one.id !== each.id)); void reload(); }} />
+        <ApprovalCard
+          key={each.id} approval={each}
+          decided={() => { setFound((all) => all.filter((one) => one.id !== each.id)); void reload(); }}
+          lookAgain={async () => { const now = await api.approval(each.id); setFound((all) => all.map((one) => (one.id === now.id ? now : one))); }}
+        />
       ))}
     </>
   );
@@ -30,12 +36,12 @@ const STYLES = { plain: "", red: "gone", green: "added", yellow: "cut", dim: "sk
 function Shown({ lines }: { lines: api.ShownLine[] }) {
   return (
     <pre class="exact shown" tabIndex={0}>
-      {lines.map((line) => <span class={STYLES[line.style]}>{line.text}{"\n"}</span>)}
+      {lines.map((line) => <span class={STYLES[line.style]}><Exact text={line.text} />{"\n"}</span>)}
     </pre>
   );
 }
 
-function ApprovalCard({ approval, decided }: { approval: api.Approval; decided: () => void }) {
+function ApprovalCard({ approval, decided, lookAgain }: { approval: api.Approval; decided: () => void; lookAgain: () => Promise<void> }) {
   const isQuestion = approval.answer_schema !== undefined;
   const [reason, setReason] = useState("");
   const [edited, setEdited] = useState<string | null>(null);
@@ -52,6 +58,8 @@ function ApprovalCard({ approval, decided }: { approval: api.Approval; decided: 
       decided();
     } catch (error) {
       setProblem(error instanceof Error ? error.message : String(error));
+      // It may make another change by now, or be decided.
+      await lookAgain().catch(() => undefined);
       setBusy(false);
     }
   };
@@ -65,7 +73,7 @@ function ApprovalCard({ approval, decided }: { approval: api.Approval; decided: 
         return;
       }
     }
-    void decide({ decision: "approve", always }, edited ?? undefined);
+    void decide({ decision: "approve", always, instruction: reason }, edited ?? undefined);
   };
   const lines = (isWhole ? approval.whole : approval.lines) ?? [];
   return (
@@ -84,7 +92,7 @@ function ApprovalCard({ approval, decided }: { approval: api.Approval; decided: 
           <div class="actions">
             <button class="primary" disabled={isBusy} onClick={approve}>{t("Approve")}</button>
             <button class="danger" disabled={isBusy} onClick={() => void decide({ decision: "reject", reason })}>{t("Reject")}</button>
-            <input class="reason" value={reason} placeholder={t("Reason for the model (optional)")} aria-label={t("Reason for the model (optional)")} onInput={(event) => setReason(event.currentTarget.value)} />
+            <input class="reason" value={reason} placeholder={t("Reason or instruction for the model (optional)")} aria-label={t("Reason or instruction for the model (optional)")} onInput={(event) => setReason(event.currentTarget.value)} />
             <button class="link" onClick={() => setEdited(edited === null ? approval.editable ?? "" : null)}>
               {edited === null ? t("Edit arguments") : t("Keep the arguments")}
             </button>
@@ -138,7 +146,7 @@ function choices(about: api.Json): Choice[] | null {
 function Field({ about, value, isRequired, set }: { about: api.Json; value: unknown; isRequired: boolean; set: (value: unknown) => void }) {
   const known = choices(about);
   if (known) {
-    const at = known.findIndex((each) => each.value === value);
+    const at = known.findIndex((each) => isSame(each.value, value));
     return (
       <select required={isRequired} value={at < 0 ? "" : String(at)} onChange={(event) => set(event.currentTarget.value === "" ? undefined : known[Number(event.currentTarget.value)].value)}>
         <option value="" />
@@ -153,7 +161,7 @@ function Field({ about, value, isRequired, set }: { about: api.Json; value: unkn
       <span class="choices">
         {many.map((each) => (
           <label class="inline">
-            <input type="checkbox" checked={chosen.includes(each.value)} onChange={(event) => set(event.currentTarget.checked ? [...chosen, each.value] : chosen.filter((one) => one !== each.value))} />
+            <input type="checkbox" checked={chosen.some((one) => isSame(one, each.value))} onChange={(event) => set(event.currentTarget.checked ? [...chosen, each.value] : chosen.filter((one) => !isSame(one, each.value)))} />
             {visible(each.title)}
           </label>
         ))}
@@ -164,7 +172,7 @@ function Field({ about, value, isRequired, set }: { about: api.Json; value: unkn
     return (
       <input
         type="number" required={isRequired} step={about.type === "integer" ? 1 : "any"} min={about.minimum} max={about.maximum}
-        value={value === undefined ? "" : String(value)} onInput={(event) => set(event.currentTarget.value === "" ? undefined : event.currentTarget.valueAsNumber)}
+        value={value === undefined ? "" : String(value)} onInput={(event) => set(event.currentTarget.value === "" ? undefined : numberOf(event.currentTarget.value))}
       />
     );
   const formats = { email: "email", uri: "url", date: "date" } as const;

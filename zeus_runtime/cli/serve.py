@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from zeus_runtime.cli.completion import complete_config
-from zeus_runtime.cli.options import ConfigArgs, env_option, set_option
+from zeus_runtime.cli.options import ConfigArgs, env_option, read_config, set_option
 from zeus_runtime.cli.otel import otel_option
 from zeus_runtime.cli.service_settings import read_service, settings_option, with_service
 from zeus_runtime.cli.streams import complain
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.config.ref import Ref
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.serving.http.hosting import ConfigReader, EditedConfig
     from zeus_runtime.serving.http.protocols import ServedProtocol
     from zeus_runtime.serving.http.service import Service
     from zeus_runtime.serving.http.settings import ReadSettings, Settings
@@ -50,6 +53,20 @@ _ABSENT: Final = object()
     multiple=True,
     help="Serve this protocol too, such as openai or mcp; with options, YAML: '{NAME: {KEY: VALUE}}'. May be repeated.",
 )
+@click.option(
+    "--path-prefix",
+    default="",
+    metavar="/PATH",
+    help="The path under which a proxy offers the service, such as /zeus. The proxy may remove it or leave it in.",
+)
+@click.option(
+    "--demo",
+    "demo_folder",
+    is_flag=False,
+    flag_value="",
+    metavar="[FOLDER]",
+    help="Serve a demonstration instead of a config: no key, no network. With FOLDER it is kept there; FOLDER is made.",
+)
 @settings_option
 @click.option(
     "--show-settings", is_flag=True, help="Print the settings that hold, and where each was written."
@@ -64,6 +81,8 @@ def command(
     host: str,
     port: int,
     protocols: tuple[str, ...],
+    path_prefix: str,
+    demo_folder: str | None,
     settings_file: Path | None,
     show_settings: bool,
     env: str | None,
@@ -80,6 +99,12 @@ def command(
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.errors import MissingError, UsageError
 
+    if demo_folder is not None and (configs or settings_file or show_settings or env or sets):
+        raise UsageError(
+            "--demo serves a config of its own, with the default settings",
+            remedy="Leave CONFIG, --settings, --show-settings, --env and --set out.",
+        )
+    prefix = _prefix(path_prefix)
     read = read_service(process, settings_file)
     if show_settings:
         _show(process, read)
@@ -93,25 +118,94 @@ def command(
     from zeus_runtime.serving.http.hub import Hub
     from zeus_runtime.serving.http.principals import LocalToken
     from zeus_runtime.serving.http.service import Service
+    from zeus_runtime.serving.http.settings import ReadSettings, Settings
     from zeus_runtime.store.database import Database
 
-    settings = read.settings
-    is_local = host in LOOPBACK
-    if not is_local:
-        _refuse_open(process, settings_file, settings, host)
-    hub, token = Hub(), LocalToken(_given_token(process)) if is_local else None
-    hosted = [
-        HostedAgent(_reader(process, ConfigArgs(each, env, sets), read), hub.stored)
-        for each in _files(process, configs, read)
-    ]
-    names = [each.name for each in hosted]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"two configs have the name {name!r}", remedy="Give each agent its own `name:`.")
-    with prepared(process):
+    with ExitStack() as stack:
+        made: type[Service] = Service
+        if demo_folder is not None:
+            from zeus_runtime.serving.http.demo import CONFIG, DemoService
+
+            stack.enter_context(_in_demo_folder(process, demo_folder))
+            made, read, configs = DemoService, ReadSettings(Settings()), (str(_bundled(CONFIG)),)
+        settings = read.settings
+        is_local = host in LOOPBACK
+        if not is_local:
+            _refuse_open(process, settings_file, settings, host)
+        hub, token = Hub(), LocalToken(_given_token(process)) if is_local else None
+        hosted = [
+            HostedAgent(_reader(process, ConfigArgs(each, env, sets), read), hub.stored)
+            for each in _files(process, configs, read)
+        ]
+        names = [each.name for each in hosted]
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError(
+                    f"two configs have the name {name!r}", remedy="Give each agent its own `name:`."
+                )
+        stack.enter_context(prepared(process))
         database = Database(settings.storage.url, directory=process.directory)
-        service = Service(Hosting(hosted), token, hub, settings, database)
-        _serve(service, _protocols(process, protocols, service), host, port)
+        service = made(Hosting(hosted), token, hub, settings, database)
+        _serve(service, _protocols(process, protocols, service), host, port, prefix)
+
+
+def _prefix(written: str) -> str:
+    """The path prefix as an ASGI server has it: without a slash at its end.
+
+    Raises:
+        UsageError: it is not a path.
+    """
+    from zeus_runtime.errors import UsageError
+
+    prefix = written.rstrip("/")
+    if prefix and not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", prefix):
+        raise UsageError(
+            f"--path-prefix {written!r} is not a path",
+            remedy="Write a slash, then letters, digits, `-` and `_`: /zeus.",
+        )
+    return prefix
+
+
+def _bundled(config: str) -> Path:
+    from zeus_runtime.registry import bundled_home
+
+    return bundled_home() / "configs" / f"{config}.yaml"
+
+
+@contextmanager
+def _in_demo_folder(process: Process, name: str) -> Iterator[None]:
+    """Work in the folder of a demonstration; one without a name ends with the process, also by SIGTERM.
+
+    Raises:
+        UsageError: the folder cannot be made.
+    """
+    import signal
+    import tempfile
+    from contextlib import chdir
+
+    from zeus_runtime.errors import UsageError
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    with ExitStack() as stack:
+        if name:
+            folder = process.directory / name
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise UsageError(
+                    f"the folder {name} of the demonstration cannot be made: {error.strerror}",
+                    remedy="Name another one.",
+                ) from None
+            complain(f"the demonstration stays in {folder}")
+        else:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zeus-demo-")))
+            complain(f"the demonstration ends with this process; its files are in {folder}")
+        former = signal.signal(signal.SIGTERM, interrupt)
+        stack.callback(signal.signal, signal.SIGTERM, former)
+        stack.enter_context(chdir(folder))
+        yield
 
 
 def _given_token(process: Process) -> str | None:
@@ -211,11 +305,8 @@ def _leaves(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str
         yield path, value
 
 
-def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, port: int) -> None:
-    import uvicorn
-
-    from zeus_runtime.serving.http.app import app_of
-    from zeus_runtime.serving.http.heads import bounded_http
+def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, port: int, prefix: str) -> None:
+    from zeus_runtime.serving.http.server import ServiceServer, server_config
 
     settings = service.settings
     _log_access()
@@ -223,42 +314,28 @@ def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, por
     query = "" if service.token is None else f"?token={service.token.text}"
     at = f"[{host}]" if ":" in host else host
 
-    class _Announcing(uvicorn.Server):
+    class _Announcing(ServiceServer):
         def _log_started_message(self, listeners: object) -> None:
             for each in self.servers:
                 for socket in each.sockets:
-                    complain(f"{scheme}://{at}:{socket.getsockname()[1]}/{query}")
+                    complain(f"{scheme}://{at}:{socket.getsockname()[1]}{prefix}/{query}")
 
-    # The access line is the app's own, with the caller.
-    config = uvicorn.Config(
-        app_of(service, protocols),
-        host=host,
-        port=port,
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=10,
-        ssl_certfile=None if settings.tls is None else settings.tls.certificate,
-        ssl_keyfile=None if settings.tls is None else settings.tls.key,
-        proxy_headers=bool(settings.proxies),
-        forwarded_allow_ips=list(settings.proxies),
-        server_header=False,
-        http=bounded_http(settings.limits.header_bytes),
-        h11_max_incomplete_event_size=settings.limits.header_bytes,
-        limit_concurrency=settings.limits.connections,
-    )
-    _Announcing(config).run()
+    config = server_config(service, protocols, host=host, port=port, prefix=prefix)
+    _Announcing(config, service).run()
 
 
-def _reader(
-    process: Process, which: ConfigArgs, settings: ReadSettings
-) -> Callable[[Sequence[str]], Checked]:
+def _reader(process: Process, which: ConfigArgs, settings: ReadSettings) -> ConfigReader:
     own = () if settings.document is None else tuple(settings.document.files.values())
     database = database_file(settings.settings.storage.url, process.directory)
 
-    def read(sets: Sequence[str]) -> Checked:
+    def read(sets: Sequence[str], edited: EditedConfig | None = None, /) -> Checked:
         from zeus_runtime.cli.trusting import read_trusted
 
-        checked = read_trusted(process, replace(which, sets=(*which.sets, *sets)), may_ask=False)
+        wanted = replace(which, sets=(*which.sets, *sets))
+        if edited is None:
+            checked = read_trusted(process, wanted, may_ask=False)
+        else:
+            checked = read_config(process, wanted, text=edited.text, trust=edited.trust)
         return replace(checked, service_files=own if database is None else (*own, database))
 
     return read

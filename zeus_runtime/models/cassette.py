@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
 VERSION: Final = 1
-Match: TypeAlias = Literal["messages", "strict", "order"]
+Match: TypeAlias = Literal["messages", "strict", "order", "turn"]
 JSON: TypeAlias = Any
 
 _SESSION_ID: Final = re.compile(r"session_[0-9a-f]{12}(?![0-9a-f])")
@@ -263,9 +263,27 @@ def find(cassette: Cassette, asked: Mapping[str, JSON], match: Match) -> Recorde
         cassette: where to look.
         asked: the live request, as ``normalised`` gives it.
         match: ``messages`` compares the conversation, the tools' names and the purpose; ``strict`` the system prompt,
-            the tools' schemas and the settings too; ``order`` only how many answers came before, and the purpose.
+            the tools' schemas and the settings too; ``order`` only how many answers came before, and the purpose;
+            ``turn`` the newest prompt, the answers since, and the purpose. A prompt that was never recorded gets the
+            answers to the first one.
     """
+    if match == "turn":
+        prompt, answers = _turn(asked["messages"])
+        recorded = [call for call in cassette.calls if call.request["purpose"] == asked["purpose"]]
+        if not any(same(_turn(call.request["messages"])[0], prompt) for call in recorded):
+            prompt = _turn(recorded[0].request["messages"])[0] if recorded else prompt
+        for call in recorded:
+            known, came = _turn(call.request["messages"])
+            if came == answers and same(known, prompt):
+                return call
+        return None
     return next((call for call in cassette.calls if _fits(call.request, asked, match)), None)
+
+
+def _turn(messages: Sequence[Mapping[str, JSON]]) -> tuple[JSON, int]:
+    """The newest prompt, and how many answers came since."""
+    place = max((n for n, message in enumerate(messages) if message["role"] == "user"), default=-1)
+    return (messages[place]["content"] if place >= 0 else None), _answers(messages[place + 1 :])
 
 
 def _fits(recorded: Mapping[str, JSON], asked: Mapping[str, JSON], match: Match) -> bool:
@@ -306,10 +324,12 @@ def same(recorded: JSON, live: JSON) -> bool:
 
 def divergence(cassette: Cassette, asked: Mapping[str, JSON], match: Match) -> tuple[str, str | None]:
     """Why no call fits: a sentence with the first difference to the nearest call, and that call's ``file:line``."""
-    if match == "order":
-        count = _answers(asked["messages"])
+    if match in ("order", "turn"):
+        messages = asked["messages"]
+        count = _answers(messages) if match == "order" else _turn(messages)[1]
+        since = "" if match == "order" else " to this prompt"
         return (
-            f"the cassette holds no {asked['purpose']!r} call after {count} answers "
+            f"the cassette holds no {asked['purpose']!r} call after {count} answers{since} "
             f"(it holds {len(cassette.calls)} calls)",
             None,
         )

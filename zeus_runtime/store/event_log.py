@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 GATHER_SECONDS: Final = 0.05
-"""How long an event may wait for others before it is stored."""
+"""How long after the last events were stored the next may be, so that those of a fast model are stored together."""
+SOON_SECONDS: Final = 0.003
+"""How long an event waits for others if none was stored just before."""
 
 _ENDS: Final = frozenset({RunCompleted.type, RunFailed.type})
 _PIECES: Final = frozenset({Text.type, Reasoning.type, ToolCallChunk.type, OutputPartial.type})
@@ -126,6 +128,7 @@ class EventLog:
         self._waiting: list[_Waiting] = []
         self._lock = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
+        self._stored_at = float("-inf")
         self._flushing: asyncio.Task[None] | None = None
         self._former: Mapping[str, _LastEvents] = {}
 
@@ -186,7 +189,9 @@ class EventLog:
         else:
             self._waiting.append(_Waiting(session, event))
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._due)
+            loop = asyncio.get_running_loop()
+            soon = loop.time() + SOON_SECONDS
+            self._timer = loop.call_at(max(soon, self._stored_at + GATHER_SECONDS), self._due)
 
     async def with_message(
         self, session: str, tell: Callable[[], None] | None, append: Callable[[Callable[..., None]], Any]
@@ -275,6 +280,8 @@ class EventLog:
             self._waiting[:0] = waiting
             raise
         self._next += len(rows)
+        if rows:
+            self._stored_at = asyncio.get_running_loop().time()
         self._stored(self._thread.session, rows)
         for each in waiting:
             self._deliver(each.event)
@@ -308,6 +315,14 @@ async def last_number(database: Database, thread: Thread) -> int:
         return 0 if found is None else found.seq
 
     return await database.run(work)
+
+
+async def last_numbers(database: Database, sessions: Collection[str]) -> Mapping[str, int]:
+    """The number of the last event of each of ``sessions`` that has events."""
+    last = select(func.max(EVENT.c.seq)).where(EVENT.c.thread == THREAD.c.key).scalar_subquery()
+    query = select(THREAD.c.session, last).where(THREAD.c.session.in_(sessions))
+    found = await database.run(lambda connection: connection.execute(query).all())
+    return {session: number for session, number in found if number is not None}
 
 
 def drop_events(connection: Connection, before_ms: int, *, agent: str) -> int:

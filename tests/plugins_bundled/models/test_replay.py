@@ -36,7 +36,7 @@ from zeus_runtime.plugin.model import (
 from zeus_runtime.testing import ScriptedModel, calling
 
 LS = ToolSchema("ls", "Lists.", {"type": "object"})
-Match = Literal["messages", "strict", "order"]
+Match = Literal["messages", "strict", "order", "turn"]
 
 KEEP = Redactor()
 
@@ -291,6 +291,30 @@ def test_a_call_for_another_purpose_is_another_call(path: Path) -> None:
     assert isinstance(last, ModelResponse)
     assert last.message.content == "summary"
     assert "no call with the purpose 'other'" in diverging(path, asking("go", purpose="other"))
+
+
+def test_a_turn_is_found_by_its_prompt_wherever_it_stands(path: Path) -> None:
+    tape = Tape(path, KEEP)
+    first = calling(("ls", {"path": "/"}), text="looking")
+    for prompt, answers in {"one": [first, "done one"], "two": ["done two"]}.items():
+        model, messages = Recorder(ScriptedModel(answers), tape), [HumanMessage(prompt)]
+        for _ in answers:
+            response = ask(model, asking(*messages))[-1]
+            assert isinstance(response, ModelResponse)
+            messages = [*messages, response.message, ToolMessage("r", tool_call_id="c")]
+
+    def said(*messages: BaseMessage | str) -> str:
+        response = ask(replay(path, "turn"), asking(*messages))[-1]
+        assert isinstance(response, ModelResponse)
+        return str(response.message.text)
+
+    before = [HumanMessage("a summary"), AIMessage("x"), AIMessage("y")]
+    assert said(*before, "two") == "done two"
+    assert said(*before, "one") == "looking"
+    assert said("one", AIMessage("looking"), ToolMessage("r", tool_call_id="c")) == "done one"
+    assert said(*before, "never recorded") == "looking"
+    with pytest.raises(ModelError, match="after 1 answers to this prompt"):
+        said("two", AIMessage("done two"))
 
 
 def test_a_pause_comes_before_each_piece(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

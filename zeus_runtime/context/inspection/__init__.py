@@ -12,17 +12,20 @@ from zeus_runtime.context.inspection.composition import (
     policy_totals,
     session_totals,
 )
+from zeus_runtime.context.inspection.curve import Curve, session_curve
 from zeus_runtime.context.inspection.difference import Difference, StepDifference, difference
 from zeus_runtime.context.inspection.excerpts import around, excerpt
 from zeus_runtime.context.inspection.explanation import Explanation, explanation
 from zeus_runtime.context.inspection.forecast import Forecast, forecast
 from zeus_runtime.context.inspection.missing import TextPlace, why_missing
+from zeus_runtime.context.inspection.overview import in_short, overview, overview_of
 from zeus_runtime.context.inspection.trace import Branch, Fate, Trace
 
 __all__ = [
     "Branch",
     "StepDifference",
     "Composition",
+    "Curve",
     "Difference",
     "Explanation",
     "Fate",
@@ -39,7 +42,11 @@ __all__ = [
     "excerpt",
     "explanation",
     "forecast",
+    "in_short",
+    "overview",
+    "overview_of",
     "policy_totals",
+    "session_curve",
     "session_totals",
     "why_missing",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
@@ -15,7 +15,20 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.serving.http import problems
 from zeus_runtime.serving.http.boundary import Boundary
 from zeus_runtime.serving.http.protocols import all_running
-from zeus_runtime.serving.http.routes import approvals, context, page, sessions, trace, what_if
+from zeus_runtime.serving.http.routes import (
+    approvals,
+    artifacts,
+    backtests,
+    context,
+    files,
+    knowledge,
+    memory,
+    page,
+    plan,
+    sessions,
+    trace,
+    what_if,
+)
 from zeus_runtime.serving.http.routes.depends import MetricsReader
 from zeus_runtime.serving.http.visible_json import VisibleJSON
 
@@ -24,14 +37,40 @@ if TYPE_CHECKING:
     from zeus_runtime.serving.http.service import Service
 
 
-def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAPI:
+def _describe_tokens(app: FastAPI) -> None:
+    """Say in the OpenAPI that requests need a token; ``depends`` checks it."""
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        schema = plain()
+        schema.setdefault("components", {})["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer"}
+        }
+        schema["security"] = [{"token": []}]
+        return schema
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+_REQUEST_HEADERS: Final = (
+    "Authorization",
+    "Content-Type",
+    "Idempotency-Key",
+    "If-Match",
+    "If-None-Match",
+    "Last-Event-ID",
+)
+
+
+def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix: str = "") -> FastAPI:
     """The app of a service; its start resumes turns, and its end closes the service.
 
     Args:
         protocols: further forms in which clients use it.
+        prefix: the path under which a proxy offers it, such as ``/zeus``; requests may have it or not.
 
     Raises:
-        UsageError: a protocol has a path of the service itself.
+        UsageError: a protocol, or the prefix, has a path of the service itself.
     """
 
     @asynccontextmanager
@@ -50,26 +89,44 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAP
         docs_url=None,
         redoc_url=None,
         default_response_class=VisibleJSON,
+        responses=problems.RESPONSES,
     )
+    _describe_tokens(app)
     app.state.service = service
-    problems.install(app, service.mask)
-    app.add_middleware(Boundary, service=service)
+    problems.install(app, service.mask, protocols)
+    app.add_middleware(Boundary, service=service, protocols=protocols, prefix=prefix)
     if service.settings.cors.origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=service.settings.cors.origins,
             allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
-            allow_headers=("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"),
-            expose_headers=("Retry-After",),
+            allow_headers=(
+                "Authorization",
+                "Content-Type",
+                "Idempotency-Key",
+                "Last-Event-ID",
+                "If-Match",
+                "If-None-Match",
+            ),
+            expose_headers=("Retry-After", "ETag", "Link"),
         )
-    app.include_router(sessions.router, prefix="/v1")
-    app.include_router(approvals.router, prefix="/v1")
-    app.include_router(context.router, prefix="/v1")
-    app.include_router(trace.router, prefix="/v1")
-    app.include_router(what_if.router, prefix="/v1")
+    for each in (
+        sessions,
+        approvals,
+        context,
+        trace,
+        what_if,
+        memory,
+        knowledge,
+        plan,
+        files,
+        artifacts,
+        backtests,
+    ):
+        app.include_router(each.router, prefix="/v1")
     app.include_router(page.router)
 
-    @app.get("/health", tags=["operation"])
+    @app.get("/health", tags=["operation"], response_class=PlainTextResponse)
     async def health() -> Response:
         """Whether the process answers."""
         return PlainTextResponse("ok\n")
@@ -77,6 +134,7 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAP
     @app.get("/ready", tags=["operation"])
     async def ready() -> Response:
         """Whether turns can run; configs that cannot be read are named."""
+        await service.hosting.look()
         bad = {each.name: service.mask(each.problem) for each in service.hosting if each.problem}
         return VisibleJSON({"ready": True, "unread_configs": bad})
 
@@ -92,4 +150,10 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = ()) -> FastAP
                 f"a protocol serves {path}, which is the service's own", remedy="Choose another path."
             )
         app.router.routes.append(route)
+    paths = {"/v1", *own, *(getattr(each, "path", "") for each in (*page.router.routes, *app.router.routes))}
+    if prefix and prefix.split("/")[1] in {each.partition("/")[2].split("/")[0] for each in paths}:
+        raise UsageError(
+            f"the service itself has paths that begin with {prefix}",
+            remedy="Choose another prefix, such as /zeus.",
+        )
     return app

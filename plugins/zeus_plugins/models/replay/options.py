@@ -20,10 +20,11 @@ class Options:
         str, Doc("The recording (`zeus run --record FILE`), relative to this YAML file."), FileRelative()
     ]
     match: Annotated[
-        Literal["messages", "strict", "order"],
+        Literal["messages", "strict", "order", "turn"],
         Doc(
             "The parts of a request that must equal the recording: the conversation and the tools' names (`messages`); "
-            "also the system prompt, the tools' schemas and the settings (`strict`); only the order of calls (`order`)."
+            "also the system prompt, the tools' schemas and the settings (`strict`); only the order of calls (`order`)"
+            "; the newest prompt and the answers since (`turn`: an unknown prompt gets the answers to the first one)."
         ),
     ] = "messages"
     pause_seconds: Annotated[float, Doc("Pause before each streamed piece."), Minimum(0)] = 0.0
