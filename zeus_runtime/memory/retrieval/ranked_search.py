@@ -50,7 +50,7 @@ class Question(NamedTuple):
     scope: Scope | None
 
     @property
-    def parts(self) -> Sequence[Reach]:
+    def parts(self) -> tuple[Reach, ...]:
         """Where the caller may read."""
         return reach(self.caller, "read", self.scope)
 
@@ -102,7 +102,7 @@ def _compared(
     asked, at_hand = None, None
     if embedded is not None:
         about = VectorQuery(
-            embedded.vector, embedded.embedding, tuple(parts), caller.user_id, memory_type=memory_type
+            embedded.vector, embedded.embedding, parts, caller.user_id, memory_type=memory_type
         )
         at_hand = index.vectors.at_hand(connection, about)
         asked = _Asked(index.vectors, connection, about)
