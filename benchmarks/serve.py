@@ -57,7 +57,8 @@ class Scripted:
         step = sum(message.type == "ai" for message in request.messages[last:])
         said = []
         for number in range(asked["words"]):
-            said.append(f"{time.monotonic():.6f} " if asked["stamp"] else f"w{step}.{number} ")
+            stamp = f"{time.monotonic():.6f} is the time of this word, more or less. "
+            said.append(stamp if asked["stamp"] else f"w{step}.{number} ")
             yield TextDelta(said[-1])
             await asyncio.sleep(asked["pause_seconds"])
         text = f"{id(asked)}-{last}-{step}" if asked["stamp"] else f"{last}-{step}"
@@ -84,7 +85,8 @@ def prompt(
     """What the scripted model does: steps with a tool call, words in each, pauses between them.
 
     Args:
-        stamp: whether each word is the moment at which it left the model, in monotonic seconds.
+        stamp: whether each word tells the moment at which it left the model, in monotonic seconds. Words follow it,
+            because the end of a text is held back as long as it may be the beginning of a secret.
     """
     return json.dumps({"steps": steps, "words": words, "pause_seconds": pause_seconds, "stamp": stamp})
 
