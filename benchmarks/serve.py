@@ -133,33 +133,34 @@ class Served:
 
     Args:
         folder: gets its config and its databases.
+        more: further lines of the config.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, more: str = "") -> None:
         (folder / "served.py").write_text(_PLUGIN)
-        (folder / "zeus.yaml").write_text(_CONFIG)
+        (folder / "zeus.yaml").write_text(_CONFIG + more)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
+        assert self.process is not None
+        return self.process.pid
 
     def start(self) -> None:
         environ = {**os.environ, "ZEUS_TOKEN": TOKEN, "ZEUS_TRUST": "all"}
         command = [sys.executable, "-m", "zeus_runtime", "serve", "zeus.yaml", "--port", str(self.port)]
         with (self._folder / "log.txt").open("a") as log:
-            self._process = subprocess.Popen(command, cwd=self._folder, env=environ, stderr=log)
+            self.process = subprocess.Popen(command, cwd=self._folder, env=environ, stderr=log)
 
     def kill(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
 
     def client(self) -> httpx.AsyncClient:
         """A client with the token."""
