@@ -2,8 +2,10 @@
 
 ``python -m benchmarks.serve_peers --peer-python VENV/bin/python [--turns 100] [--at-once 8]``
 
-The peer has an environment of its own (``pip install aegra-api``). A turn has two steps with a tool call and an answer;
-the models cost nothing. Zeus's client starts a turn and reads its stream; the peer's uses ``runs/wait``, one request.
+The peer has an environment of its own (``pip install aegra-api greenlet``), and its database needs the extension
+``uuid-ossp``, which the PostgreSQL of the wheel lacks: put a control file and a function ``uuid_generate_v4`` there.
+A turn has two steps with a tool call and an answer; the models cost nothing. Zeus's client starts
+a turn and reads its stream; the peer's uses ``runs/wait``, one request.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -102,6 +103,20 @@ async def answering(client: httpx.AsyncClient, process: subprocess.Popen[bytes] 
     raise AssertionError("no answer")
 
 
+def _peer(python: Path, folder: Path, database: str, port: int) -> subprocess.Popen[bytes]:
+    environ = {
+        **os.environ,
+        "DATABASE_URL": database,
+        "AEGRA_CONFIG": str(folder / "aegra.json"),
+        "LOG_LEVEL": "ERROR",
+        "LOG_VERBOSITY": "standard",
+        "ENV_MODE": "PRODUCTION",
+    }
+    command = [python, "-m", "uvicorn", "aegra_api.main:app", "--port", str(port), "--log-level", "error"]
+    with (folder / "peer.txt").open("w") as log:
+        return subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
+
+
 async def measure(python: Path, turns: int, at_once: int, rounds: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -126,22 +141,7 @@ async def measure(python: Path, turns: int, at_once: int, rounds: int) -> None:
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
                 port = free.getsockname()[1]
-            environ = {
-                **os.environ, "DATABASE_URL": socket_url.replace("DATABASE", "peer"), "AEGRA_CONFIG": str(folder / "aegra.json"),
-                "LOG_LEVEL": "ERROR", "LOG_VERBOSITY": "standard", "ENV_MODE": "PRODUCTION", "PORT": str(port),
-            }  # fmt: skip
-            command = [
-                python,
-                "-m",
-                "uvicorn",
-                "aegra_api.main:app",
-                "--port",
-                str(port),
-                "--log-level",
-                "error",
-            ]
-            with (folder / "peer.txt").open("w") as log:
-                process = subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
+            process = _peer(python, folder, socket_url.replace("DATABASE", "peer"), port)
             async with (
                 served.client() as own,
                 httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=120) as peer,
@@ -153,9 +153,8 @@ async def measure(python: Path, turns: int, at_once: int, rounds: int) -> None:
                     aegra = await measured(peer, process.pid, peer_turn, turns, at_once)
                     print(f"zeus  {zeus[0]:7.1f} turns/s {zeus[1]:7.1f} ms of CPU a turn")
                     print(f"aegra {aegra[0]:7.1f} turns/s {aegra[1]:7.1f} ms of CPU a turn")
-                    print(
-                        f"ratio {zeus[0] / aegra[0]:7.2f}         {aegra[1] / zeus[1]:7.2f}   load average {os.getloadavg()[0]:.1f}"
-                    )
+                    ratios = f"{zeus[0] / aegra[0]:7.2f}         {aegra[1] / zeus[1]:7.2f}"
+                    print(f"ratio {ratios}   load average {os.getloadavg()[0]:.1f}")
         except AssertionError:
             for log in (folder / "own" / "log.txt", folder / "peer.txt"):
                 print(log.read_text()[-2000:] if log.is_file() else log, file=sys.stderr)
