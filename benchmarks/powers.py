@@ -3,8 +3,9 @@
 A hook: the time of a tool call with one hook, without the same call's time and without the time of the hook's process
 alone. A shell command: the time of its tool call, without the time of the same process alone; with bubblewrap, on a
 workspace of 1,000 files. A fallback: the CPU time of a run whose first model fails, without that of a run with the
-second model alone. Tracing: how much more CPU time a step takes if an SDK collects its spans, and the share of a step
-that its spans take without an SDK.
+second model alone. Tracing: how much more CPU time a step takes if an SDK collects its spans; the time of the same
+spans with the same attributes, made by the SDK alone in an empty loop; and the share of a step that its spans take
+without an SDK.
 
 Cases alternate, so that other work on the machine touches all alike: runs, and for tracing each step. Of the calls of a
 run, and of the runs, the median counts.
@@ -166,13 +167,18 @@ async def fallback_seconds(runs: int, folder: Path) -> float:
     return other - one
 
 
+_LAST: Final[dict[str, Any]] = {}
+"""The last span of each operation."""
+
+
 @cache
 def _provider() -> Any:
-    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
     class Dropping(SpanExporter):
-        def export(self, spans: object) -> SpanExportResult:
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            _LAST.update({each.name.partition(" ")[0]: each for each in spans})
             return SpanExportResult.SUCCESS
 
     provider = TracerProvider(shutdown_on_exit=False)
@@ -185,6 +191,29 @@ def tracing(*, on: bool) -> None:
     from opentelemetry import trace
 
     trace._TRACER_PROVIDER = _provider() if on else None
+
+
+def sdk_seconds(steps: int) -> float:
+    """The CPU time that the SDK alone takes for the last spans of a step, made again as Zeus makes them."""
+    from opentelemetry.context import attach, detach
+    from opentelemetry.trace import set_span_in_context
+
+    provider = _provider()
+    provider.force_flush()
+    tracer = provider.get_tracer("benchmark")
+    made = [(each.name, each.kind, dict(each.attributes)) for each in (_LAST["chat"], _LAST["execute_tool"])]
+    detached = attach(set_span_in_context(tracer.start_span("invoke_agent")))
+    times = []
+    for _ in range(steps):
+        began = time.process_time()
+        for name, kind, attributes in made:
+            span = tracer.start_span(name, kind=kind, attributes=attributes)
+            token = attach(set_span_in_context(span))
+            detach(token)
+            span.end()
+        times.append(time.process_time() - began)
+    detach(detached)
+    return statistics.median(times)
 
 
 def idle_spans_seconds(steps: int) -> float:
@@ -240,9 +269,11 @@ def main(calls: int, runs: int) -> None:
     more = statistics.median(on - off for off, on in steps)
     share = statistics.median(on / off - 1 for off, on in steps)
     idle = idle_spans_seconds(10_000)
+    alone = sdk_seconds(10_000)
     print(f"{'CPU of a step':<26}{off * 1000:>8.2f}")
     print(f"{'its spans, no SDK':<26}{idle * 1000:>8.3f}  {idle / off:.1%} (aim {OFF_AIM:.0%})")
     print(f"{'its spans, SDK':<26}{more * 1000:>8.3f}  {share:.1%} (aim {ON_AIM:.0%})")
+    print(f"{'  of it the SDK alone':<26}{alone * 1000:>8.3f}  {alone / off:.1%}")
 
 
 def _call(calls: int, folder: Path, call: Any, **keys: Any) -> float:

@@ -61,7 +61,7 @@ Turn = Callable[[httpx.AsyncClient], Awaitable[None]]
 async def zeus_turn(client: httpx.AsyncClient) -> None:
     """A session with one turn, read to its end."""
     session = (await client.post("/v1/sessions", json={})).json()["session"]
-    run = await begun(client, session, prompt(steps=2, words=0))
+    run = await begun(client, session, prompt(steps=2, words=1, pause_seconds=0))
     async with client.stream("GET", f"/v1/runs/{run}/events") as stream:
         text = "".join([piece async for piece in stream.aiter_text()])
     assert '"type": "complete"' in text, text[-500:]

@@ -312,6 +312,9 @@ def test_a_piece_that_begins_another_character_begins_another_count() -> None:
         ),
         ("\u4f7f\u7528python\u8bfb \u30c6\u30b9\u30c8test \ud55c\uae00ok", None),
         ("report\U0001d159", "report\\U0001d159"),
+        ("./bui\u217cd.sh \ufb01le", "./bui\\u217cd.sh \\ufb01le"),
+        ("\U0001d5cb\U0001d5c6 80\U0001d7ea", "\\U0001d5cb\\U0001d5c6 80\\U0001d7ea"),
+        ("\uff2a\uff32\u6771\u65e5\u672c 1\u00ba \u00bd \u2460 \u2116 5", None),
     ],
 )
 def test_a_letter_of_another_alphabet_passes_for_no_latin_one(text: str, shown: str | None) -> None:

@@ -57,6 +57,12 @@ class BusyError(UsageError):
     code = "busy"
 
 
+class ChangedError(UsageError):
+    """What is to be edited was changed since it was read."""
+
+    code = "changed"
+
+
 class MissingError(ZeusError):
     """A credential, dependency, plugin or service is missing (exit 4)."""
 

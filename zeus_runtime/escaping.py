@@ -33,6 +33,7 @@ _SPACE: Final = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]"
 _JOINERS: Final = frozenset("\u200c\u200d")
 _JOINED: Final = frozenset({"Lo", "Mn", "Mc", "So", "Sk", "Sm"})
 _MARKS: Final = ("Mn", "Me")
+_VARIANTS: Final = ("<compat>", "<font>")
 _MARKS_OF_TEXT: Final = frozenset({"Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sk", "Lm"})
 _KEYCAPS: Final = frozenset("0123456789#*")
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
@@ -125,10 +126,11 @@ def exact(text: str) -> str:
     """``text`` in a form in which two different texts never look the same, for approvals.
 
     Newlines and tabs stay. Other invisible characters become escapes. So do joiners, spaces outside ASCII, combining
-    marks except those that a script needs, and the signs of ``exact_blanks``. Letters of other alphabets become escapes
-    in a word with Latin ones, such as a Cyrillic ``a``; a word of one alphabet that looks like another's stays. In a
-    text of one line, which may be a command or an address, so does punctuation that touches ASCII, such as ``‘`` or
-    ``∕``. A backslash is doubled where it could be taken for the start of an escape.
+    marks except those that a script needs, variants of ASCII letters such as ``ﬁ``, and the signs of ``exact_blanks``.
+    Letters of other alphabets become escapes in a word with Latin ones, such as a Cyrillic ``a``; a word of one
+    alphabet that looks like another's stays. In a text of one line, which may be a command or an address, so does
+    punctuation that touches ASCII, such as ``‘`` or ``∕``. A backslash is doubled where it could be taken for the start
+    of an escape.
     """
     if text.isascii() and _is_plain(text) and "\\" not in text:
         return text
@@ -362,7 +364,7 @@ def _looks_like_another(text: str, place: int) -> bool:
     A mark stays after a letter outside ASCII if the two have no single-character form, at most three marks in a row.
     """
     char = text[place]
-    if _DRAWN_IN.match(char):
+    if _DRAWN_IN.match(char) or _is_variant(char):
         return True
     if unicodedata.category(char) not in _MARKS:
         return unicodedata.normalize("NFC", char) != char
@@ -372,6 +374,18 @@ def _looks_like_another(text: str, place: int) -> bool:
     cluster = text[start : place + 1]
     is_letter = cluster[0] > "\x7f" and (unicodedata.category(cluster[0]) in ("Lo", "Ll", "Lu", "Lm", "Mc"))
     return not is_letter or unicodedata.normalize("NFC", cluster) != cluster
+
+
+def _is_variant(char: str) -> bool:
+    """Whether a character is ASCII letters or digits drawn as one sign or in another font: ``ﬁ``, ``ⅼ``, ``𝗋``.
+
+    Letters of full width are as wide as their neighbours in Chinese, Japanese and Korean, and are seen to be wide.
+    """
+    is_letter = unicodedata.category(char) in ("Ll", "Lt", "Lu", "Nd", "Nl")
+    if not is_letter or not unicodedata.decomposition(char).startswith(_VARIANTS):
+        return False
+    is_wide = unicodedata.east_asian_width(char) in ("W", "F")
+    return not is_wide and unicodedata.normalize("NFKC", char).isascii()
 
 
 def _byte(char: str) -> str:

@@ -1,9 +1,11 @@
-"""Read JSON that a model or a person wrote, strictly: finite numbers, a limited depth, whole characters."""
+"""JSON: read strictly where a model or a person wrote it, and plain values of anything that is to be written."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime
 from typing import Any, Final
 
 _MOST_LEVELS: Final = 100
@@ -85,3 +87,19 @@ def _finite(text: str) -> float:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def plain_json(value: Any) -> Any:
+    """``value`` as JSON values: dataclasses by fields, times in ISO 8601, anything else that JSON lacks as its ``str``.
+
+    A text stays the object it is, because its type may say that it is secret.
+    """
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else str(key): plain_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_json(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain_json(getattr(value, field.name)) for field in fields(value)}
+    return value.isoformat() if isinstance(value, datetime) else str(value)

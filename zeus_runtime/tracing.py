@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from types import TracebackType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.strict_json import well_formed
 from zeus_runtime.version import __version__
@@ -22,6 +22,7 @@ Value: TypeAlias = str | bool | int | float | Sequence[str] | None
 
 SpanKind: TypeAlias = Literal["INTERNAL", "CLIENT"]
 
+_NUMBERS: Final = frozenset({bool, int, float})
 _NAME: Final = "zeus_runtime"
 _CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
@@ -76,7 +77,7 @@ class TraceSpan:
         "_is_current",
         "_kind",
         "_name",
-        "_shows_content",
+        "_sdk",
         "_span",
         "_start_ns",
         "_token",
@@ -96,10 +97,10 @@ class TraceSpan:
         self._kind = kind
         self._is_current = is_current
         self._start_ns = start_ns
+        self._sdk: _Sdk | None = None
         self._span: Any = None
         self._token: Any = None
         self._error = ""
-        self._shows_content = False
 
     @property
     def is_recording(self) -> bool:
@@ -109,7 +110,7 @@ class TraceSpan:
     @property
     def shows_content(self) -> bool:
         """Whether texts of users, models and tools belong in it."""
-        return self._shows_content and self.is_recording
+        return self._sdk is not None and self._sdk.shows_content and self.is_recording
 
     def note(self, attributes: Mapping[str, Value]) -> None:
         """Add attributes."""
@@ -130,60 +131,81 @@ class TraceSpan:
         self._error = error
 
     def __enter__(self) -> TraceSpan:
-        api = _api()
-        if api is None:
+        sdk = _sdk()
+        if sdk is None:
             return self
-        tracer, self._shows_content = _tracer(api.get_tracer_provider())
-        span = tracer.start_span(
+        around = sdk.context.get_current()  # looked up once: the SDK would do it for each of its questions
+        span = sdk.tracer.start_span(
             well_formed(self._name),
-            kind=getattr(api.SpanKind, self._kind),
-            attributes=_clean(self._attributes),
+            around,
+            sdk.kinds[self._kind],
+            _clean(self._attributes),
             start_time=self._start_ns,
         )
         if not span.is_recording() and not span.get_span_context().is_valid:
             return self
         if self._is_current:
-            from opentelemetry.context import attach
-
             # Also one that is not sampled: its children, here and in other processes, must not be sampled either.
-            self._token = attach(api.set_span_in_context(span))
-        self._span = span
+            self._token = sdk.context.attach(sdk.api.set_span_in_context(span, around))
+        self._sdk, self._span = sdk, span
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        span = self._span
-        if span is None:
+        sdk, span = self._sdk, self._span
+        if sdk is None:
             return
         if self._token is not None:
-            from opentelemetry.context import detach
-
-            detach(self._token)
+            sdk.context.detach(self._token)
         failed = self._error or error_type(error)
         if failed and span.is_recording():
-            from opentelemetry.trace import StatusCode
-
             span.set_attribute("error.type", failed)
-            span.set_status(StatusCode.ERROR)
+            span.set_status(sdk.api.StatusCode.ERROR)
         span.end()
 
 
-def _api() -> Any:
-    """The module ``opentelemetry.trace`` if the program has set up an SDK; else None."""
+class _Sdk(NamedTuple):
+    """The parts that spans need of the SDK that the program has set up.
+
+    Args:
+        api, context: the modules ``opentelemetry.trace`` and ``opentelemetry.context``.
+        tracer: of Zeus.
+        kinds: the API's value for each kind of span.
+        shows_content: whether texts of users, models and tools belong in spans.
+    """
+
+    api: Any
+    context: Any
+    tracer: Any
+    kinds: Mapping[SpanKind, Any]
+    shows_content: bool
+
+
+def _sdk() -> _Sdk | None:
+    """The SDK that the program has set up; else None."""
     api = sys.modules.get("opentelemetry.trace")
     # Another thread may be importing it just now.
     if api is None or getattr(api.__spec__, "_initializing", False):
         return None
-    return None if isinstance(api.get_tracer_provider(), api.ProxyTracerProvider) else api
+    return _sdk_of(api.get_tracer_provider())
 
 
 @lru_cache(maxsize=1)
-def _tracer(provider: Any) -> tuple[Any, bool]:
-    """The tracer, and whether texts belong in its spans: the environment is read once, as the SDK does."""
+def _sdk_of(provider: Any) -> _Sdk | None:
+    """The SDK of a provider, None for the API's own; the environment is read once, as the SDK does."""
+    from opentelemetry import context, trace
+
+    if isinstance(provider, trace.ProxyTracerProvider):
+        return None
     asked = os.environ.get(_CONTENT, "").strip().lower()
-    shows_content = asked in ("true", "1", "span_only", "span_and_event")
-    return provider.get_tracer(_NAME, __version__), shows_content
+    return _Sdk(
+        trace,
+        context,
+        provider.get_tracer(_NAME, __version__),
+        {"INTERNAL": trace.SpanKind.INTERNAL, "CLIENT": trace.SpanKind.CLIENT},
+        shows_content=asked in ("true", "1", "span_only", "span_and_event"),
+    )
 
 
 def retrieval_span(source: str) -> TraceSpan:
@@ -198,10 +220,10 @@ def retrieval_span(source: str) -> TraceSpan:
 
 def error_type(error: BaseException | None) -> str:
     """The code of one of Zeus's errors, or the class of another; empty for none, and for one that is not a failure."""
-    from asyncio import CancelledError
-
     if error is None or not getattr(error, "is_failure", True):
         return ""
+    from asyncio import CancelledError
+
     if isinstance(error, CancelledError | GeneratorExit):
         return "cancelled"
     return str(getattr(error, "code", "") or type(error).__qualname__)
@@ -219,7 +241,7 @@ def model_attributes(name: str) -> dict[str, Value]:
 
 
 def record_model_call(
-    attributes: Mapping[str, Value],
+    model: str,
     seconds: float,
     *,
     input_tokens: int,
@@ -230,25 +252,37 @@ def record_model_call(
     """Add a finished model call to the metrics: its duration and, unless it failed, its tokens and its cost."""
     if "opentelemetry.metrics" not in sys.modules:
         return
-    clean = _clean(attributes)
-    failed = {"error.type": error} if error else {}
-    _histogram("gen_ai.client.operation.duration", "s", _SECONDS).record(seconds, {**clean, **failed})
+    seconds_taken = _histogram("gen_ai.client.operation.duration", "s", _SECONDS)
+    seconds_taken.record(seconds, _measured("chat", model, "error.type", error))
     if error:
         return
     tokens = _histogram("gen_ai.client.token.usage", "{token}", _TOKENS)
-    tokens.record(input_tokens, {**clean, "gen_ai.token.type": "input"})
-    tokens.record(output_tokens, {**clean, "gen_ai.token.type": "output"})
+    tokens.record(input_tokens, _measured("chat", model, "gen_ai.token.type", "input"))
+    tokens.record(output_tokens, _measured("chat", model, "gen_ai.token.type", "output"))
     if cost_usd is not None:
-        _cost().add(cost_usd, clean)
+        _cost().add(cost_usd, _measured("chat", model))
 
 
 def record_tool_call(tool: str, seconds: float, error: str) -> None:
     """Add a finished tool call to the metrics."""
     if "opentelemetry.metrics" not in sys.modules:
         return
-    failed = {"error.type": error} if error else {}
-    attributes = _clean({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool, **failed})
+    attributes = _measured("execute_tool", tool, "error.type", error)
     _histogram("gen_ai.client.operation.duration", "s", _SECONDS).record(seconds, attributes)
+
+
+@lru_cache(maxsize=512)
+def _measured(
+    operation: Literal["chat", "execute_tool"], name: str, more: str = "", value: str = ""
+) -> Mapping[str, Any]:
+    """The attributes of a measurement, made once, since each call of a model or a tool has the same.
+
+    Args:
+        name: the model's or the tool's.
+        more, value: one more attribute; an empty value leaves it out.
+    """
+    about = model_attributes(name) if operation == "chat" else {"gen_ai.tool.name": name}
+    return _clean({"gen_ai.operation.name": operation, **about, more: value or None})
 
 
 @cache
@@ -268,13 +302,17 @@ def _cost() -> Any:
 
 def _clean(attributes: Mapping[str, Value]) -> dict[str, Any]:
     """The attributes that an exporter can write: none of them None, and no lone surrogate."""
-    clean: dict[str, Any] = {}
-    for name, value in attributes.items():
-        if value is None or isinstance(value, int | float):
-            if value is not None:
-                clean[name] = value
-        elif isinstance(value, str):
-            clean[name] = value if value.isascii() else well_formed(value)
-        else:
-            clean[name] = [well_formed(each) for each in value]
-    return clean
+    # Each span passes here twice, so the usual values are not worth a call.
+    return {
+        name: value
+        if (kind := type(value)) in _NUMBERS or (kind is str and value.isascii())  # type: ignore[union-attr]
+        else _written(value)
+        for name, value in attributes.items()
+        if value is not None
+    }
+
+
+def _written(value: str | float | Sequence[str]) -> Any:
+    if isinstance(value, str):
+        return well_formed(value)
+    return value if isinstance(value, int | float) else [well_formed(each) for each in value]

@@ -69,6 +69,76 @@ def test_programs_get_what_waits(zeus: Zeus, project: Project) -> None:
     assert again.json["error"]["pending"] == [pending]
 
 
+def test_a_decision_with_what_was_shown_is_about_that_change(zeus: Zeus, project: Project) -> None:
+    write = {"call": "write_file", "args": {"path": "a.txt", "content": "new\n"}}
+    project.agent(write, "done", more="middlewares: [approve]\n")
+    file = project.folder / "zeus.yaml"
+    file.write_text(file.read_text().replace("[voices]", "[filesystem]"))
+    project.write("a.txt", "old\n")
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    shown = zeus("approvals", "show", pending["id"])
+    assert "- old" in shown.out
+    sealed = re.search(r"--decide '?(\S+@[0-9a-f]{16})=approve", shown.err)
+    assert sealed is not None, shown.err
+    project.write("a.txt", "older\n")
+    assert "- older" in zeus("approvals", "show", pending["id"]).out
+
+    def decide(word: str) -> Any:
+        return zeus("resume", pending["session"], "--decide", word)
+
+    for wrong in (f"{sealed[1]}=approve", f"{pending['id']}@=approve", f"{pending['id']}@0=always"):
+        refused = decide(wrong)
+        assert refused.exit_code == 2
+        assert "another change now than the one that you saw" in refused.err
+    assert (project.folder / "a.txt").read_text() == "older\n"
+    assert waiting(zeus) == [pending]
+    project.write("a.txt", "old\n")
+    assert "- old" in zeus("approvals", "show", pending["id"]).out
+    assert decide(f"{sealed[1]}=approve").exit_code == 0
+    assert (project.folder / "a.txt").read_text() == "new\n"
+
+
+def test_an_always_that_cannot_be_remembered_decides_nothing(zeus: Zeus, project: Project) -> None:
+    project.agent(shouting(), "done", more="middlewares: [{approve: {mode: ask}}]\n")
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    refused = zeus("resume", pending["session"], "--decide", f"{pending['id']}=always")
+    assert refused.exit_code == 2
+    assert "`always` cannot be remembered for it: approve it once" in refused.err
+    assert waiting(zeus) == [pending]
+
+
+def test_an_always_for_a_sub_agents_folder_is_not_for_the_agent_above_it(
+    zeus: Zeus, project: Project
+) -> None:
+    write = {"call": "write_file", "args": {"path": "f.txt", "content": "new\n"}}
+    task = {"call": "task", "args": {"description": "d", "prompt": "go", "agent": "w"}}
+    above = "middlewares: [{approve: {allow: [task]}}]\nagents: {w: {description: d, config: child.yaml}}\n"
+    (project.folder / "scratch").mkdir()
+    below = "workspace: {root: scratch}\nmiddlewares: [approve]\n"
+    for path, tools in (
+        (
+            project.agent(write, "child done", name="child.yaml", more=below),
+            "[filesystem]",
+        ),
+        (project.agent(task, write, "done", more=above), "[filesystem, subagents]"),
+    ):
+        path.write_text(path.read_text().replace("[voices]", tools))
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    went = zeus("resume", pending["session"], "--decide", f"{pending['id']}=always")
+    assert went.exit_code == 7, went.err
+    assert (project.folder / "scratch" / "f.txt").exists()
+    assert not (project.folder / "f.txt").exists()
+    (pending,) = waiting(zeus)
+    assert "for another workspace" in pending["reason"]
+    assert zeus("resume", pending["session"], "--decide", f"{pending['id']}=reject").exit_code == 0
+    again = zeus("run", "zeus.yaml", "go")
+    assert "w ← write_file: Replaced" in again.err, "the sub-agent's own call is not asked about again"
+    assert [each["reason"] for each in waiting(zeus)] == [pending["reason"]]
+
+
 def entries(zeus: Zeus) -> list[tuple[str, bool]]:
     """The allowlist: tools, and whether an entry is for any of its name."""
     return [(each["tool"], each["any_of_this_name"]) for each in zeus("approvals", "list", "--json").json]
@@ -409,6 +479,8 @@ COLOUR = {"type": "string", "enum": ["red", "green"], "description": "Which one.
             "a",
         ),
         ({"type": "integer", "minimum": 3}, "5", 'f (integer, required, {"minimum": 3})', 5),
+        ({"type": "object"}, '{"a": 1, "a": 2}', "f (object, required)", '{"a": 1, "a": 2}'),
+        ({"type": "number"}, "1e400", "f (number, required)", "1e400"),
     ],
 )
 def test_a_field_says_what_it_wants_and_reads_it(

@@ -211,6 +211,11 @@ def test_a_file_that_an_option_names_may_name_a_machine(project: Project, zeus: 
     assert zeus("trust", "--print").out != digest
 
 
+def test_a_file_that_is_called_like_the_model_is_not_read(project: Project, zeus: Zeus) -> None:
+    project.write("gpt-4o", "x")
+    assert asked(project, zeus, "model: gpt-4o") == []
+
+
 def test_every_option_that_takes_a_text_was_looked_at() -> None:
     """A new option that takes any text has a marker, or is added here by whoever saw that it needs none."""
     found = {path for path, option in _texts(json.loads(_SCHEMA.read_text()), ()) if not _is_marked(option)}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,9 +16,12 @@ import pytest
 from tests.cli.conftest import Zeus, spawn
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support.scripted_service import TOKEN, ScriptedService
-from zeus_runtime.cli.remote.turns import RemoteTurn
+from zeus_runtime.cli.remote.turns import RemoteTurn, pending_of
 from zeus_runtime.client import ServiceApproval
+from zeus_runtime.client.results import result_of
+from zeus_runtime.serving.http.routes.approvals import waiting_call
 from zeus_runtime.tools.approval import Decision, PendingApproval
+from zeus_runtime.tools.preview import Change, Preview
 from zeus_runtime.tools.question import question_lines
 
 pytestmark = pytest.mark.xdist_group("scripted_service")
@@ -198,3 +204,116 @@ async def test_a_decision_is_about_the_change_that_the_terminal_showed() -> None
     assert await turn._decided()
     assert decided == [("a1", "approve", "digest")]
     assert "; the sub-agent test/helper calls it" in question_lines(asked[0])[0].text
+
+
+UNTOLD = {"run_id", "digest", "workspace", "remembered_as", "decision", "decided_ms", "withdrawn"}
+"""Fields that a person who decides is not shown, and that the service keeps for itself."""
+
+
+def test_a_terminal_elsewhere_shows_and_offers_what_one_beside_the_service_does() -> None:
+    """Also each field that is added later."""
+    given = PendingApproval(
+        *("a1", "s", "r", "0", "d", "write_file", {"path": "a.md"}),
+        call_id="c1",
+        reason="the rule `ask: write_file`",
+        schema={"type": "object"},
+        may_remember=False,
+        needs_person=True,
+        on_timeout="approve",
+        created_ms=1_000,
+        expires_ms=2_000,
+        shown="digest",
+        preview=Preview((Change("/a.md", "one\n", "two\n"),), problem="there is a problem"),
+        agent="test/helper",
+    )
+    told = waiting_call("test", given)
+    here = pending_of(result_of(ServiceApproval, json.loads(json.dumps(told))))
+    for each in fields(PendingApproval):
+        if each.name not in UNTOLD:
+            assert getattr(here, each.name) == getattr(given, each.name), each.name
+    assert [line.text for line in question_lines(here, whole=True)] == [
+        each["text"] for each in told["whole"]
+    ]
+
+
+COMMANDS = '''
+from pathlib import Path
+from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.tool import tool
+
+@tool(access="write", commands=["command"])
+async def runner(command: str) -> str:
+    """Run a command.
+
+    Args:
+        command: the line.
+    """
+    Path("ran.txt").write_text(command)
+    return "ran"
+
+@hookimpl
+def register_tools():
+    return [Component("runner", create=lambda options, context: [runner])]
+'''
+
+
+def test_yes_leaves_to_a_person_elsewhere_what_only_a_person_may_approve(zeus: Zeus, tmp_path: Path) -> None:
+    service = ScriptedService(tmp_path)
+    (tmp_path / "commands.py").write_text(COMMANDS)
+    model, config = tmp_path / "slow.py", tmp_path / "zeus.yaml"
+    call = '"name": "record", "args": {"text": "draft"}'
+    text = model.read_text()
+    assert call in text
+    model.write_text(text.replace(call, '"name": "runner", "args": {"command": "env rm x"}'))
+    approve = "middlewares:\n  - approve: {deny: [{runner: {command: 'rm *'}}]}\n"
+    text = (
+        config.read_text().replace("slow.py]", "slow.py, commands.py]").replace("[probe]", "[probe, runner]")
+    )
+    config.write_text(text.replace("middlewares: [approve]\n", approve))
+    service.start()
+    try:
+        ran = zeus("--remote", service.url, "run", "record it", "--yes")
+        assert ran.exit_code == 0, ran.err
+        assert "runner was rejected because only a person may approve it" in ran.err
+        assert not (tmp_path / "ran.txt").exists()
+        with PseudoTerminal(["--remote", service.url, "run", "record it", "--yes"], tmp_path) as terminal:
+            terminal.until("approve runner?")
+            terminal.press("y\r")
+            assert terminal.end() == 0
+        assert (tmp_path / "ran.txt").read_text() == "env rm x"
+    finally:
+        service.kill()
+
+
+def test_a_decision_elsewhere_is_about_the_change_that_was_shown(zeus: Zeus, tmp_path: Path) -> None:
+    service = ScriptedService(tmp_path)
+    model, config = tmp_path / "slow.py", tmp_path / "zeus.yaml"
+    call = '"name": "record", "args": {"text": "draft"}'
+    model.write_text(
+        model.read_text().replace(
+            call, '"name": "write_file", "args": {"path": "/a.md", "content": "new\\n"}'
+        )
+    )
+    config.write_text(config.read_text().replace("[probe]", "[probe, filesystem]"))
+    (tmp_path / "a.md").write_text("old\n")
+    service.start()
+    try:
+        assert zeus("--remote", service.url, "run", "record it").exit_code == 7
+        (waits,) = zeus("--remote", service.url, "approvals", "pending", "--json").json
+        words = ("--remote", service.url, "approvals")
+        shown = zeus(*words, "show", waits["id"])
+        assert "- old" in shown.out
+        sealed = re.search(r"decide (\S+@[0-9a-f]{16}) approve", shown.err)
+        assert sealed is not None, shown.err
+        (tmp_path / "a.md").write_text("newer\n")
+        assert "- newer" in zeus(*words, "show", waits["id"]).out
+        refused = zeus(*words, "decide", sealed[1], "approve")
+        assert refused.exit_code == 2
+        assert "another change now than the one that you saw" in refused.err
+        always = zeus(*words, "decide", waits["id"], "reject", "--always")
+        assert "`always` goes with an approval" in always.err
+        (tmp_path / "a.md").write_text("old\n")
+        zeus(*words, "show", waits["id"])
+        assert zeus(*words, "decide", sealed[1], "approve").exit_code == 0
+    finally:
+        service.kill()

@@ -935,6 +935,30 @@ def test_what_changes_while_the_question_waits_is_not_allowed(server: Project) -
     assert not (server.folder / "started").exists()
 
 
+@pytest.mark.parametrize("args", ["[server.py]", "[server.py, tools]"])
+def test_a_view_shows_only_what_would_be_allowed(server: Project, args: str) -> None:
+    """A program that swaps a file while it is looked at could have another content allowed."""
+    environ = {"HOME": os.environ["HOME"]}
+    server.write("tools/one.py", "print(1)\n")
+    words = ["trust", "zeus.yaml", "--set", f"mcpServers.small.args={args}"]
+    swapped = server.folder / ("tools/one.py" if "tools" in args else "server.py")
+    text = swapped.read_text()
+    swapped.write_text(f"{text}# evil\n")
+    for meanwhile in (text, None):
+        with PseudoTerminal(words, server.folder, environ) as terminal:
+            terminal.until("[v]iew whole: ")
+            swapped.unlink() if meanwhile is None else swapped.write_text(meanwhile)
+            terminal.press("v\n")
+            assert terminal.end() == 4
+            assert f"{swapped.name} changed while the question waited" in terminal.screen
+        swapped.write_text(f"{text}# evil\n")
+    with PseudoTerminal(words, server.folder, environ) as terminal:
+        terminal.until("[v]iew whole: ")
+        terminal.press("v\n")
+        assert "# evil" in terminal.until("[v]iew whole: ")
+        terminal.press("n\n")
+
+
 @pytest.mark.parametrize("folder", ["..", "${HOME}", "link"])
 @pytest.mark.parametrize("key", ["root: '{}'", "routes: {{/x/: '{}'}}"])
 def test_a_config_that_opens_a_folder_elsewhere_asks(

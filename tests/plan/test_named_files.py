@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -19,8 +21,17 @@ MARKS: Final = {
     "x-zeus-file-relative",
     "x-zeus-work-relative",
     "x-zeus-executes",
-    "x-zeus-destination",
+    "x-zeus-names-files",
 }
+"""Of an option whose value may be a file's name."""
+DATABASE: Final = "storage.url"
+"""An address that may name a file."""
+REPOSITORY: Final = Path(__file__).parents[2]
+BUNDLED: Final = sorted(
+    file
+    for file in (*REPOSITORY.glob("configs/*.yaml"), *REPOSITORY.glob("examples/*/zeus.yaml"))
+    if file.name not in ("postgres.yaml", "profiles.yaml")  # an overlay, and no config
+)
 WORK: Final = "workspace.routes.n"
 """Folders that tools work in: no run reads skills there."""
 
@@ -74,7 +85,8 @@ def marked_leaves(node: Mapping[str, Any], root: Mapping[str, Any], name: str, a
             yield from marked_leaves(root["$defs"][definition], root, f"{name}/{definition}/", around)
         return
     types = node.get("type", "string")
-    if node.keys() & MARKS and "string" in ([types] if isinstance(types, str) else types):
+    is_marked = node.keys() & MARKS or name.endswith(DATABASE)
+    if is_marked and "string" in ([types] if isinstance(types, str) else types):
         yield name, node, around
     for key, each in node.get("properties", {}).items():
         yield from marked_leaves(each, root, f"{name}.{key}", lambda value, key=key: around({key: value}))
@@ -100,7 +112,7 @@ def test_every_option_of_an_overlay_that_names_a_file_protects_it(folder: Path, 
         if name.endswith(WORK):
             continue
         value = file = f"probe{index}.txt"
-        if name.endswith("storage.url"):
+        if name.endswith(DATABASE):
             value = f"sqlite:///{file}"
         elif name.endswith(".homes"):
             file = f"{value}/prompts/CORE.md"
@@ -111,12 +123,49 @@ def test_every_option_of_an_overlay_that_names_a_file_protects_it(folder: Path, 
         if place == "overrides":
             layer = {"agents": {"h": {"description": "H.", "overrides": layer}}}
         write(folder / f"zeus.p{index}.yaml", json.dumps({"version": 1, **layer}))
-        closed = "x-zeus-destination" in schema or "x-zeus-holds-secrets" in schema
+        closed = {"x-zeus-names-files", "x-zeus-holds-secrets"} & schema.keys() or name.endswith(DATABASE)
         named[name] = file, closed or schema.get("x-zeus-protected") in ("read", "both")
     files = files_of(folder)
     assert len(named) > 40
     assert not [name for name, (file, _) in named.items() if files.write_refusal(file) is None]
     assert not [name for name, (file, closed) in named.items() if closed and is_read(files, file)]
+
+
+@pytest.mark.parametrize("config", BUNDLED, ids=lambda file: f"{file.parent.name}/{file.name}")
+def test_the_protected_files_of_a_bundled_config_are_those_that_it_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, config: Path
+) -> None:
+    monkeypatch.setenv("CUSTOMER", "ann")
+    monkeypatch.setenv("ZEUS_DATABASE_URL", "postgresql://zeus@db.example.com/zeus")
+    always = protected(folder, write_agent(folder))
+    if config.parent.parent.name == "examples":
+        shutil.copytree(config.parent, folder, dirs_exist_ok=True)
+        config = folder / config.name
+    listed = protected(folder, config)
+    for name in (path.lstrip("/") for path in listed - always):
+        assert (folder / name).is_file()
+        assert name in config.read_text() or name in ("zeus.yaml", "zeus.prod.yaml")
+
+
+def protected(folder: Path, config: Path | str) -> set[str]:
+    gate = make_plan(check(config, directory=folder, environ=dict(os.environ))).context.workspace.gate
+    assert gate is not None
+    return set(gate.protected())
+
+
+def test_neither_the_name_of_a_model_nor_an_address_is_the_name_of_a_file(folder: Path) -> None:
+    put(folder, **{"h.yaml": "version: 1\nmodel: ollama/of-a-sub-agent\n"})
+    put(folder, **{"zeus.prod.yaml": "version: 1\nmodel: openai/of-an-overlay\n"})
+    yaml = (
+        "version: 1\nmodel: {chain: [openai/gpt-4o, {litellm: {model: plain, api_base: localhost}}]}\n"
+        "models: {summary: openai/gpt-4o-mini}\n"
+        "tools: [filesystem, subagents]\nagents: {h: {description: H., config: h.yaml}}\n"
+        "memory: {embeddings: {litellm: {model: openai/embedder, dimension: 8}}}\n"
+    )
+    write(folder / "zeus.yaml", yaml)
+    listed = protected(folder, "zeus.yaml")
+    (folder / "zeus.prod.yaml").unlink()
+    assert listed - protected(folder, write_agent(folder)) == {"/h.yaml", "/h.*.yaml", "/zeus.prod.yaml"}
 
 
 PROD: Final = """\

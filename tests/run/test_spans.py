@@ -33,6 +33,7 @@ from tests.support.hand_time import moved_by_hand
 from tests.support.provider import Call, Provider, Reply
 from zeus_runtime import Agent, tracing
 from zeus_runtime.plugin.model import ModelError, ModelPiece, ModelRequest, ModelResponse
+from zeus_runtime.run import usage
 
 HELPER = "agents: {helper: {description: Helps., instructions: Work.}}\n"
 NESTED = """
@@ -223,10 +224,12 @@ async def test_a_trace_that_is_not_sampled_is_left_out_and_says_so_to_its_childr
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     received = provide(monkeypatch, sampler=ALWAYS_OFF)
+    computed: list[object] = []
+    monkeypatch.setattr(usage, "_outcome", computed.append)
     model = script(calling(call("look", "a", text="x")), "done")
     async with agent(tmp_path, model, plugin=NESTED) as living:
         await play(living, "go")
-    assert received.spans == []
+    assert received.spans == [] == computed
     assert str(model.requests[-1].messages[-1].content) == "sampled: False"
 
 

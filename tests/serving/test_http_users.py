@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pytest
 from starlette.routing import BaseRoute, Mount, Route
@@ -24,6 +25,10 @@ OF_ONE: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("DELETE", "/v1/sessions/{session}"): {},
     ("POST", "/v1/sessions/{session}/rollback"): {"json": {"to": 1, "before": True}},
     ("GET", "/v1/sessions/{session}/messages"): {},
+    ("POST", "/v1/sessions/{session}/fork"): {"json": {"step": 1}},
+    ("POST", "/v1/sessions/{session}/archive"): {},
+    ("POST", "/v1/sessions/{session}/restore"): {},
+    ("GET", "/v1/sessions/{session}/export"): {},
     ("POST", "/v1/sessions/{session}/runs"): {"json": {"prompt": "intrude"}, "params": {"queue": 1}},
     ("GET", "/v1/sessions/{session}/runs"): {},
     ("GET", "/v1/sessions/{session}/events"): {},
@@ -40,6 +45,18 @@ OF_ONE: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("GET", "/v1/sessions/{session}/trace"): {},
     ("GET", "/v1/sessions/{session}/what-if"): {},
     ("POST", "/v1/sessions/{session}/what-if"): {"json": {"middlewares": "[]"}},
+    ("GET", "/v1/sessions/{session}/artifacts"): {},
+    ("GET", "/v1/sessions/{session}/artifacts/content"): {"params": {"path": "/effects.txt"}},
+    ("GET", "/v1/files/{sha256}"): {},
+    ("DELETE", "/v1/files/{sha256}"): {},
+    ("GET", "/v1/memories/{memory}"): {},
+    ("PATCH", "/v1/memories/{memory}"): {"json": {"content": "The intruder wrote this."}},
+    ("DELETE", "/v1/memories/{memory}"): {},
+    ("GET", "/v1/memories/{memory}/history"): {},
+    ("POST", "/v1/memories/{memory}/release"): {},
+    ("POST", "/v1/memories/batches/{batch}/undo"): {},
+    ("GET", "/v1/knowledge/{base}"): {},
+    ("GET", "/v1/knowledge/{base}/search"): {"params": {"query": MARK}},
 }
 """Routes about one user's things: to any other user they do not exist."""
 
@@ -48,6 +65,21 @@ OF_MANY: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("GET", "/v1/sessions"): {},
     ("POST", "/v1/sessions"): {"json": {}},
     ("GET", "/v1/approvals"): {},
+    ("GET", "/v1/sessions/search"): {"params": {"query": MARK}},
+    ("GET", "/v1/memories"): {"params": {"status": "all"}},
+    ("POST", "/v1/memories"): {"json": {"content": "The intruder has a house."}},
+    ("GET", "/v1/memories/search"): {"params": {"query": MARK}},
+    ("GET", "/v1/memories/quarantine"): {},
+    ("GET", "/v1/memories/stats"): {},
+    ("GET", "/v1/memories/batches"): {},
+    ("GET", "/v1/profiles/{kind}"): {},
+    ("PATCH", "/v1/profiles/{kind}"): {"json": {"fields": {"username": "intruder"}}},
+    ("POST", "/v1/profiles/{kind}/draw"): {},
+    ("PUT", "/v1/files/{sha256}"): {"content": b"another file"},
+    ("GET", "/v1/knowledge"): {},
+    ("GET", "/v1/agents/{agent}/plan"): {},
+    ("GET", "/v1/agents/{agent}/config"): {},
+    ("POST", "/v1/agents/{agent}/validate"): {"json": {"text": "name: other"}},
     ("GET", "/health"): {},
     ("GET", "/ready"): {},
     ("GET", "/metrics"): {},
@@ -96,11 +128,33 @@ async def test_no_route_tells_a_user_of_another_or_changes_what_is_the_others(
         session, run = await begun(client, f"Keep {MARK}")
         await until(client, run, "waiting")
         (pending,) = (await client.get("/v1/approvals")).json()
-        ids = {"session": session, "run": run, "approval": pending["id"], "name": "page.js"}
+        # Members of a project share its memories and bases, and a user's own go along into every project.
+        scope: Literal["user", "project"] = "user" if intruder == "another user" else "project"
+        kept = await client.post("/v1/memories", json={"content": f"Ann keeps {MARK}.", "scope": scope})
+        memory = kept.json()["memory"]["id"]
+        await with_base(tmp_path, Owner("ann", "blue", "owner"), project=scope == "project")
+        ids = {
+            "session": session,
+            "run": run,
+            "approval": pending["id"],
+            "memory": memory,
+            "batch": "batch_1",
+            "base": "handbook",
+            "kind": scope,
+            "agent": "test",
+            "sha256": hashlib.sha256(b"of ann").hexdigest(),
+            "name": "page.js",
+        }
+        assert (await client.put(f"/v1/files/{ids['sha256']}", content=b"of ann")).status_code == 201
 
         async def state() -> list[Any]:
             paths = (f"/v1/sessions/{session}", f"/v1/sessions/{session}/messages", f"/v1/runs/{run}")
             more = ("/v1/approvals", f"/v1/sessions/{session}/runs", f"/v1/sessions/{session}/context")
+            more += (
+                f"/v1/memories?scope={scope}&status=all",
+                f"/v1/profiles/{scope}",
+                "/v1/knowledge/handbook",
+            )
             return [(await client.get(path)).json() for path in (*paths, *more)]
 
         before = await state()
@@ -111,15 +165,27 @@ async def test_no_route_tells_a_user_of_another_or_changes_what_is_the_others(
         for (method, path), request in known.items():
             given = {**request, "headers": {**request.get("headers", {}), **bearer(other)}}
             answer = await client.request(method, path.format(**ids), **given)
-            for mark in (MARK, session, run, pending["id"]):
+            for mark in (MARK, session, run, pending["id"], memory):
                 assert mark not in answer.text or mark in path.format(**ids), (method, path, answer.text)
             if (method, path) in OF_ONE:
-                assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), (method, path)
+                assert answer.status_code == 404, (method, path, answer.text)
+                assert answer.json()["code"] in ("not_found", "unknown-memory"), (method, path)
         assert await state() == before
         assert (await client.get("/v1/sessions", headers=bearer(other))).json() != []
         for mine in (each["session"] for each in (await client.get("/v1/sessions")).json()):
             assert mine == session
         assert not (tmp_path / "effects.txt").exists()
+
+
+async def with_base(folder: Path, owner: Owner, *, project: bool = False) -> None:
+    """A knowledge base of a user of the service with a document."""
+    from tests.support.serving import service_of
+
+    (folder / "handbook.md").write_text(f"# Doors\n\nThe {MARK} is behind the second door.\n")
+    service = service_of(folder, script("Done."))
+    (hosted,) = service.hosting
+    await hosted.of(owner).knowledge.add("handbook", [folder / "handbook.md"], project=project)
+    await service.aclose()
 
 
 async def test_every_route_of_the_app_is_in_the_lists_above(tmp_path: Path) -> None:

@@ -355,6 +355,7 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
             connection.execute(text("DROP TABLE run_event"))
             connection.execute(text("DROP TABLE turn"))
             connection.execute(text("DROP INDEX ix_thread_owner"))
+            behind_no_wall(connection)
             connection.execute(text("ALTER TABLE thread DROP COLUMN owner"))
             connection.execute(text("ALTER TABLE thread DROP COLUMN owner_project"))
             connection.execute(text("DROP TABLE knowledge_part"))
@@ -375,6 +376,13 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
         assert await database.run(lambda connection: connection.execute(query).all()) == noted
     finally:
         await database.close()
+
+
+def behind_no_wall(connection: Connection) -> None:
+    """The sessions as they were when no policy named their owner."""
+    if connection.dialect.name == "postgresql":
+        for command in ("select", "insert", "update", "delete"):
+            connection.execute(text(f"DROP POLICY zeus_{command} ON thread"))
 
 
 def old_allowlist(connection: Connection) -> None:
@@ -406,7 +414,7 @@ async def test_an_allowlist_from_before_settings_is_for_every_tool_of_its_names(
 
         await database.run(back)
         assert await schema.upgrade(database) == "0020"
-        seen, other = setting_digest("seen"), setting_digest("other")
+        seen, other = setting_digest("seen", ""), setting_digest("other", "")
         assert await listing(log, "ann", "record", other) == "allowed"
         assert await allow(log, "ann", "record", seen)
         assert [each[:2] for each in await allowlist(log, "ann")] == [("record", ""), ("record", seen)]
@@ -449,3 +457,48 @@ async def test_the_statements_that_tests_repeat_make_what_composing_them_makes(
             await database.close()
     assert len(made[0]) > 20
     assert made[0] == made[1] == made[2]
+
+
+async def test_the_file_that_tests_copy_is_one_that_composing_makes(tmp_path: Path) -> None:
+    """``tests.support.asked_once`` copies the tables into new files."""
+    settings = [f"PRAGMA {name}" for name in ("auto_vacuum", "journal_mode", "page_size")]
+
+    def read(connection: Connection) -> list[object]:
+        return [connection.exec_driver_sql(each).all() for each in (MADE["sqlite"], *settings)]
+
+    copied, composed = (
+        Database(f"sqlite:///{name}.db", directory=tmp_path) for name in ("copied", "composed")
+    )
+    await schema.ready(copied)
+    await composed.run(schema._create.composing)  # type: ignore[attr-defined]
+    made = [await each.run(read) for each in (copied, composed)]
+    assert len(made[0][0]) > 20  # type: ignore[arg-type]
+    assert made[0] == made[1]
+    for each in (copied, composed):
+        await each.close()
+
+
+async def test_a_copy_leaves_the_mark_of_a_database(tmp_path: Path) -> None:
+    database = Database("sqlite:///marked.db", directory=tmp_path)
+
+    def marks(connection: Connection) -> list[object]:
+        return [
+            connection.exec_driver_sql(f"PRAGMA {mark}").scalar()
+            for mark in ("user_version", "application_id")
+        ]
+
+    before = await database.run(marks)
+    await schema.ready(database)
+    assert await database.run(marks) == before
+    assert before != [0, 0]
+    await database.close()
+
+
+async def test_a_copy_falls_on_no_rows(tmp_path: Path) -> None:
+    first, second = (Database("sqlite:///kept.db", directory=tmp_path) for _ in range(2))
+    await schema.ready(first)
+    await first.run(lambda connection: connection.exec_driver_sql("CREATE TABLE mine AS SELECT 7 AS number"))
+    await schema.ready(second)
+    assert await second.run(lambda each: each.exec_driver_sql("SELECT number FROM mine").scalar()) == 7
+    await first.close()
+    await second.close()

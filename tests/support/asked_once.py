@@ -8,14 +8,19 @@ asked again; so is every plugin of a test's own; a process that a test starts as
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
+import sqlite3
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from itertools import groupby
 from pathlib import Path
+from threading import Lock
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +40,8 @@ from zeus_runtime.registry.contribution import Contribution, contribution
 from zeus_runtime.registry.installed import installed_plugins
 from zeus_runtime.registry.plugin import Plugin
 from zeus_runtime.store import schema
+from zeus_runtime.store.compiled_statements import sqlite_driver
+from zeus_runtime.store.database import Database
 
 if TYPE_CHECKING:
     from pluggy import PluginManager
@@ -74,6 +81,7 @@ def ask_once() -> None:
     composed.compose = _composed_once(composed.compose)
     _read_schema_once()
     schema._create = _made_alike()
+    schema.ready = _copied(schema.ready)
 
 
 def _loaded_once(load: Callable[..., Contribution]) -> Callable[..., Contribution]:
@@ -225,6 +233,49 @@ def _measured_once(
         return found
 
     return measured
+
+
+_MARKS = ("user_version", "application_id")
+
+
+def _copied(ready: Callable[[Database], Awaitable[None]]) -> Callable[[Database], Awaitable[None]]:
+    """``schema.ready``, which copies the tables into an empty SQLite file: a quarter of the time of making them."""
+    copying, head, made = Lock(), schema.HEAD, cache(_with_tables)
+
+    def copy(connection: Connection) -> None:
+        raw = sqlite_driver(connection)
+        # The files of one process are copied one at a time, or a copy would fall on rows that another agent wrote.
+        with copying:
+            if raw is not None and raw.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None:
+                # The mark that records a database as the user's (`trust/databases.py`) is its own.
+                marks = [(mark, raw.execute(f"PRAGMA {mark}").fetchone()[0]) for mark in _MARKS]
+                made().backup(raw)
+                for mark, value in marks:
+                    raw.execute(f"PRAGMA {mark}={value}")
+
+    async def copied(database: Database) -> None:
+        if database.file is not None and head == schema.HEAD:
+            await database.outside(copy)
+        await ready(database)
+
+    return copied
+
+
+def _with_tables() -> sqlite3.Connection:
+    """A database in memory with the tables of a new one, and its settings."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = Database("sqlite:///made.db", directory=Path(folder), is_scratch=True)
+        connection = sqlite3.connect(":memory:", check_same_thread=False)
+
+        async def make() -> None:
+            await database.run(lambda each: schema._create(each))
+            await database.outside(lambda each: sqlite_driver(each).backup(connection))  # type: ignore[union-attr]
+            await database.close()
+
+        # Its own thread, because the caller's may have a running loop.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, make()).result()
+    return connection
 
 
 def _made_alike() -> Callable[[Connection], None]:

@@ -12,12 +12,13 @@ from typing import Any
 import httpx
 import uvicorn
 
-from zeus_runtime.plan.validated import check
+from zeus_runtime.plan.validated import Checked, check
 from zeus_runtime.serving.http.app import app_of
-from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
+from zeus_runtime.serving.http.hosting import EditedConfig, HostedAgent, Hosting
 from zeus_runtime.serving.http.hub import Hub
 from zeus_runtime.serving.http.principals import LocalToken
 from zeus_runtime.serving.http.protocols import ServedProtocol
+from zeus_runtime.serving.http.server import ServiceServer
 from zeus_runtime.serving.http.service import Service
 from zeus_runtime.trust.decision import recorded_trust
 
@@ -29,12 +30,11 @@ def service_of(folder: Path, model: Any, configs: Sequence[str] = ("zeus.yaml",)
     hub = Hub()
 
     def hosted(name: str) -> HostedAgent:
-        trust = recorded_trust({}, "all")
-        return HostedAgent(
-            lambda sets: check(folder / name, sets=sets, directory=folder, environ={}, trust=trust),
-            hub.stored,
-            model,
-        )
+        def read(sets: Sequence[str], edited: EditedConfig | None = None, /) -> Checked:
+            text, trust = (None, recorded_trust({}, "all")) if edited is None else edited
+            return check(folder / name, sets=sets, directory=folder, environ={}, trust=trust, text=text)
+
+        return HostedAgent(read, hub.stored, model)
 
     return Service(Hosting([hosted(name) for name in configs]), LocalToken(TOKEN), hub)
 
@@ -47,7 +47,7 @@ async def serving(
     config = uvicorn.Config(
         app_of(service, protocols, prefix=prefix), port=0, log_config=None, access_log=False
     )
-    server = uvicorn.Server(config)
+    server = ServiceServer(config, service)
     task = asyncio.create_task(server.serve())
     while not server.started:
         assert not task.done(), task.exception()

@@ -72,6 +72,41 @@ def processes_of(mark: str) -> list[str]:
     return found
 
 
+def below(pid: int) -> dict[int, int]:
+    """The processes that a process has started, and those that these have, each with the id of its parent."""
+    parents = {}
+    for each in alive():
+        try:
+            stat = Path("/proc", str(each), "stat").read_text(errors="replace")
+        except OSError:
+            continue
+        parents[each] = int(stat.rpartition(")")[2].split()[1])
+    found: dict[int, int] = {}
+    level = {pid}
+    while level:
+        level = {each for each, parent in parents.items() if parent in level}
+        found |= {each: parents[each] for each in level}
+    return found
+
+
+def alive() -> set[int]:
+    """The ids of this machine's processes."""
+    return {int(each) for each in os.listdir("/proc") if each.isdecimal()}  # noqa: PTH208 - names are wanted
+
+
+def descriptors_of(pid: int) -> set[str]:
+    """The pipes and sockets that a process has open."""
+    found = set()
+    for each in Path("/proc", str(pid), "fd").iterdir():
+        try:
+            target = str(each.readlink())
+        except OSError:
+            continue
+        if target.startswith(("pipe:", "socket:")):
+            found.add(target)
+    return found
+
+
 POLICY: Final[dict[str, Any]] = {
     "workspace": {
         "access": {

@@ -2,7 +2,9 @@
 
 import { useEffect, useState } from "preact/hooks";
 import * as api from "./api";
+import { Exact } from "./exact";
 import { t } from "./i18n";
+import { isSame, numberOf } from "./json";
 import { visible } from "./visible";
 
 export function Approvals({ ids, reload }: { ids: string[]; reload: () => Promise<void> }) {
@@ -30,7 +32,7 @@ const STYLES = { plain: "", red: "gone", green: "added", yellow: "cut", dim: "sk
 function Shown({ lines }: { lines: api.ShownLine[] }) {
   return (
     <pre class="exact shown" tabIndex={0}>
-      {lines.map((line) => <span class={STYLES[line.style]}>{line.text}{"\n"}</span>)}
+      {lines.map((line) => <span class={STYLES[line.style]}><Exact text={line.text} />{"\n"}</span>)}
     </pre>
   );
 }
@@ -65,7 +67,7 @@ function ApprovalCard({ approval, decided }: { approval: api.Approval; decided: 
         return;
       }
     }
-    void decide({ decision: "approve", always }, edited ?? undefined);
+    void decide({ decision: "approve", always, instruction: reason }, edited ?? undefined);
   };
   const lines = (isWhole ? approval.whole : approval.lines) ?? [];
   return (
@@ -84,7 +86,7 @@ function ApprovalCard({ approval, decided }: { approval: api.Approval; decided: 
           <div class="actions">
             <button class="primary" disabled={isBusy} onClick={approve}>{t("Approve")}</button>
             <button class="danger" disabled={isBusy} onClick={() => void decide({ decision: "reject", reason })}>{t("Reject")}</button>
-            <input class="reason" value={reason} placeholder={t("Reason for the model (optional)")} aria-label={t("Reason for the model (optional)")} onInput={(event) => setReason(event.currentTarget.value)} />
+            <input class="reason" value={reason} placeholder={t("Reason or instruction for the model (optional)")} aria-label={t("Reason or instruction for the model (optional)")} onInput={(event) => setReason(event.currentTarget.value)} />
             <button class="link" onClick={() => setEdited(edited === null ? approval.editable ?? "" : null)}>
               {edited === null ? t("Edit arguments") : t("Keep the arguments")}
             </button>
@@ -138,7 +140,7 @@ function choices(about: api.Json): Choice[] | null {
 function Field({ about, value, isRequired, set }: { about: api.Json; value: unknown; isRequired: boolean; set: (value: unknown) => void }) {
   const known = choices(about);
   if (known) {
-    const at = known.findIndex((each) => each.value === value);
+    const at = known.findIndex((each) => isSame(each.value, value));
     return (
       <select required={isRequired} value={at < 0 ? "" : String(at)} onChange={(event) => set(event.currentTarget.value === "" ? undefined : known[Number(event.currentTarget.value)].value)}>
         <option value="" />
@@ -153,7 +155,7 @@ function Field({ about, value, isRequired, set }: { about: api.Json; value: unkn
       <span class="choices">
         {many.map((each) => (
           <label class="inline">
-            <input type="checkbox" checked={chosen.includes(each.value)} onChange={(event) => set(event.currentTarget.checked ? [...chosen, each.value] : chosen.filter((one) => one !== each.value))} />
+            <input type="checkbox" checked={chosen.some((one) => isSame(one, each.value))} onChange={(event) => set(event.currentTarget.checked ? [...chosen, each.value] : chosen.filter((one) => !isSame(one, each.value)))} />
             {visible(each.title)}
           </label>
         ))}
@@ -164,7 +166,7 @@ function Field({ about, value, isRequired, set }: { about: api.Json; value: unkn
     return (
       <input
         type="number" required={isRequired} step={about.type === "integer" ? 1 : "any"} min={about.minimum} max={about.maximum}
-        value={value === undefined ? "" : String(value)} onInput={(event) => set(event.currentTarget.value === "" ? undefined : event.currentTarget.valueAsNumber)}
+        value={value === undefined ? "" : String(value)} onInput={(event) => set(event.currentTarget.value === "" ? undefined : numberOf(event.currentTarget.value))}
       />
     );
   const formats = { email: "email", uri: "url", date: "date" } as const;

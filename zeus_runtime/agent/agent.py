@@ -23,25 +23,31 @@ from zeus_runtime.run.connections import Connections
 from zeus_runtime.run.stored_thread import history_of, mode_of
 from zeus_runtime.run.turn import Compaction, new_session_id
 from zeus_runtime.sessions.retention import Pruned, Pruner
+from zeus_runtime.strict_json import plain_json
 from zeus_runtime.trust.decision import recorded_trust
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+    from zeus_runtime.agent.artifacts import Artifact
     from zeus_runtime.config.model import Mode, Retention
     from zeus_runtime.context.inspection import Trace
     from zeus_runtime.context.replay.recordings import Recording
+    from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.document_facts import DocumentPart
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.sessions.message_search import FoundMessage
+    from zeus_runtime.sessions.stored import StoredSession
     from zeus_runtime.store.event_log import StoredEvent
-    from zeus_runtime.store.listing import SessionInfo
+    from zeus_runtime.store.listing import SessionInfo, SessionPlace
     from zeus_runtime.store.masked_log import MaskedLog
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Owner
     from zeus_runtime.tools import Connection, Tool, Toolset
     from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval
+    from zeus_runtime.tools.attachments import GivenFile
     from zeus_runtime.tools.client_tool import ClientTool
 
 
@@ -74,6 +80,7 @@ class Agent:
         self._checked = checked
         self._plan = plan
         self._owner = owner
+        self._bases: KnowledgeService | None = None
         self._runner = Runner(checked, plan, model, owner)
 
     @classmethod
@@ -133,7 +140,7 @@ class Agent:
         *,
         session: str | None = None,
         approvals: ApprovalChannel | None = None,
-        attachments: Sequence[str | Path] = (),
+        attachments: Sequence[str | Path | GivenFile] = (),
     ) -> RunResult:
         """Do one run and return its answer.
 
@@ -141,7 +148,7 @@ class Agent:
             prompt: the user's prompt.
             session: an existing session to continue; a new one by default.
             approvals: asks for approvals, as in ``stream``.
-            attachments: files that go with the prompt, relative to the working directory.
+            attachments: files that go with the prompt: paths relative to the working directory, or their bytes.
 
         Raises:
             FailedRunError: the run failed, reached a limit, needs approval or was cancelled.
@@ -159,7 +166,7 @@ class Agent:
         *,
         session: str | None = None,
         approvals: ApprovalChannel | None = None,
-        attachments: Sequence[str | Path] = (),
+        attachments: Sequence[str | Path | GivenFile] = (),
         run_id: str | None = None,
         tools: Sequence[ClientTool] = (),
     ) -> AsyncGenerator[Event, None]:
@@ -182,19 +189,22 @@ class Agent:
         session: str,
         *,
         approvals: ApprovalChannel | None = None,
+        run_id: str | None = None,
         tools: Sequence[ClientTool] = (),
     ) -> AsyncGenerator[Event, None]:
         """Resume the session's interrupted run: finished tool calls and paid answers are not repeated.
 
         Args:
             approvals: asks for approvals that are still open.
+            run_id: the id of the run after a rollback or a fork, which is a new one; hex digits that no other run of
+                the session has. An interrupted run keeps its own.
             tools: those that the run was begun with.
 
         Raises:
             UsageError: the session does not exist. (If there is nothing to resume, the stream ends with a
                 ``RunFailed``.)
         """
-        return self._masked(self._runner.events(None, session, approvals, tools=tools))
+        return self._masked(self._runner.events(None, session, approvals, run_id=run_id, tools=tools))
 
     @_masking
     async def pending_approvals(self, session: str | None = None) -> Sequence[PendingApproval]:
@@ -220,7 +230,8 @@ class Agent:
         found = next((each for each in await open_approvals(log) if each.id == approval), None)
         if found is None:
             raise NotFoundError(f"no call with the id {approval!r} waits for a decision")
-        return masked_pending(await previewed(self._checked, log, found), self._runner.redactor.masked)
+        checked = replace(self._checked, session=await self.outermost(found.session))
+        return masked_pending(await previewed(checked, log, found), self._runner.redactor.masked)
 
     @_masking
     async def decide(
@@ -230,12 +241,12 @@ class Agent:
 
         Args:
             decisions: decisions by ``PendingApproval.id``; requests without one stay open.
-            seen: by id, ``PendingApproval.shown`` of the requests as the user saw them (``previewed``). Without it, an
-                approval counts for the change that was shown last, to whomever.
+            seen: by id, ``PendingApproval.shown`` of the requests as the user saw them (``previewed``), or the end of
+                its ``seal``. Without it, an approval counts for the change that was shown last, to whomever.
 
         Raises:
             UsageError: the session or request does not exist, the request is already decided or has expired, changed
-                arguments do not fit, or another change was shown since.
+                arguments do not fit, ``always`` cannot be remembered, or another change was shown since.
         """
         from zeus_runtime.store.approvals import allow, decide
 
@@ -243,8 +254,8 @@ class Agent:
         await log.find(session)
         given = {name: masked_decision(each, self._runner.secrets) for name, each in decisions.items()}
         for pending in await decide(log, session, given, seen=seen):
-            if pending.decision is not None and pending.decision.always and pending.may_remember:
-                await allow(log, self._runner.user, pending.tool, pending.setting_digest)
+            if pending.decision is not None and pending.decision.always:
+                await allow(log, self._runner.user, pending.tool, pending.remembered_as)
 
     def cancel(self, session: str) -> bool:
         """Cancel the run on ``session``; its stream ends with a ``RunFailed`` of code ``cancelled``.
@@ -253,6 +264,16 @@ class Agent:
             whether a run was active.
         """
         return self._runner.running.cancel(session)
+
+    @property
+    def name(self) -> str:
+        """The config's name."""
+        return self._plan.config.name
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a session runs now."""
+        return bool(self._runner.running)
 
     def suspend(self, session: str) -> bool:
         """Interrupt the run on ``session`` so that another process can resume it: its stored events get no end.
@@ -309,15 +330,75 @@ class Agent:
         )
 
     @_masking
-    async def sessions(self, *, limit: int | None = None, every_agent: bool = True) -> Sequence[SessionInfo]:
+    async def sessions(
+        self,
+        *,
+        limit: int | None = None,
+        every_agent: bool = True,
+        archived: bool = False,
+        after: SessionPlace | None = None,
+    ) -> Sequence[SessionInfo]:
         """The sessions of this agent's database, last used first.
 
         Args:
             limit: the most sessions to return.
             every_agent: whether to include the sessions of other agents that use the database.
+            archived: the archived ones instead of the others.
+            after: only those after this place of a list that is read in parts, the first from ``BEFORE_ALL``.
         """
         agent = None if every_agent else self._plan.config.name
-        return await (await self.masked_log()).sessions(agent=agent, limit=limit)
+        return await (await self.masked_log()).sessions(
+            agent=agent, limit=limit, archived=archived, after=after
+        )
+
+    @_masking
+    async def search_messages(self, text: str, *, limit: int = 20) -> Sequence[FoundMessage]:
+        """The messages of this agent's sessions that contain a text, in any case of its letters; the newest first.
+
+        Archived sessions and messages that a rollback set aside are not searched.
+
+        Args:
+            limit: the most messages to return.
+        """
+        from zeus_runtime.sessions.message_search import search_messages
+
+        return await search_messages(
+            await self.masked_log(), self.masked(text), agent=self._plan.config.name, limit=limit
+        )
+
+    @_masking
+    async def artifacts(self, session: str) -> Sequence[Artifact]:
+        """The files that tools wrote in a session and that are still there, the last changed first.
+
+        Raises:
+            UsageError: the session does not exist, or it is archived.
+        """
+        from zeus_runtime.agent.artifacts import artifacts
+
+        return await artifacts(await self.log(), self._plan, session)
+
+    @_masking
+    async def artifact(self, session: str, path: str) -> bytes:
+        """The content of one of ``artifacts``, with known secrets masked in text.
+
+        Raises:
+            NotFoundError: it is not one of them.
+            UsageError: the session does not exist, it is archived, or the file has more than 50 MB.
+        """
+        from zeus_runtime.agent.artifacts import content
+
+        return await content(await self.log(), self._plan, self._runner.secrets, session, path)
+
+    @_masking
+    async def stored_session(self, session: str) -> StoredSession:
+        """All that is stored of a session and of its sub-agents' sessions but the ledger, with known secrets masked.
+
+        Raises:
+            UsageError: the session does not exist, or it is archived.
+        """
+        from zeus_runtime.sessions.stored import read
+
+        return await read(await self.masked_log(), session, whole=True)
 
     @_masking
     async def masked_log(self) -> MaskedLog:
@@ -419,6 +500,26 @@ class Agent:
             raise UsageError("the config has no memory", remedy="Add `memory: {user: NAME}`.")
         return memory
 
+    @property
+    def knowledge(self) -> KnowledgeService:
+        """The knowledge bases of the config's user and project, also those that the config does not link.
+
+        They open at first use and close with the agent.
+        """
+        from zeus_runtime.plan.services import knowledge_service
+
+        if self._bases is None:
+            linked = self._plan.context.knowledge
+            self._bases = linked or knowledge_service(self._checked, lambda: self._plan.context)
+        return self._bases
+
+    def plan_json(self) -> Mapping[str, Any]:
+        """The plan with the source of each value, as `zeus plan --format json` prints it."""
+        from zeus_runtime.plan.shown import plan_object
+
+        shown: Mapping[str, Any] = self.masked(plain_json(plan_object(self._checked, self._plan)))
+        return shown
+
     @_masking
     async def consolidate_memories(self) -> str | None:
         """Let a model merge, date and retire the memories of the config's user, and draw the profiles anew.
@@ -497,6 +598,22 @@ class Agent:
         return await (await self._runner.lifecycle()).roll_back(session, to, before=before)
 
     @_masking
+    async def fork(self, session: str, *, step: int, name: str | None = None) -> str:
+        """Begin a new session as this one was when a step of it was asked; ``resume`` asks that step again.
+
+        Args:
+            step: its number, as ``zeus context steps`` prints it; also one that a rollback set aside.
+            name: the new session's id; if there is one, it was forked before, and nothing is done.
+
+        Returns:
+            the new session.
+
+        Raises:
+            UsageError: the session or step does not exist, or the session is archived.
+        """
+        return await (await self._runner.lifecycle()).fork(session, step, name=name)
+
+    @_masking
     async def archive(self, session: str) -> bool:
         """Pack a session's messages, edits and ledger, and delete its checkpoints. False if it was already archived.
 
@@ -551,7 +668,7 @@ class Agent:
     async def aclose(self) -> None:
         """Cancel all runs and close all connections."""
         await self._runner.aclose()
-        for each in (self._plan.context.memory, self._plan.context.knowledge):
+        for each in (self._plan.context.memory, self._bases or self._plan.context.knowledge):
             if each is not None:  # a program may have used it without a run
                 await each.aclose()
 

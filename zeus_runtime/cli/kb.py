@@ -138,7 +138,7 @@ def list_bases(process: Process, which: ConfigArgs, as_object: bool) -> None:
     ]
     tell(
         process,
-        [{**_object(base), "sources": sources} for base, sources in found],
+        [{**base.as_json(), "sources": sources} for base, sources in found],
         lambda: TextTable(rows, ("BASE", "SCOPE", "DOCUMENTS", "CHUNKS", "EMBEDDED BY", "ADDED")),
         as_object=as_object,
         nothing="no knowledge base; `zeus kb add NAME PATH` makes one",
@@ -277,16 +277,3 @@ def _progress_bar() -> Iterator[Callable[[Progress], None]]:
 def _passage(number: int, hit: Hit) -> str:
     ranks = f"vector {hit.vector_rank or '-'}, words {hit.word_rank or '-'}"
     return f"[{number}] {hit.citation} ({hit.score:.4f}; {ranks})\n{hit.content}"
-
-
-def _object(base: BaseInfo) -> dict[str, Any]:
-    return {
-        "name": base.name,
-        "scope": base.scope,
-        "documents": base.documents,
-        "chunks": base.chunks,
-        "embedding": base.embedding,
-        "chunk_tokens": base.chunk_tokens,
-        "overlap_tokens": base.overlap_tokens,
-        "updated_ms": base.updated_ms,
-    }

@@ -17,6 +17,7 @@ from zeus_runtime.frozen import dataclass
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.trust.decision import Trust
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -141,8 +142,14 @@ def with_model(which: ConfigArgs, model: str | None) -> ConfigArgs:
     return replace(which, sets=(*which.sets, f"model.litellm.model={json.dumps(model)}"))
 
 
-def read_config(process: Process, which: ConfigArgs) -> Checked:
+def read_config(
+    process: Process, which: ConfigArgs, *, text: str | None = None, trust: Trust | None = None
+) -> Checked:
     """The config, checked; its secrets are masked in messages from now on.
+
+    Args:
+        text: is read instead of the content of its file.
+        trust: decides what may be executed; None for the record of this process's user.
 
     Raises:
         ConfigError: with every problem.
@@ -156,6 +163,8 @@ def read_config(process: Process, which: ConfigArgs) -> Checked:
         sets=which.sets,
         directory=process.directory,
         environ=process.environ,
+        trust=trust,
+        text=text,
     )
     process.learn(checked.document.redactor)
     return checked

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from json import JSONEncoder
@@ -14,6 +13,7 @@ from zeus_runtime.cli.streams import answer, complain, terminal_columns
 from zeus_runtime.columns import columns, cut_line, most_columns
 from zeus_runtime.escaping import json_text, terminal_line
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.strict_json import plain_json
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -127,7 +127,7 @@ def as_json(value: Any, *, indent: int | None = 2, mask: Mask | None = None) -> 
         indent: spaces for each level; None: all in one line.
         mask: masks the secrets in it.
     """
-    return json_text(_encoder(indent).encode(value if mask is None else mask(_plain(value))))
+    return json_text(_encoder(indent).encode(value if mask is None else mask(plain_json(value))))
 
 
 def local_time(at: datetime | int) -> str:
@@ -138,20 +138,7 @@ def local_time(at: datetime | int) -> str:
 
 @cache
 def _encoder(indent: int | None) -> JSONEncoder:
-    return JSONEncoder(ensure_ascii=False, indent=indent, default=_plain)
-
-
-def _plain(value: Any) -> Any:
-    """``value`` as JSON values. A text stays the object it is, because its type may say that it is secret."""
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    return JSONEncoder(ensure_ascii=False, indent=indent, default=plain_json)
 
 
 def padded(text: str, width: int, measure: _Measure = columns) -> str:

@@ -23,16 +23,23 @@ from zeus_runtime.config.model import ExtractEvery, Memory
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.escaping import terminal_line
 from zeus_runtime.models.reasoning import budget_of
+from zeus_runtime.plan.shown import (
+    embeddings_shown,
+    instructions_source,
+    lacks,
+    parts_object,
+    plan_object,
+    planned_servers,
+    project_files_shown,
+)
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.plan.chosen_embeddings import EmbeddingsInUse
     from zeus_runtime.plan.components import PlannedComponent
     from zeus_runtime.plan.models import PlannedModel
     from zeus_runtime.plan.plan import Plan
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.registry import Plugin
-    from zeus_runtime.tools import Connection
     from zeus_runtime.tools.approval import AskMode
 
 
@@ -86,7 +93,7 @@ def command(
     if prompt:
         answer(redact(_prompt(plan)))
     elif output == "json":
-        answer(as_json(_object(checked, plan), mask=redact.json))
+        answer(as_json(plan_object(checked, plan), mask=redact.json))
     else:
         answer(rendered([*_parts_of(checked, plan, whole=whole)], mask=redact))
     for notice in plan.notices:
@@ -105,26 +112,11 @@ def _read(process: Process, which: ConfigArgs, output: str) -> Checked:
 
         found = examined(process, which)
         if output == "json":
-            answer(as_json({"config": found.document.source, "executes": _parts(found)}))
+            answer(as_json({"config": found.document.source, "executes": parts_object(found)}))
         else:
             missing = [part for part in all_parts(found) if not found.trust.allows(part)]
             answer("\n".join(("needs your permission", *folded_lines(shown(missing), sys.stdout))))
         raise
-
-
-def _parts(checked: Checked) -> list[dict[str, Any]]:
-    from zeus_runtime.plan.parts_with_subagents import all_parts
-
-    return [
-        {
-            "kind": each.kind,
-            "name": each.name,
-            "digest": each.digest,
-            "where": each.where,
-            "trusted": checked.trust.allows(each),
-        }
-        for each in all_parts(checked)
-    ]
 
 
 def _explained(ctx: click.Context, checked: Checked, path: str) -> str:
@@ -177,7 +169,7 @@ def _reasoning(settings: Mapping[str, Any]) -> str:
 
 
 def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | TextTable]:
-    from zeus_runtime.cli.config_values import effective_values
+    from zeus_runtime.plan.config_values import effective_values
 
     values = effective_values(checked.document, plan)
     written = None if whole else [each.path for each in values if each.marks]
@@ -223,7 +215,7 @@ def _parts_of(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str | Te
     if plan.agents:
         yield "\nagents it may give work to"
         yield from _agent_lines(plan, "  ")
-    servers = _connections(plan)
+    servers = planned_servers(plan)
     if servers:
         yield "\nservers, started when the agent runs; `zeus tools list --connect` lists their tools"
         yield TextTable([(each.name, each.category, each.why) for each in servers], indent="  ")
@@ -263,7 +255,7 @@ def _tool_rows(plan: Plan) -> list[tuple[str, str]]:
 
 
 def _section_rows(checked: Checked, plan: Plan) -> list[tuple[str, str, str]]:
-    from zeus_runtime.cli.prompt_sources import prompt_sources
+    from zeus_runtime.plan.prompt_sources import prompt_sources
 
     sources = prompt_sources(checked, plan)
     return [
@@ -296,7 +288,7 @@ def _agent_lines(plan: Plan, indent: str) -> Iterator[str]:
         yield f"{indent}{name}: {each.spec.description}"
         models = " → ".join(model.profile.name for model in own.models)
         yield f"{indent}  {source}{changed} · {models} · mode {own.mode} · context {each.spec.context}"
-        instructions = _instructions_source(each.checked, own)
+        instructions = instructions_source(each.checked, own)
         if instructions is not None:
             yield f"{indent}  instructions: {instructions}"
         yield f"{indent}  tools: {', '.join(tool.tool.name for tool in own.tools) or 'none'}"
@@ -304,38 +296,15 @@ def _agent_lines(plan: Plan, indent: str) -> Iterator[str]:
         yield from _agent_lines(own, f"{indent}  ")
 
 
-def _agents_object(plan: Plan) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return {
-        name: {
-            **asdict(each.spec),
-            "source": each.checked.document.source,
-            "instructions": _instructions_source(each.checked, each.plan),
-            "mode": each.plan.mode,
-            "digest": each.plan.digest,
-            "model": _component_object(each.plan.model),
-            "middlewares": [_component_object(used) for used in each.plan.middlewares],
-            "tools": [tool.tool.name for tool in each.plan.tools],
-            "agents": _agents_object(each.plan),
-        }
-        for name, each in plan.agents.items()
-    }
-
-
-def _connections(plan: Plan) -> list[Connection]:
-    return [each for planned in plan.opens for each in planned.create(plan.context).status()]
-
-
 def _instructions_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:
-    source = _instructions_source(checked, plan)
+    source = instructions_source(checked, plan)
     return [] if source is None else [("instructions", f"{source}, at the end of section core")]
 
 
 def _project_rows(plan: Plan) -> list[tuple[str, str]]:
     from zeus_runtime.prompt.project import names_and_budget
 
-    setting, files = names_and_budget(plan.config.project_instructions), _project_files(plan)
+    setting, files = names_and_budget(plan.config.project_instructions), project_files_shown(plan)
     if setting is None or files is None:
         return []
     none = f"no instructions: there is no {' or '.join(setting.files)}"
@@ -361,31 +330,12 @@ def _approvals_row(plan: Plan) -> tuple[str, str]:
     ) else "no middleware asks you"
 
 
-def _project_files(plan: Plan) -> list[str] | None:
-    """The files with the project's instructions, the nearest last; None where they are off."""
-    from zeus_runtime.prompt.project import names_and_budget, project_files
-
-    setting = names_and_budget(plan.config.project_instructions)
-    if setting is None:
-        return None
-    found = project_files(plan.context.workspace, setting.files)
-    return [f"{each.path} (not read: {each.problem})" if each.problem else each.path for each in found]
-
-
-def _instructions_source(checked: Checked, plan: Plan) -> str | None:
-    """The file of the instructions, or their place in the YAML; None without any."""
-    written = plan.config.instructions
-    if written is None:
-        return None
-    return str(checked.document.position(("instructions",))) if isinstance(written, str) else written.file
-
-
 def _memory_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:
     memory = plan.config.memory
     if memory is None or plan.memory is None:
         return []
     whose = f"of {memory.user}" + (f", {memory.role} of {memory.project}" if memory.project else "")
-    used = _embeddings(checked, plan)
+    used = embeddings_shown(checked, plan)
     if used is None:
         unless = f"unless {memory.user} chose another model: zeus memory embeddings show"
         embeddings = f"{_component(plan.memory.embeddings)}, {unless}"
@@ -398,7 +348,7 @@ def _memory_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:
     return [
         ("memory", whose),
         ("", f"backend {_component(plan.memory.backend)}"),
-        *(("", f"without {what}: {instead}") for what, instead in _lacks(plan).items()),
+        *(("", f"without {what}: {instead}") for what, instead in lacks(plan).items()),
         ("", f"embeddings {embeddings}"),
         ("", f"vector store {_component(plan.memory.vector_store)}"),
         *_background_rows(memory),
@@ -415,111 +365,6 @@ def _background_rows(memory: Memory) -> Iterator[tuple[str, str]]:
     yield "", f"facts are extracted {when}, by calls of the model (purpose memory)"
     if memory.consolidate_after is not None:
         yield "", f"memories are consolidated after {memory.consolidate_after} new ones, likewise"
-
-
-def _lacks(plan: Plan) -> Mapping[str, str]:
-    """What the memory backend does not do, and what happens instead."""
-    return {} if plan.context.memory is None else plan.context.memory.lacks
-
-
-def _memory_object(checked: Checked, plan: Plan) -> dict[str, Any] | None:
-    if plan.memory is None:
-        return None
-    used = _embeddings(checked, plan)
-    component = plan.memory.embeddings if used is None else used.component
-    return {
-        "backend": _component_object(plan.memory.backend),
-        "lacks": dict(_lacks(plan)),
-        "embeddings": component and _component_object(component),
-        "embeddings_by": None if used is None else used.by,
-        "vector_store": _component_object(plan.memory.vector_store),
-        "extract": plan.config.memory and as_json(plan.config.memory.extract),
-        "consolidate_after": plan.config.memory and plan.config.memory.consolidate_after,
-    }
-
-
-def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
-    """What will embed; None where a server would have to be asked for the user's choice, which no plan does."""
-    from zeus_runtime.config.sqlite_url import database_file, is_sqlite
-    from zeus_runtime.memory.embedding_choice import stored_in_file
-    from zeus_runtime.plan.chosen_embeddings import embeddings_in_use
-
-    url, memory = plan.config.storage.url, plan.config.memory
-    if not is_sqlite(url):
-        return None
-    file, stored = database_file(url, checked.directory), None
-    if file is not None and memory is not None:
-        stored = stored_in_file(file, memory.user)
-    return embeddings_in_use(checked, plan, stored)
-
-
-def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
-
-    from zeus_runtime.cli.config_values import effective_values
-    from zeus_runtime.cli.file_access import reach_object
-    from zeus_runtime.cli.prompt_sources import prompt_sources
-
-    return {
-        "agent": plan.config.name,
-        "description": plan.config.description,
-        "config": checked.document.source,
-        "mode": plan.mode,
-        "digest": plan.digest,
-        "instructions": _instructions_source(checked, plan),
-        "project_instructions": _project_files(plan),
-        "model": _component_object(plan.model),
-        "model_notes": plan.models[0].notes,
-        "profile": plan.profile,
-        "reasoning": plan.models[0].reasoning,
-        "fallbacks": [
-            {
-                **_component_object(each.component),
-                "model_notes": each.notes,
-                "profile": each.profile,
-                "reasoning": each.reasoning,
-            }
-            for each in plan.fallbacks
-        ],
-        **{
-            role: [
-                {**_component_object(each.component), "model_notes": each.notes, "profile": each.profile}
-                for each in models
-            ]
-            for role, models in plan.roles.items()
-        },
-        "middlewares": [_component_object(each) for each in plan.middlewares],
-        "counter": plan.counter and _component_object(plan.counter),
-        "memory": _memory_object(checked, plan),
-        "checkpointer": _component_object(plan.checkpointer),
-        "tools": [
-            {
-                "name": each.tool.name,
-                "category": each.tool.category,
-                "access": each.tool.access,
-                "showing": each.showing,
-                "component": each.component,
-                "plugin": _plugin_object(each.plugin),
-            }
-            for each in plan.tools
-        ],
-        "files": reach_object(checked, plan),
-        "agents": _agents_object(plan),
-        "executes": _parts(checked),
-        "servers": [{"name": each.name, "category": each.category} for each in _connections(plan)],
-        "prompt": {str(name): text for name, text in plan.stable.items()},
-        "prompt_sources": {
-            str(name): source.as_json() for name, source in prompt_sources(checked, plan).items()
-        },
-        "values": [
-            {
-                "path": each.path,
-                "value": each.value,
-                "written": [mark._asdict() for mark in each.marks],
-            }
-            for each in effective_values(checked.document, plan)
-        ],
-        "notices": [{"code": notice.code, "message": notice.message} for notice in plan.notices],
-    }
 
 
 def _component(planned: PlannedComponent, written: Sequence[str] | None = None, path: str = "") -> str:
@@ -543,22 +388,5 @@ def _is_written(path: str, written: Sequence[str]) -> bool:
     return any(each == path or each.startswith(f"{path}.") for each in written)
 
 
-def _component_object(planned: PlannedComponent) -> dict[str, Any]:
-    return {
-        "name": planned.name,
-        "options": dict(planned.options),
-        "plugin": _plugin_object(planned.plugin),
-    }
-
-
 def _plugin(plugin: Plugin) -> str:
     return f"{plugin.distribution} {plugin.version}" if plugin.distribution else plugin.source
-
-
-def _plugin_object(plugin: Plugin) -> dict[str, Any]:
-    return {
-        "name": plugin.name,
-        "distribution": plugin.distribution,
-        "version": plugin.version,
-        "source": plugin.source,
-    }

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "--decide",
     "decided",
-    metavar="ID=DECISION",
+    metavar="ID[@SEEN]=DECISION",
     multiple=True,
     help="approve, always, reject, reject:REASON or approve:JSON; may be repeated.",
 )
@@ -66,6 +66,9 @@ def command(
     --decide ID=reject:REASON    it does not run; the model is told why
     --decide 'ID=approve:{"path": "notes.md"}'
                                  it runs with these arguments instead
+    --decide ID@SEEN=approve     it runs if nobody was shown another change since
+
+    `zeus approvals show ID` shows a call, and SEEN of the change that it shows.
 
     Other approvals stay pending: on a terminal you are asked, else the run ends with exit code 7. `zeus approvals
     pending` lists them.
@@ -74,6 +77,7 @@ def command(
 
     if instruction is not None and not decided:
         raise click.UsageError("--instruction goes with --decide", ctx)
+    decide, seen = decisions(ctx, decided, instruction or "")
     request = Request(
         which=which,
         mode=None,
@@ -84,27 +88,34 @@ def command(
         record=None,
         output=output,
         quiet=quiet,
-        decide=decisions(ctx, decided, instruction or ""),
+        decide=decide,
+        seen=seen,
     )
     ctx.exit(carry_out(process, request))
 
 
-def decisions(ctx: click.Context, decided: Sequence[str], instruction: str) -> dict[str, Decision]:
-    """The words of ``--decide`` as decisions by id.
+def decisions(
+    ctx: click.Context, decided: Sequence[str], instruction: str
+) -> tuple[dict[str, Decision], dict[str, str]]:
+    """The words of ``--decide`` as decisions by id, and the changes that their user saw, if they name one.
 
     Raises:
         click.UsageError: one cannot be read, or two are about one id.
     """
     found: dict[str, Decision] = {}
+    seen: dict[str, str] = {}
     for word in decided:
-        name, equals, text = word.partition("=")
+        sealed, equals, text = word.partition("=")
+        name, at, change = sealed.partition("@")
         decision = decision_of(text) if name and equals else "say ID=approve or ID=reject"
         if isinstance(decision, str):
             raise click.UsageError(f"--decide {word}: {decision}", ctx)
         if name in found:
             raise click.UsageError(f"--decide: {name} is decided twice", ctx)
         found[name] = replace(decision, instruction=instruction)
-    return found
+        if at:
+            seen[name] = change
+    return found, seen
 
 
 def decision_of(text: str) -> Decision | str:

@@ -54,6 +54,7 @@ class Request:
         output: ``text``, ``json`` or ``ndjson``.
         quiet: no journal but errors.
         decide: a question's id to its decision, before the run is resumed.
+        seen: a question's id to the change that its user saw, for decisions that name one.
         yes: approve whatever needs approval.
     """
 
@@ -67,6 +68,7 @@ class Request:
     output: str
     quiet: bool
     decide: Mapping[str, Decision] = field(default_factory=dict)
+    seen: Mapping[str, str] = field(default_factory=dict)
     yes: bool = False
 
     @property
@@ -311,7 +313,7 @@ async def _ending(checked: Checked, request: Request, view: RunView) -> RunCompl
             return await drive(agent, events, view, asking)
         assert session is not None
         if request.decide:
-            await agent.decide(session, request.decide)
+            await agent.decide(session, request.decide, seen=request.seen)
         return await drive(agent, agent.resume(session, approvals=asking), view, asking)
 
 

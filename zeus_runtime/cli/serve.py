@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from zeus_runtime.cli.completion import complete_config
-from zeus_runtime.cli.options import ConfigArgs, env_option, set_option
+from zeus_runtime.cli.options import ConfigArgs, env_option, read_config, set_option
 from zeus_runtime.cli.otel import otel_option
 from zeus_runtime.cli.service_settings import read_service, settings_option, with_service
 from zeus_runtime.cli.streams import complain
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.config.ref import Ref
     from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.serving.http.hosting import ConfigReader, EditedConfig
     from zeus_runtime.serving.http.protocols import ServedProtocol
     from zeus_runtime.serving.http.service import Service
     from zeus_runtime.serving.http.settings import ReadSettings, Settings
@@ -309,6 +310,7 @@ def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, por
 
     from zeus_runtime.serving.http.app import app_of
     from zeus_runtime.serving.http.heads import bounded_http
+    from zeus_runtime.serving.http.server import ServiceServer
 
     settings = service.settings
     _log_access()
@@ -316,7 +318,7 @@ def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, por
     query = "" if service.token is None else f"?token={service.token.text}"
     at = f"[{host}]" if ":" in host else host
 
-    class _Announcing(uvicorn.Server):
+    class _Announcing(ServiceServer):
         def _log_started_message(self, listeners: object) -> None:
             for each in self.servers:
                 for socket in each.sockets:
@@ -339,19 +341,21 @@ def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, por
         h11_max_incomplete_event_size=settings.limits.header_bytes,
         limit_concurrency=settings.limits.connections,
     )
-    _Announcing(config).run()
+    _Announcing(config, service).run()
 
 
-def _reader(
-    process: Process, which: ConfigArgs, settings: ReadSettings
-) -> Callable[[Sequence[str]], Checked]:
+def _reader(process: Process, which: ConfigArgs, settings: ReadSettings) -> ConfigReader:
     own = () if settings.document is None else tuple(settings.document.files.values())
     database = database_file(settings.settings.storage.url, process.directory)
 
-    def read(sets: Sequence[str]) -> Checked:
+    def read(sets: Sequence[str], edited: EditedConfig | None = None, /) -> Checked:
         from zeus_runtime.cli.trusting import read_trusted
 
-        checked = read_trusted(process, replace(which, sets=(*which.sets, *sets)), may_ask=False)
+        wanted = replace(which, sets=(*which.sets, *sets))
+        if edited is None:
+            checked = read_trusted(process, wanted, may_ask=False)
+        else:
+            checked = read_config(process, wanted, text=edited.text, trust=edited.trust)
         return replace(checked, service_files=own if database is None else (*own, database))
 
     return read

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TextIO, TypeAlias
 
 from zeus_runtime.cli.options import ConfigArgs, read_config
@@ -289,23 +290,42 @@ def _files(place: Path) -> Iterable[Path]:
         return [place]
 
 
+def _changed(file: Path, parts: Sequence[Part]) -> UntrustedError:
+    return UntrustedError(
+        f"{file} changed while the question waited", parts, remedy="Run the command again to see it as it is."
+    )
+
+
 _MOST_BINARY: Final = 65_536
 """Bytes of a file with binary data that are shown."""
 
 
 def _contents(parts: Sequence[Part]) -> Iterator[str]:
-    """The files that parts execute, as far as they are text, with an escape for what cannot be seen."""
+    """The files that parts execute, as far as they are text, with an escape for what cannot be seen.
+
+    Raises:
+        UntrustedError: a file is another one than that of the digest, to which the permission would belong.
+    """
+    from hashlib import sha256
+
     from zeus_runtime.escaping import exact_blanks
     from zeus_runtime.trust.parts import one_line
 
     places = dict.fromkeys(file for part in parts for file in part.files)
-    for file in dict.fromkeys(file for place in places for file in _files(place)):
+    held: dict[Path, set[str]] = {}
+    for each, digest in chain.from_iterable(part.held for part in parts):
+        held.setdefault(each, set()).add(digest)
+    for file in dict.fromkeys([*(file for place in places for file in _files(place)), *held]):
         yield f"--- {one_line(str(file))}"
         try:
             data = file.read_bytes()
         except OSError as error:
+            if file in held:
+                raise _changed(file, parts) from None
             yield f"    (cannot be read: {error.strerror})"
             continue
+        if file in held and held[file] != {sha256(data).hexdigest()}:
+            raise _changed(file, parts)
         # A shell executes a script with a NUL in it.
         if b"\0" in data and len(data) > _MOST_BINARY:
             yield f"    ({len(data):,} bytes of binary data)"

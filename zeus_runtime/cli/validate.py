@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.config import Diagnostic
     from zeus_runtime.config.messages.diagnostics import Format
-    from zeus_runtime.config.yaml.tree import Mark
-    from zeus_runtime.plan.plan import Plan
-    from zeus_runtime.plan.validated import Checked
 
 
 @click.command("validate")
@@ -74,47 +71,10 @@ class _Outcome(NamedTuple):
 
 def _check(process: Process, which: ConfigArgs, *, strict: bool) -> _Outcome:
     from zeus_runtime.cli.options import read_config
-    from zeus_runtime.config import ConfigError, Diagnostic
-    from zeus_runtime.errors import ZeusError
-    from zeus_runtime.plan.plan import make_plan
+    from zeus_runtime.plan.judged import judged
 
-    try:
-        checked = read_config(process, which)
-        found = _warnings(checked, make_plan(checked))
-    except ConfigError as error:
-        return _Outcome(which.config or "zeus.yaml", error.exit_code, error.diagnostics)
-    except ZeusError as error:
-        only = Diagnostic(
-            error.code, process.redact(error.message), position=_mark(error.where), hint=error.remedy
-        )
-        return _Outcome(which.config or "zeus.yaml", error.exit_code, (only,))
-    failed = strict and any(diagnostic.severity == "warning" for diagnostic in found)
-    return _Outcome(checked.document.source, 3 if failed else 0, found)
-
-
-def _mark(where: str | None) -> Mark | None:
-    """The place that an error tells as ``file:line:column``."""
-    from zeus_runtime.config.yaml.tree import Mark
-
-    source, line, column = (where or "").rsplit(":", 2) if (where or "").count(":") > 1 else ("", "", "")
-    return Mark(source, int(line), int(column)) if line.isdigit() and column.isdigit() else None
-
-
-def _warnings(checked: Checked, plan: Plan) -> tuple[Diagnostic, ...]:
-    """The config's own, the plugins' problems, and what the plan adds (a harmful order, tools that are off)."""
-    from zeus_runtime.config import Diagnostic
-
-    plugins = [
-        Diagnostic(problem.code, problem.message, hint=problem.remedy, severity="warning")
-        for problem in checked.registry.problems
-        if not problem.is_harmless
-    ]
-    added = [
-        Diagnostic(notice.code, notice.message, severity="warning")
-        for notice in plan.notices
-        if notice not in checked.notices and notice.code not in {each.code for each in plan.warnings}
-    ]
-    return (*checked.document.notices, *plugins, *plan.warnings, *added)
+    found = judged(lambda: read_config(process, which), strict=strict, mask=process.redact)
+    return _Outcome(found.source or which.config or "zeus.yaml", found.exit_code, found.diagnostics)
 
 
 def _object(outcomes: Sequence[_Outcome]) -> dict[str, Any]:

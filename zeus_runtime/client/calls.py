@@ -110,9 +110,11 @@ def decide(
     instruction: str,
     always: bool,
     seen: str | None,
+    automatic: bool,
 ) -> ServiceCall[None]:
     body = {
         **({} if seen is None else {"seen": seen}),
+        **({"automatic": True} if automatic else {}),
         "decision": decision,
         "reason": reason,
         "changed": None if changed is None else dict(changed),

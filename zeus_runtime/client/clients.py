@@ -196,6 +196,7 @@ class AsyncServiceClient:
         instruction: str = "",
         always: bool = False,
         seen: str | None = None,
+        automatic: bool = False,
     ) -> None:
         """Decide a waiting call; its turn continues once nothing else waits.
 
@@ -206,8 +207,11 @@ class AsyncServiceClient:
             always: do not ask again about this tool with its present options.
             seen: ``ServiceApproval.seen`` of the call as the user saw it: an approval of another change is refused.
                 Without it the approval counts for the change that was shown last, to whomever.
+            automatic: no person looked at the call: it is not approved if only a person may (``needs_person``).
         """
-        await self._send(calls.decide(approval, decision, reason, changed, instruction, always, seen))
+        await self._send(
+            calls.decide(approval, decision, reason, changed, instruction, always, seen, automatic)
+        )
 
     async def events(
         self, *, run: str | None = None, session: str | None = None, after: int = 0
@@ -351,8 +355,9 @@ class ServiceClient:
         instruction: str = "",
         always: bool = False,
         seen: str | None = None,
+        automatic: bool = False,
     ) -> None:
-        self._send(calls.decide(approval, decision, reason, changed, instruction, always, seen))
+        self._send(calls.decide(approval, decision, reason, changed, instruction, always, seen, automatic))
 
     def events(
         self, *, run: str | None = None, session: str | None = None, after: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from zeus_runtime.events import Event, RunFailed
 from zeus_runtime.notice import EventOrigin
@@ -88,6 +88,8 @@ class ServiceApproval:
         changes: the change that the call would make: ``path``, ``before``, ``after``; only of one that was asked for.
         seen: names that change; ``decide`` with it approves no other.
         subagent: the sub-agent that calls; empty for the session's own agent.
+        needs_person: whether only a person may approve it, and no program.
+        on_timeout: the decision after ``expires_ms``.
     """
 
     id: str
@@ -106,6 +108,8 @@ class ServiceApproval:
     problem: str = ""
     seen: str | None = None
     subagent: str = ""
+    needs_person: bool = False
+    on_timeout: Literal["approve", "reject"] = "reject"
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 

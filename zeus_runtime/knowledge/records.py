@@ -56,6 +56,11 @@ class BaseInfo:
     updated_ms: int
     collection: str = ""
 
+    def as_json(self) -> dict[str, Any]:
+        """What is told of it."""
+        names = "name scope documents chunks embedding chunk_tokens overlap_tokens updated_ms".split()
+        return {name: getattr(self, name) for name in names}
+
 
 class KnownDocument(NamedTuple):
     """A document as it was read last."""

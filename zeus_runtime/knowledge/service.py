@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.ref import Ref
 from zeus_runtime.config.secrets.masking import Redactor
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.knowledge.chunks import CHUNK_TOKENS, OVERLAP_TOKENS
 from zeus_runtime.knowledge.embedding_models import AvailableModels, UnavailableModelError
 from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError
@@ -58,6 +58,20 @@ class SearchResult:
 
     hits: tuple[Hit, ...]
     notices: tuple[str, ...] = ()
+
+
+class StoredDocument(NamedTuple):
+    """A document of a knowledge base.
+
+    Args:
+        size_bytes: of its file.
+        ready: whether all of it was read and can be found; `zeus kb add NAME` finishes the others.
+    """
+
+    path: str
+    chunks: int
+    size_bytes: int
+    ready: bool
 
 
 class ReadableBase(NamedTuple):
@@ -153,6 +167,34 @@ class KnowledgeService:
 
         base, database = await self._needed(name), await self._open()
         return list(await database.run(lambda connection: records.sources(connection, base.key)))
+
+    async def documents(self, name: str) -> list[StoredDocument]:
+        """The documents of a base that the agent may read, by path.
+
+        Raises:
+            NotFoundError: there is no such base.
+        """
+        import asyncio
+
+        from zeus_runtime.knowledge import records
+
+        base, database = await self._needed(name), await self._open()
+        found = await database.run(
+            lambda connection: {
+                ready: records.documents(connection, base.key, ready=ready) for ready in (True, False)
+            }
+        )
+        forms = "\n".join(self._secrets.forms)
+
+        def shown() -> list[StoredDocument]:
+            return [
+                StoredDocument(self._secrets.text(path), each.chunks, each.size_bytes, ready)
+                for ready, documents in found.items()
+                for path, each in documents.items()
+                if self._refusal_of_stored(Path(self._secrets.restored(path, forms))) is None
+            ]
+
+        return sorted(await asyncio.to_thread(shown))
 
     async def readable(self, name: str) -> ReadableBase:
         """What the agent may read of a base now.
@@ -588,8 +630,8 @@ class KnowledgeService:
         return vectors
 
 
-def _unknown(name: str) -> UsageError:
-    return UsageError(
+def _unknown(name: str) -> NotFoundError:
+    return NotFoundError(
         f"there is no knowledge base {name!r}",
         remedy=f"`zeus kb add {name} PATH` makes it; `zeus kb list` lists all.",
     )

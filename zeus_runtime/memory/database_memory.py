@@ -51,7 +51,14 @@ class DatabaseMemory(MemoryBackend):
         if isinstance(write, MemoryEdit):
             embedded = await embedded_for(self._opened, write.caller, write.edited)
             return Written(
-                None, await operations.change(write.caller, write.item.id, write.changes, embedded)
+                None,
+                await operations.change(
+                    write.caller,
+                    write.item.id,
+                    write.changes,
+                    embedded,
+                    along=lambda _, old: write.refuse_changed(old),
+                ),
             )
         if isinstance(write, PastMemory):
             return Written(None, await operations.keep_past(write))

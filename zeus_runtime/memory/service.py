@@ -495,20 +495,22 @@ class MemoryService:
     # Changing
 
     async def update_memory(
-        self, memory_id: str, *, content: str | None = None, **changes: Any
+        self, memory_id: str, *, content: str | None = None, version: int | None = None, **changes: Any
     ) -> MemoryItem:
         """Write a memory's next version.
 
         Args:
             content: the new text; it passes the same checks as one that is saved.
+            version: the version that is edited; None for any.
             changes: any of memory_type, confidence, visibility, status (``active`` or ``archived``), subject,
                 valid_from, valid_until.
 
         Raises:
             UnknownMemoryError: there is none that the caller may edit.
+            ChangedError: the memory has another version.
             UsageError: a change that cannot be made.
         """
-        return await (await self._writing()).change(memory_id, content, changes)
+        return await (await self._writing()).change(memory_id, content, changes, version=version)
 
     async def quarantined_memories(self) -> list[MemoryItem]:
         """The memories that the caller may read and no model is shown, last changed first."""

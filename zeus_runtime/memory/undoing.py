@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.memory.records.batches import Replaced
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def undo_batch(
 
     batch = records.batch_of(connection, caller.user_id, batch_id)
     if batch is None:
-        raise UsageError(
+        raise NotFoundError(
             f"there is no batch {batch_id!r}", remedy="`zeus memory undo` lists those there are."
         )
     if batch.state == "open":

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.errors import ChangedError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.admission.decisions import (
     Decision,
@@ -154,6 +155,7 @@ class MemoryEdit(_OfItem):
         changes: field to new value.
         edited: the memory as it will be, for its vector.
         now: the clock, UTC.
+        version: the version that is edited; None for any.
     """
 
     caller: Caller
@@ -161,17 +163,31 @@ class MemoryEdit(_OfItem):
     changes: Mapping[str, Any]
     edited: MemoryItem
     now: Callable[[], datetime]
+    version: int | None = None
     content: str | None = None
 
     @property
     def ids(self) -> tuple[str, ...]:  # type: ignore[override]
         return (self.item.id,)
 
+    def refuse_changed(self, old: MemoryItem) -> None:
+        """Check that the memory has the version that is edited.
+
+        Raises:
+            ChangedError: it has another.
+        """
+        if self.version is not None and old.version != self.version:
+            raise ChangedError(
+                f"{old.id} was changed since you read it",
+                remedy="Read it again, then edit what is there now.",
+            )
+
     def decide(self, found: Sequence[FoundMemory]) -> Written:
         there = {each.item.id: each.item for each in found}
         old = there.get(self.item.id)
         if old is None or not may(self.caller, "edit", old):
             return Written(None)
+        self.refuse_changed(old)
         item = replace(old, **self.changes, updated_at=self.now(), version=old.version + 1)
         from zeus_runtime.memory.records import action_of
 

@@ -105,10 +105,16 @@ class Writing:
         item = self._item(draft, passed, to_the_millisecond(self._shared.source.now()))
         return await self._backend.decided(self._new(passed, item))
 
-    async def change(self, memory_id: str, content: str | None, changes: Mapping[str, Any]) -> MemoryItem:
+    async def change(
+        self, memory_id: str, content: str | None, changes: Mapping[str, Any], *, version: int | None = None
+    ) -> MemoryItem:
         """Write a memory's next version.
 
+        Args:
+            version: the version that is edited; None for any.
+
         Raises:
+            ChangedError: the memory has another version.
             UnknownMemoryError: there is none that the caller may edit.
             UsageError: a change that cannot be made.
         """
@@ -125,7 +131,7 @@ class Writing:
         if content is not None or "subject" in wanted:
             wanted["trust"] = passed.trust
         edited = replace(item, content=passed.content, trust=passed.trust)
-        edit = MemoryEdit(self._caller, item, wanted, edited, self._shared.source.now)
+        edit = MemoryEdit(self._caller, item, wanted, edited, self._shared.source.now, version)
         changed = known((await self._backend.save(edit)).item, memory_id)
         if changed.embedding is None:
             self._shared.backfill_soon(self._caller)

@@ -17,6 +17,7 @@ from zeus_runtime.frozen import dataclass
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Document
     from zeus_runtime.config.mcp import McpServer
+    from zeus_runtime.config.schema.marked import Marked
     from zeus_runtime.config.yaml.tree import Path as ConfigPath
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.plan.workspace import LiftingRule
@@ -258,8 +259,8 @@ def _destinations(ground: FileSource) -> Iterator[Part]:
     for each in ground.document.marked:
         # Libraries of providers read addresses, and the names of more files, from a named file.
         sends = any(_sends(each.text, signs) for signs in each.signs)
-        if sends or (each.signs and _is_file(ground.document.directory / each.text)):
-            yield from _destination(ground, each.path, each.text)
+        if sends or (each.may_name_file and _is_file(ground.document.directory / each.text)):
+            yield from _destination(ground, each)
 
 
 def _is_file(path: Path) -> bool:
@@ -273,19 +274,19 @@ def _sends(value: str, signs: Sequence[str]) -> bool:
     return not signs or any(sign in value for sign in signs)
 
 
-def _destination(ground: FileSource, path: ConfigPath, value: str) -> Iterator[Part]:
-    document = ground.document
-    named = document.directory / value
-    file = named if _is_file(named) else None
-    is_database = path == ("storage", "url") and is_sqlite(value)
-    if is_database or (file is None and _is_free(value, document, ground.trust)):
+def _destination(ground: FileSource, value: Marked) -> Iterator[Part]:
+    document, path, text = ground.document, value.path, value.text
+    named = document.directory / value.text
+    file = named if value.may_name_file and _is_file(named) else None
+    is_database = path == ("storage", "url") and is_sqlite(text)
+    if is_database or (file is None and _is_free(text, document, ground.trust)):
         return
     from zeus_runtime.trust.parts import destination_part
 
     name = ".".join([each for each in path if isinstance(each, str)][-2:])
     where = str(document.position(path))
     mask = _mask(document, ground.trust)
-    part = destination_part(name, show_path(path), value, file=file, mask=mask, where=where)
+    part = destination_part(name, show_path(path), text, file=file, mask=mask, where=where)
     yield _with_owner(ground, part)
 
 

@@ -133,7 +133,7 @@ class _Named:
             yield NamedFile(self._directory / value.text, "written", value.is_closed)
         # A provider's library reads keys from such a file, as `vertex_credentials` names one, and addresses from one
         # that a tool has written since the config was checked.
-        if value.signs and "://" not in value.text:
+        if value.may_name_file and "://" not in value.text:
             file = self._directory / value.text
             if not _is_folder(file):
                 yield NamedFile(file, "sent", holds_keys=True)

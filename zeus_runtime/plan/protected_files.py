@@ -21,6 +21,7 @@ from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 from zeus_runtime.tools.access import DecidingSource, is_key_name
 from zeus_runtime.tools.links import links_in
+from zeus_runtime.tools.own_folders import UPLOADS
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -64,6 +65,8 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     # Also one that is not there: the next `zeus serve` in this folder would read it.
     for file in (checked.directory / SERVICE_FILE, *checked.service_files):
         _add_beginning(deciding, file, _DECIDES_SERVICE, holds_keys=True)
+    # What users of a service upload for their own sessions.
+    _add(deciding, checked.directory / UPLOADS, _DECIDES_SERVICE, holds_keys=True, is_liftable=False)
     _add_homes(deciding, checked, named)
     _add_linked_keys(deciding, checked)
     _add_runtime(deciding, checked)

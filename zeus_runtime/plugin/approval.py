@@ -12,6 +12,7 @@ from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
     from zeus_runtime.escaping import json_shown as json_shown
+    from zeus_runtime.strict_json import persons_json as persons_json
     from zeus_runtime.tools.approval import ApprovalChannel as ApprovalChannel
     from zeus_runtime.tools.approval import ApprovalPending as ApprovalPending
     from zeus_runtime.tools.approval import ApprovalRequest as ApprovalRequest
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "decision_of": "tools.approval_form",
     "json_shown": "escaping",
+    "persons_json": "strict_json",
     "question_and_form": "tools.approval_form",
     "ApprovalChannel": "tools.approval",
     "ApprovalPending": "tools.approval",

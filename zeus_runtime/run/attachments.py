@@ -17,7 +17,7 @@ from zeus_runtime.config.secrets.masking import Redactor
 from zeus_runtime.errors import UsageError
 from zeus_runtime.escaping import printable
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, picture_of, refused, too_large
-from zeus_runtime.tools.attachments import Kind, Reference, keep
+from zeus_runtime.tools.attachments import GivenFile, Kind, Reference, keep
 from zeus_runtime.tools.gate import calling
 from zeus_runtime.tools.masked_text import masked_bytes
 from zeus_runtime.tools.paths import WorkspaceError
@@ -58,7 +58,10 @@ def mentions(text: str) -> list[str]:
 
 
 def gather(
-    text: str, attachments: Sequence[Path], workspace: WorkspaceFiles, secrets: Redactor | None = None
+    text: str,
+    attachments: Sequence[Path | GivenFile],
+    workspace: WorkspaceFiles,
+    secrets: Redactor | None = None,
 ) -> list[Reference]:
     """The files that a message names or attaches, copied into the workspace with known secrets masked in text.
 
@@ -78,31 +81,48 @@ def gather(
 
 
 async def brought_along(
-    plan: Plan, prompt: str | None, attachments: Sequence[str | Path], secrets: Redactor | None = None
+    plan: Plan,
+    prompt: str | None,
+    attachments: Sequence[str | Path | GivenFile],
+    secrets: Redactor | None = None,
 ) -> Sequence[Reference]:
     """The files of a prompt; none if no middleware of the plan shows attachments.
 
     Args:
         prompt: None for a resumed run.
-        attachments: paths relative to the working directory.
+        attachments: paths relative to the working directory, or files by their bytes.
         secrets: masked in the copies.
 
     Raises:
         UsageError: no middleware shows attachments, or one of them cannot be read.
     """
-    if not any(each.name == COMPONENT for each in plan.middlewares):
-        if attachments:
-            raise UsageError(
-                "nothing shows attachments to this agent's model",
-                remedy=f"List the middleware `{COMPONENT}` in its config.",
-            )
+    if attachments:
+        refuse_unshown(plan)
+    elif not _shows(plan):
         return ()
     if prompt is None or not (attachments or "@" in prompt):
         return ()
     import asyncio
 
-    files = [plan.context.directory / each for each in attachments]
+    files = [each if isinstance(each, GivenFile) else plan.context.directory / each for each in attachments]
     return await asyncio.to_thread(gather, prompt, files, plan.context.workspace, secrets)
+
+
+def refuse_unshown(plan: Plan) -> None:
+    """Check that the model sees what a message attaches.
+
+    Raises:
+        UsageError: no middleware shows attachments.
+    """
+    if not _shows(plan):
+        raise UsageError(
+            "nothing shows attachments to this agent's model",
+            remedy=f"List the middleware `{COMPONENT}` in its config.",
+        )
+
+
+def _shows(plan: Plan) -> bool:
+    return any(each.name == COMPONENT for each in plan.middlewares)
 
 
 def pictures_shown(references: Sequence[Reference]) -> list[Picture]:
@@ -170,7 +190,9 @@ def _matching(pattern: str, workspace: WorkspaceFiles, secrets: Redactor) -> Ite
         )
 
 
-def _attached(path: Path, workspace: WorkspaceFiles, secrets: Redactor) -> Reference:
+def _attached(path: Path | GivenFile, workspace: WorkspaceFiles, secrets: Redactor) -> Reference:
+    if isinstance(path, GivenFile):
+        return _given(path.name, path.data, workspace, secrets)
     if why := workspace.refusal_of(path):
         raise UsageError(
             f"{path} cannot be attached: {why}",
@@ -187,10 +209,14 @@ def _attached(path: Path, workspace: WorkspaceFiles, secrets: Redactor) -> Refer
     except OSError as error:
         raise UsageError(f"{path} cannot be attached: {error.strerror}") from None
     name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return _given(name, data, workspace, secrets)
+
+
+def _given(name: str, data: bytes, workspace: WorkspaceFiles, secrets: Redactor) -> Reference:
     found = _kept("attachment", name, "", data, workspace, secrets)
     if found.problem:
         raise UsageError(
-            f"{path} cannot be attached: {found.problem}",
+            f"{name} cannot be attached: {found.problem}",
             remedy="Remove the picture's metadata, or attach another.",
         )
     return found

@@ -98,6 +98,24 @@ async def history_of(log: ThreadLog, thread: Thread, *, whole: bool) -> Sequence
     ]
 
 
+async def messages_after(
+    log: ThreadLog, thread: Thread, after: int, limit: int | None
+) -> Sequence[tuple[int, LogEntry]]:
+    """The messages of a session's conversation after the message ``after``, each with its place; at most ``limit``."""
+    from zeus_runtime.store.rollbacks import rollbacks
+
+    line = line_of(await rollbacks(log, thread))
+    found: list[tuple[int, LogEntry]] = []
+    while limit is None or len(found) < limit:
+        entries = await log.read(thread, after=after, limit=limit)
+        if not entries:
+            break
+        places = [(line.place(each.seq), each) for each in entries]
+        found += [(place, each) for place, each in places if place is not None]
+        after = entries[-1].seq
+    return found[:limit]
+
+
 def mode_note(mode: Mode, configured: Mode) -> Mapping[str, Mode]:
     """The note for ``mode_of`` in a user's message; empty where both the run's mode and the config's are ``agent``."""
     return {} if mode == configured == "agent" else {_MODE: mode}

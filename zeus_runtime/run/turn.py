@@ -122,7 +122,7 @@ class Session:
             emit: receives the events.
             references: the files of the prompt.
             noted: what a resume needs to know, stored with the prompt (``mode_note``).
-            run_id: the run's id; a new one by default. A resumed run keeps its own.
+            run_id: the run's id; a new one by default. An interrupted run keeps its own.
         """
         agent = resources.known.text(resources.agent)
         with run_span(agent, self._thread.session, mode, is_resumed=prompt is None) as span:
@@ -154,7 +154,7 @@ class Session:
             for problem in resources.project.notices:
                 emit(Notice("project_instructions", f"Project instructions: {problem}."))
             start = await (
-                self._take_up(transcript, mode, emit)
+                self._take_up(transcript, run_id, mode, emit)
                 if prompt is None
                 else self._begin(transcript, run_id, prompt, emit, references, noted)
             )
@@ -296,7 +296,9 @@ class Session:
             await self._state(run_id)
         return self._start(seq, run_id)
 
-    async def _take_up(self, transcript: Transcript, mode: Mode, emit: Emitter) -> Mapping[str, Any] | None:
+    async def _take_up(
+        self, transcript: Transcript, new_run: str, mode: Mode, emit: Emitter
+    ) -> Mapping[str, Any] | None:
         begun = mode_of(transcript.said)
         if begun not in (None, mode):
             # A mode's restrictions must also hold after an interruption.
@@ -308,10 +310,13 @@ class Session:
         run_id = transcript.run_of_last if last else ""
         if transcript.is_rolled_back:
             # Messages set aside are another run's: its approvals and its sub-agents' answers do not apply here.
-            run_id = new_run_id()
+            run_id = new_run
         emit.begin(run_id)
         self._reset(run_id, emit)
         state = await self._state(run_id)
+        if transcript.is_rolled_back and transcript.unanswered is not None:
+            # A fork may begin after results of another run, which this one does not find again as its own.
+            return self._start(transcript.last_whole, run_id)
         # A prompt that is not in any checkpoint yet is newer than the work that an earlier run left.
         if last > state.values.get("cursor", 0) and transcript[last].type == "human":
             return self._start(last, run_id)

@@ -151,10 +151,11 @@ class UsageMeter:
         held = projected.cost_usd or 0.0
         for meter in meters:
             meter._held_usd += held
-        about = {"gen_ai.operation.name": "chat", **model_attributes(model)}
+        about = model_attributes(model)
         self._last_id = (self._last_id + 1) % (1 << 32)
         named = f"{self._last_id:08x}"
         attributes = {
+            "gen_ai.operation.name": "chat",
             **about,
             "gen_ai.conversation.id": self.session or None,
             "zeus.purpose": purpose,
@@ -176,10 +177,11 @@ class UsageMeter:
                 seconds = round(time.monotonic() - call.started, 4)
                 reason = "" if error else call.finish_reason
                 self.notify(ModelCallEnded(call.id, purpose, model, seconds, reason, error))
-                span.note(_outcome(call))
+                if span.is_recording:
+                    span.note(_outcome(call))
                 usage = call.usage or Usage()
                 record_model_call(
-                    about,
+                    model,
                     seconds,
                     input_tokens=usage.input_tokens,
                     output_tokens=usage.output_tokens,

@@ -1,4 +1,4 @@
-"""Operations on whole sessions: roll back, archive, restore, delete. Each session is claimed first.
+"""Operations on whole sessions: roll back, fork, archive, restore, delete. A session that changes is claimed first.
 
 A session's checkpoints are deleted before its rows change. A process that is killed in between leaves a complete
 session, because the log holds everything that the checkpoints say (``Session``).
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.models.content import is_users_payload
 from zeus_runtime.sessions.deletion import delete
 
@@ -110,6 +110,48 @@ class SessionLifecycle:
             await self.saver.adelete_thread(session)
             await roll_back(self.log, thread, kept[-1].seq if kept else 0)
             return len(on_line) - len(kept)
+
+    async def fork(self, session: str, step: int, *, name: str | None = None) -> str:
+        """Begin a new session as this one was when a step of it was asked; a resume asks that step again.
+
+        The step may be one that a rollback set aside, and the session may be running: it does not change.
+
+        Args:
+            step: its number in the ledger.
+            name: the new session's; if there is one of that name, it was forked before, and nothing is done.
+
+        Returns:
+            the new session.
+
+        Raises:
+            UsageError: the session or step does not exist, or it is a sub-agent's or archived.
+        """
+        from zeus_runtime.context.ledger import StepRecord
+        from zeus_runtime.run.turn import new_session_id
+        from zeus_runtime.store.branch import line_of
+        from zeus_runtime.store.forks import Moment, copy
+        from zeus_runtime.store.rollbacks import rollbacks
+
+        thread = await self.log.find(session)
+        await self._refuse_sub_agents(thread)
+        if name is not None and await self.log.has(name):
+            return name
+        steps = [StepRecord.from_json(each.payload) for each in await self.log.steps(thread)]
+        asked = next((each for each in steps if each.number == step), None)
+        if asked is None:
+            raise NotFoundError(
+                f"the session {session} has no step {step}",
+                remedy=f"It has {len(steps)}: `zeus context steps --session {session}` lists them.",
+            )
+        before = [each for each in steps if each.number < step]
+        past = [each for each in await rollbacks(self.log, thread) if each.steps < step]
+        moment = Moment(
+            line_of(past).seq(asked.cursor), before[-1].edits if before else 0, step - 1, len(past)
+        )
+        made = await copy(
+            self.log, thread, name or new_session_id(), moment, title_end=f" (from step {step})"
+        )
+        return made.session
 
     async def archive_claimed(self, thread: Thread) -> bool:
         """Archive a claimed session; the checkpoints of its whole family are deleted first."""

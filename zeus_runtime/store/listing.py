@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, exists, func, select
+from sqlalchemy import Connection, and_, exists, func, or_, select
 
 from zeus_runtime.store.tables import ARCHIVE, MESSAGE, PARENT, ROLLBACK, SNAPSHOT, THREAD
 from zeus_runtime.store.threads import Owner, owned
@@ -36,6 +36,16 @@ class SessionInfo:
     parent: str = ""
 
 
+class SessionPlace(NamedTuple):
+    """A place in a list that is read in parts: of sessions that were used in one millisecond, the id decides."""
+
+    updated_ms: int
+    session: str
+
+
+BEFORE_ALL: Final = SessionPlace(2**62, "")
+
+
 def list_sessions(
     connection: Connection,
     *,
@@ -43,9 +53,19 @@ def list_sessions(
     limit: int | None,
     archived: bool,
     owner: Owner | None = None,
+    after: SessionPlace | None = None,
 ) -> Sequence[SessionInfo]:
-    """The user's sessions, last used first; with ``archived``, the archived ones instead of the others."""
-    query = _INFOS[archived].order_by(THREAD.c.updated_ms.desc(), THREAD.c.key.desc())
+    """The user's sessions, last used first; with ``archived``, the archived ones instead of the others.
+
+    Args:
+        after: only those after this place of a list that is read in parts, the first from ``BEFORE_ALL``.
+    """
+    query = _INFOS[archived].order_by(THREAD.c.updated_ms.desc())
+    if after is None:
+        query = query.order_by(THREAD.c.key.desc())
+    else:
+        same = and_(THREAD.c.updated_ms == after.updated_ms, THREAD.c.session > after.session)
+        query = query.where(or_(THREAD.c.updated_ms < after.updated_ms, same)).order_by(THREAD.c.session)
     query = query.where(PARENT.c.thread.is_(None), owned(owner))
     if agent is not None:
         query = query.where(THREAD.c.agent == agent)

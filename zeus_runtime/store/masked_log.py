@@ -13,7 +13,7 @@ from zeus_runtime.store.thread_log import TITLE_CHARACTERS, LogEntry, StepEntry,
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.store.database import Database
-    from zeus_runtime.store.listing import SessionInfo
+    from zeus_runtime.store.listing import SessionInfo, SessionPlace
     from zeus_runtime.store.threads import Owner, Thread
 
 
@@ -26,31 +26,36 @@ class MaskedLog(ThreadLog):
 
     def __init__(self, database: Database, secrets: Redactor, *, owner: Owner | None = None) -> None:
         super().__init__(database, owner=owner)
-        self._secrets = secrets
+        self.secrets = secrets
 
-    async def read(self, thread: Thread, *, after: int = 0) -> Sequence[LogEntry]:
-        found = await super().read(thread, after=after)
-        return [replace(each, payload=masked_json(each.payload, self._secrets)) for each in found]
+    async def read(self, thread: Thread, *, after: int = 0, limit: int | None = None) -> Sequence[LogEntry]:
+        found = await super().read(thread, after=after, limit=limit)
+        return [replace(each, payload=masked_json(each.payload, self.secrets)) for each in found]
 
     async def read_edits(self, thread: Thread) -> Sequence[str]:
-        return [masked_json(each, self._secrets) for each in await super().read_edits(thread)]
+        return [masked_json(each, self.secrets) for each in await super().read_edits(thread)]
 
     async def edit_entries(self, thread: Thread) -> Sequence[tuple[int, int, str]]:
         found = await super().edit_entries(thread)
-        return [(number, at_seq, masked_json(payload, self._secrets)) for number, at_seq, payload in found]
+        return [(number, at_seq, masked_json(payload, self.secrets)) for number, at_seq, payload in found]
 
     async def steps(self, thread: Thread, *, last: bool = False) -> Sequence[StepEntry]:
         found = await super().steps(thread, last=last)
-        return [replace(each, payload=masked_json(each.payload, self._secrets)) for each in found]
+        return [replace(each, payload=masked_json(each.payload, self.secrets)) for each in found]
 
     async def texts(self, thread: Thread, digests: Sequence[str] | None = None) -> Mapping[str, str]:
         found = await super().texts(thread, digests)
-        return {digest: masked_json(text, self._secrets) for digest, text in found.items()}
+        return {digest: masked_json(text, self.secrets) for digest, text in found.items()}
 
     async def sessions(
-        self, *, agent: str | None = None, limit: int | None = None, archived: bool = False
+        self,
+        *,
+        agent: str | None = None,
+        limit: int | None = None,
+        archived: bool = False,
+        after: SessionPlace | None = None,
     ) -> Sequence[SessionInfo]:
-        found = await super().sessions(agent=agent, limit=limit, archived=archived)
+        found = await super().sessions(agent=agent, limit=limit, archived=archived, after=after)
         return [self._titled(each) for each in found]
 
     async def children(self, session: str, *, archived: bool = False) -> Sequence[SessionInfo]:
@@ -63,7 +68,7 @@ class MaskedLog(ThreadLog):
         # Older titles were cut in the middle of words, and half of a secret cannot be recognised.
         was_cut = len(info.title) == TITLE_CHARACTERS
         title = without_last_word(info.title) if was_cut else info.title
-        return replace(info, title=self._secrets.text(title))
+        return replace(info, title=self.secrets.text(title))
 
 
 def masked_json(text: str, secrets: Redactor) -> str:

@@ -16,7 +16,14 @@ from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.fencing import Fence, appending, put, reading
 from zeus_runtime.store.file_references import note_files
-from zeus_runtime.store.listing import SessionInfo, children, count_of_others, list_sessions, one_session
+from zeus_runtime.store.listing import (
+    SessionInfo,
+    SessionPlace,
+    children,
+    count_of_others,
+    list_sessions,
+    one_session,
+)
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import EDIT, MESSAGE, STEP, TEXT, THREAD
 from zeus_runtime.store.threads import HERE, Owner, Thread, first_epoch, key_of, of_row
@@ -214,15 +221,18 @@ class ThreadLog:
                 tell()
         return now
 
-    async def read(self, thread: Thread, *, after: int = 0) -> Sequence[LogEntry]:
-        """The messages with a ``seq`` greater than ``after``, in order."""
+    async def read(self, thread: Thread, *, after: int = 0, limit: int | None = None) -> Sequence[LogEntry]:
+        """The messages with a ``seq`` greater than ``after``, in order; at most ``limit``."""
         return await reading(
-            self.database, thread, lambda connection: self.read_in(connection, thread, after)
+            self.database, thread, lambda connection: self.read_in(connection, thread, after, limit)
         )
 
-    def read_in(self, connection: Connection, thread: Thread, after: int = 0) -> Sequence[LogEntry]:
+    def read_in(
+        self, connection: Connection, thread: Thread, after: int = 0, limit: int | None = None
+    ) -> Sequence[LogEntry]:
         """``read`` inside a larger transaction."""
-        rows = connection.execute(_MESSAGES, {"of_thread": thread.key, "after": after})
+        query = _MESSAGES if limit is None else _MESSAGES.limit(limit)
+        rows = connection.execute(query, {"of_thread": thread.key, "after": after})
         return [LogEntry(*row) for row in rows]
 
     async def read_edits(self, thread: Thread) -> Sequence[str]:
@@ -324,12 +334,21 @@ class ThreadLog:
         _TOUCHED.changed(connection, {**of_row(thread), "now_ms": self.now_ms()})
 
     async def sessions(
-        self, *, agent: str | None = None, limit: int | None = None, archived: bool = False
+        self,
+        *,
+        agent: str | None = None,
+        limit: int | None = None,
+        archived: bool = False,
+        after: SessionPlace | None = None,
     ) -> Sequence[SessionInfo]:
-        """The user's sessions, last used first; with ``archived``, the archived ones instead of the others."""
+        """The user's sessions, last used first; with ``archived``, the archived ones instead of the others.
+
+        Args:
+            after: only those after this place of a list that is read in parts, the first from ``BEFORE_ALL``.
+        """
         return await self.database.run(
             lambda connection: list_sessions(
-                connection, agent=agent, limit=limit, archived=archived, owner=self.owner
+                connection, agent=agent, limit=limit, archived=archived, owner=self.owner, after=after
             )
         )
 

@@ -104,7 +104,9 @@ async def _served(
     file.write_text(_CONFIG)
     hub = Hub()
     hosted = HostedAgent(
-        lambda sets: check(file, sets=sets, directory=folder, environ={}), hub.stored, ScriptedModel([])
+        lambda sets, _edited=None: check(file, sets=sets, directory=folder, environ={}),
+        hub.stored,
+        ScriptedModel([]),
     )
     service = Service(Hosting([hosted]), LocalToken(), hub)
     app = app_of(service, [made(service)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from zeus_runtime.frozen import dataclass
@@ -96,9 +96,22 @@ class ApprovalRequest:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def setting_digest(setting: str) -> str:
-    """SHA-256 of a tool's setting, whose text may have secrets; never empty."""
-    return hashlib.sha256(setting.encode("utf-8", "surrogatepass")).hexdigest()
+_SEEN_DIGITS: Final = 16
+
+
+def short_seen(shown: str | None) -> str:
+    """``PendingApproval.shown`` so short that a person can copy it; empty if no change was shown."""
+    return hashlib.sha256(shown.encode()).hexdigest()[:_SEEN_DIGITS] if shown else ""
+
+
+def setting_digest(setting: str, workspace: str) -> str:
+    """SHA-256 of a tool's setting, whose text may have secrets, and of the workspace that it works in; never empty.
+
+    Args:
+        workspace: SHA-256 of its place. A sub-agent's may be another one than that of the agent above it.
+    """
+    text = json.dumps([setting, workspace])
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -110,7 +123,8 @@ class Decision:
         reason: the reason for a rejection, shown to the model.
         arguments: arguments to run instead.
         instruction: a further text for the model.
-        always: the user does not want to be asked again about this tool with this setting (``Tool.setting``).
+        always: the user does not want to be asked again about this tool with this setting (``Tool.setting``) in this
+            workspace.
         by: ``user``; ``timeout``; ``earlier``: the user rejected the same call before; ``automatic``: a program that
             looks at no call, such as ``--yes``.
     """
@@ -140,7 +154,8 @@ class PendingApproval:
         shown: ``Preview.digest`` of the change that was shown last; the decision is bound to it too. Empty if the
             arguments were shown instead, None for a request that is older than these digests.
         workspace: SHA-256 of the place of the agent's workspace; empty for a request that is older than this.
-        setting_digest: of the tool's setting, to which "always" is bound; empty for a request that is older than this.
+        remembered_as: ``setting_digest`` of the tool and ``workspace``, to which "always" is bound; empty for a request
+            that is older than this.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
         agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
     """
@@ -165,9 +180,17 @@ class PendingApproval:
     withdrawn: bool = False
     shown: str | None = None
     workspace: str = field(default="", repr=False)
-    setting_digest: str = field(default="", repr=False)
+    remembered_as: str = field(default="", repr=False)
     preview: Preview | None = field(default=None, compare=False, repr=False)
     agent: str = ""
+
+    @property
+    def seal(self) -> str:
+        """The id, and after ``@`` 16 hexadecimal digits of the change that was shown, if one was.
+
+        A decision under this name is about that change and no other.
+        """
+        return f"{self.id}@{short_seen(self.shown)}" if self.shown else self.id
 
     @property
     def is_open(self) -> bool:
@@ -191,9 +214,16 @@ class PendingApproval:
         return checked if isinstance(checked, str) else None
 
     def problem_with(self, decision: Decision) -> str | None:
-        """Return why the decision is not possible; None if it is. Approving a question needs an answer."""
+        """Return why the decision is not possible; None if it is.
+
+        Approving a question needs an answer. ``always`` goes with approving a call that may be remembered.
+        """
         if self.is_refused_to(decision):
             return "only a person may approve it"
+        if decision.always and decision.answer != "approve":
+            return "`always` goes with an approval"
+        if decision.always and not self.may_remember:
+            return "`always` cannot be remembered for it: approve it once"
         if decision.answer != "approve" or (decision.arguments is None and not self.is_question):
             return None
         return self.problem_of(decision.arguments or {})
@@ -201,6 +231,23 @@ class PendingApproval:
     def is_refused_to(self, decision: Decision) -> bool:
         """Whether the decision approves what only a person may approve."""
         return self.needs_person and decision.answer == "approve" and decision.by == "automatic"
+
+    def counting(self, decision: Decision) -> Decision:
+        """Return the decision as it counts: a program's approval of what only a person may approve is a rejection."""
+        if not self.is_refused_to(decision):
+            return decision
+        return Decision("reject", f"only a person may approve it: {self.reason}", by="automatic")
+
+    def fitting(self, decision: Decision) -> Decision:
+        """Return the decision with its arguments as they will run: converted to the types of ``schema``."""
+        if self.schema is None or decision.arguments is None:
+            return decision
+        checked = fitted(self.tool, self.schema, decision.arguments, fill=self.is_question)
+        return decision if isinstance(checked, str) else replace(decision, arguments=checked)
+
+    def was_seen(self, seen: str | None) -> bool:
+        """Whether ``seen`` names the change that was shown last: ``shown`` itself, or the end of ``seal``."""
+        return seen == self.shown or (bool(self.shown) and seen == short_seen(self.shown))
 
     def as_json(self) -> dict[str, Any]:
         """Return the data that a person or a program needs for the decision."""
@@ -214,6 +261,8 @@ class PendingApproval:
             **({"answer_schema": dict(self.schema)} if self.is_question and self.schema is not None else {}),
             "created_ms": self.created_ms,
             "expires_ms": self.expires_ms,
+            "on_timeout": self.on_timeout,
+            "needs_person": self.needs_person,
         }
 
 

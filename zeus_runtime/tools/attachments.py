@@ -19,6 +19,15 @@ ROUTE: Final = "/attached_files/"
 
 Kind: TypeAlias = Literal["resource", "attachment"]
 
+
+@dataclass(frozen=True)
+class GivenFile:
+    """A file that is attached by its bytes, such as one that a client uploaded."""
+
+    name: str
+    data: bytes
+
+
 _MADE: Final = ".made-"
 _KEPT: Final = re.compile(rf"({ROUTE}[0-9a-f]{{16}}/)[^/]+\Z")
 

@@ -19,6 +19,9 @@ SANDBOXES: Final = "sandboxes"
 ARCHIVES: Final = ("large_tool_results", "conversation_history", "attached_files")
 """The archive's folders, in ``.zeus`` and as the tools see them below ``/``. Sessions share them."""
 
+UPLOADS: Final = f"{STATE}/uploads"
+"""Files that users of a service uploaded, by user; no tool reads them before a message brings them along."""
+
 _MARKED: Final = b"Zeus made the folder beside, and removes what is old in it.\n"
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)

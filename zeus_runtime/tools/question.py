@@ -21,6 +21,7 @@ from zeus_runtime.escaping import (
     terminal_text,
     word,
 )
+from zeus_runtime.strict_json import persons_json
 from zeus_runtime.tools.diff import Diff, DiffLine, difference
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class AnswerField:
         if kind == "string":
             return line
         try:
-            return json.loads(line)
+            return persons_json(line)
         except ValueError:
             return line
 

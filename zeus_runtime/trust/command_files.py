@@ -17,7 +17,7 @@ from hashlib import file_digest, sha256
 from importlib.util import source_from_cache
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 from unicodedata import normalize
 from urllib.parse import unquote
 
@@ -45,6 +45,8 @@ _EXPANDED: Final = re.compile(r"[$`*?\[{]|(?:^|[\s=:])~")
 _FILE_NAME: Final = re.compile(r"\w\.[A-Za-z]\w{0,9}\Z")
 _LONGEST_OPTION: Final = 255
 _CACHES: Final = "__pycache__"
+Held: TypeAlias = tuple[Path, str]
+"""A file, and the SHA-256 of its content."""
 _TIMED: Final = bytes(4)
 """The flags of a compiled file that Python compares with its source's time and size (PEP 552)."""
 
@@ -59,6 +61,7 @@ class Named:
         path: its location.
         content: its digest, or a description of it if the digest does not hold its content.
         is_covered: whether the digest holds its content.
+        held: the files whose content the digest holds, each with its SHA-256.
     """
 
     word: int
@@ -66,6 +69,7 @@ class Named:
     path: Path
     content: str
     is_covered: bool = True
+    held: tuple[Held, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,11 @@ class Covered:
     def paths(self) -> tuple[Path, ...]:
         """The files and folders whose content is in the digest."""
         return tuple(dict.fromkeys(each.path for each in self.named if each.is_covered))
+
+    @property
+    def held(self) -> tuple[Held, ...]:
+        """The files whose content is in the digest, each with its SHA-256."""
+        return tuple(dict.fromkeys(chain.from_iterable(each.held for each in self.named)))
 
 
 def covered(
@@ -394,17 +403,20 @@ class _NameSearch:
             if not self._project.has(resolved):
                 return replace(named, content=f"a link to {resolved}")
             if not resolved.is_dir():
-                return replace(named, content=content_of(resolved))
+                content = content_of(resolved)
+                return replace(named, content=content, held=((named.path, _hex(content)),))
             if any(top.is_relative_to(resolved) for top in self._tops):
                 return replace(named, content=_WORKED_IN, is_covered=False)
-            return replace(named, content=self._folder(named.path, free))
+            content, held = self._folder(named.path, free)
+            return replace(named, content=content, held=held)
         except TooLargeError:
             return replace(named, content=_TOO_LARGE, is_covered=False)
         except OSError as error:
             return replace(named, content=f"cannot be read: {error.strerror}")
 
-    def _folder(self, folder: Path, free: set[Path]) -> str:
+    def _folder(self, folder: Path, free: set[Path]) -> tuple[str, tuple[Held, ...]]:
         content, count, left = sha256(), 0, self._bytes
+        held: list[Held] = []
         for file in files_below(folder, self._entries):
             if _is_in(file, free):
                 continue
@@ -413,11 +425,14 @@ class _NameSearch:
             left -= size
             if left < 0:
                 raise TooLargeError
-            what = content_of(file).removeprefix("sha256 ") if stat.S_ISREG(mode) else "not a file"
+            what = _hex(content_of(file)) if stat.S_ISREG(mode) else "not a file"
+            if stat.S_ISREG(mode):
+                held.append((file, what))
             name = os.fsencode(file.relative_to(folder).as_posix())
             content.update(b"%d %s %s\0" % (len(name), name, what.encode()))
         self._entries, self._bytes = self._entries - count, left
-        return f"a folder with {count:,} {'file' if count == 1 else 'files'}, sha256 {content.hexdigest()}"
+        files = "file" if count == 1 else "files"
+        return f"a folder with {count:,} {files}, sha256 {content.hexdigest()}", tuple(held)
 
     def _with_suffix(self, place: str) -> Iterator[str]:
         """The files that a program finds for a name without a suffix, and those that Python compiled from them."""
@@ -605,6 +620,10 @@ def content_of(file: Path) -> str:
     """The content of a file as a digest holds it."""
     with file.open("rb") as stream:
         return f"sha256 {file_digest(stream, 'sha256').hexdigest()}"
+
+
+def _hex(content: str) -> str:
+    return content.removeprefix("sha256 ")
 
 
 def _raise(error: OSError) -> None:

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 from zeus_runtime.config.secrets.masking import MASK
 from zeus_runtime.disk_paths import plain_path
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.trust.command_files import MOST_BASES, Covered, content_of, covered
+from zeus_runtime.trust.command_files import MOST_BASES, Covered, Held, content_of, covered
 from zeus_runtime.trust.masking import PartMask
 
 PartKind: TypeAlias = Literal[
@@ -55,6 +55,7 @@ class Part:
         absent: files that would be in the digest if they were there, each as its folder and a glob for its name.
         where: its place in the config, as ``file:line:column``.
         own: it is in the user's own Home or comes with an installed distribution.
+        held: the files whose content is in the digest, each with its SHA-256.
     """
 
     kind: PartKind
@@ -65,6 +66,7 @@ class Part:
     where: str = ""
     own: bool = False
     absent: tuple[tuple[str, str], ...] = ()
+    held: tuple[Held, ...] = ()
 
     def __str__(self) -> str:
         from zeus_runtime.escaping import exact_line
@@ -168,6 +170,7 @@ def plugin_part(file: Path, code: bytes, *, where: str = "", own: bool = False) 
         (file,),
         where,
         own,
+        held=((file, content),),
     )
 
 
@@ -219,6 +222,7 @@ def command_part(command: Command, project: Project, *, mask: PartMask = _OPEN, 
         found.paths,
         where,
         absent=found.absent,
+        held=found.held,
     )
 
 
@@ -269,7 +273,9 @@ def option_part(
     digest = part_digest(
         "option", name=name, value=value, files=[[each.name, each.content] for each in found.named]
     )
-    return Part("option", path, digest, tuple(lines), found.paths, where, absent=found.absent)
+    return Part(
+        "option", path, digest, tuple(lines), found.paths, where, absent=found.absent, held=found.held
+    )
 
 
 def remote_part(remote: Remote, *, mask: PartMask = _OPEN, where: str = "") -> Part:
@@ -295,7 +301,8 @@ def destination_part(
     content = None if file is None else content_of(file)
     digest = part_digest("destination", name=name, value=value, content=content)
     lines = [("sends to", one_line(mask.address(value))), *([("content", content)] if content else [])]
-    return Part("destination", path, digest, tuple(lines), () if file is None else (file,), where)
+    held = () if file is None or content is None else ((file, content.removeprefix("sha256 ")),)
+    return Part("destination", path, digest, tuple(lines), () if file is None else (file,), where, held=held)
 
 
 def file_part(path: str, file: Path, directory: Path, *, verb: str = "reads", where: str = "") -> Part:

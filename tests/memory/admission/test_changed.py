@@ -186,7 +186,30 @@ def test_a_change_says_why(old: str, new: str, reason: str) -> None:
         ("The fee is $500", "Is the fee $600?", "several sentences"),
         ("The user drives a car", "The user drives an electric car", "says more"),
         ("The user likes Mexican food", "The user likes Indian food", "beside each other"),
-        ("The user walks to work along the river", "The user rides to work through the park", "reworded"),
+        (
+            "The user walks to work along the river",
+            "The user rides to work through the park",
+            "little in common",
+        ),
+        ("- Upgrade xxHash to v0.8.0", "- Upgrade xxHash to v0.8.2", "part"),
+        ("### Class: KeyPair", "### Class: KeyRing", "part"),
+        ("| timeout | 30 |", "| timeout | 60 |", "part"),
+        ("The seats that are left:", "The seats that are taken:", "part"),
+        ("client.open() takes 3 arguments", "client.open() takes 4 arguments", "part"),
+        ("It requires macOS 10.10", "It requires macOS 10.13", "points back"),
+        ("Previously it was at level 2", "Previously it was at level 3", "points back"),
+        ("这是3号房", "这是4号房", "points back"),
+        ("Dies ist Raum 3", "Dies ist Raum 4", "points back"),
+        (
+            "The report has a correct total for each of the shops in the north and the south",
+            "The report has an incorrect number after somebody typed it by hand",
+            "little in common",
+        ),
+        (
+            "On POSIX systems, the machine type is printed by uname",
+            "On POSIX systems, the release name is printed by uname",
+            "subject",
+        ),
     ],
 )
 def test_in_doubt_both_stay(old: str, new: str, reason: str) -> None:

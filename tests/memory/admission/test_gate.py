@@ -411,7 +411,7 @@ def test_only_what_is_active_seen_and_no_more_trusted_is_superseded(
 
 def test_a_memory_of_another_subject_is_left_alone() -> None:
     older = replace(known("It is in room 12"), subject="Guest 3")
-    for subject, decision in (("guest 4", StoredAlone), ("guest 3", Superseded), (None, Superseded)):
+    for subject, decision in (("guest 4", StoredAlone), ("guest 3", Superseded), (None, StoredAlone)):
         found = decide(
             "It is in room 15",
             [Neighbour(older, 0.99)],

@@ -758,17 +758,18 @@ async def test_several_edits_of_one_answer_all_run_when_each_does_what_was_shown
 class Waiting:
     """An agent that edits ``/a.txt``, and a question about it that nobody decided yet."""
 
-    def __init__(self, folder: Path, *answers: Any, more: str = "", asks: bool = True) -> None:
+    def __init__(self, folder: Path, *answers: Any, more: str = "", mode: str = "ask") -> None:
         self.folder = folder
         self.file = folder / "work" / "a.txt"
         self.file.parent.mkdir(exist_ok=True)
         self.file.write_text("one\ntwo\nthree\n")
         self.session = ""
         self._model = script(*answers, "done")
+        self._mode = mode
         self._yaml = f"workspace: {{root: work}}\n{more}"
 
     def agent(self, *, asks: bool = True) -> Agent:
-        approve = "middlewares: [{approve: {mode: ask}}]\n" if asks else ""
+        approve = f"middlewares: [{{approve: {{mode: {self._mode}}}}}]\n" if asks else ""
         config = write_agent(self.folder, approve + self._yaml, tools="[filesystem]")
         return Agent.from_config(config, directory=self.folder, model=self._model)
 
@@ -820,7 +821,7 @@ def was_refused(results: Sequence[ToolCallResult]) -> bool:
 async def test_a_call_that_is_approved_later_does_what_its_question_was_about_or_nothing(
     folder: Path, asked: Any, decision: Decision, *, asks: bool
 ) -> None:
-    waiting = Waiting(folder, calling(asked))
+    waiting = Waiting(folder, calling(asked), mode="allowlist" if decision.always else "ask")
     (name,) = await waiting.begin()
     meanwhile = "one\ntwo\nthree, and two again\n"
     waiting.file.write_text(meanwhile)
@@ -1454,10 +1455,52 @@ async def test_always_is_for_the_tool_that_was_seen_and_for_no_other_of_its_name
         await elsewhere.decide(pending.session, {pending.id: Decision("approve", always=True)})
         assert isinstance((await events_of(elsewhere.resume(pending.session)))[-1], RunCompleted)
     assert await ends_in(given) == "complete"
-    changed = "record is on your allowlist with other options or from another source"
+    changed = "record is on your allowlist with other options, from another source or for another workspace"
     assert [await ends_in(other) for other in others] == [changed] * len(others)
     address.write_text("https://other.example")
     assert await ends_in(given) == (changed if given == "server" else "complete")
+
+
+@pytest.mark.parametrize("during", [True, False])
+async def test_arguments_that_a_person_wrote_run_as_the_tool_takes_them(
+    folder: Path, *, during: bool
+) -> None:
+    """As a model's: a number for a text is that text, also in the event and in what the model is told."""
+    changed = Decision("approve", arguments={"text": 5})
+    async with agent(folder, recording("a")) as living:
+        events = await events_of(living.stream("go", approvals=says(changed) if during else None))
+        if not during:
+            (pending,) = await living.pending_approvals()
+            await living.decide(pending.session, {pending.id: changed})
+            events = await events_of(living.resume(pending.session))
+        (decided,) = of(events, ApprovalDecided)
+        assert decided.changed == {"text": "5"}
+        assert effects(folder) == ["5"]
+
+
+async def test_an_always_with_a_secret_in_its_instruction_is_remembered(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BANK_API_KEY", "k-0123456789abcdef")
+    person = says(Decision("approve", always=True, instruction="the key is k-0123456789abcdef"))
+    async with agent(folder, recording("a")) as living:
+        await events_of(living.stream("go", approvals=person))
+        assert [each.tool for each in await allowlist(await living.log(), "local")] == ["record"]
+
+
+@pytest.mark.parametrize("during", [True, False])
+async def test_a_rejection_puts_no_tool_on_the_allowlist(folder: Path, *, during: bool) -> None:
+    never = Decision("reject", "never do that", always=True)
+    async with agent(folder, recording("a")) as living:
+        ending = (await events_of(living.stream("go", approvals=says(never) if during else None)))[-1]
+        assert isinstance(ending, RunFailed)
+        (pending,) = await living.pending_approvals()
+        if not during:
+            with pytest.raises(UsageError, match="`always` goes with an approval"):
+                await living.decide(pending.session, {pending.id: never})
+        assert effects(folder) == []
+        assert (await living.pending_approvals())[0].is_open
+        assert await allowlist(await living.log(), "local") == []
 
 
 async def test_always_at_a_question_from_before_settings_puts_no_tool_on_the_allowlist(folder: Path) -> None:
@@ -1465,11 +1508,13 @@ async def test_always_at_a_question_from_before_settings_puts_no_tool_on_the_all
         session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
         database = Database(SQLITE_URL, directory=folder)
         try:
-            older = "UPDATE pending_approval SET request = json_remove(request, '$.setting_digest')"
+            older = "UPDATE pending_approval SET request = json_remove(request, '$.remembered_as')"
             await database.run(lambda connection: connection.execute(text(older)))
             (pending,) = await living.pending_approvals()
             assert not pending.may_remember
-            await living.decide(session, {pending.id: Decision("approve", always=True)})
+            with pytest.raises(UsageError, match="cannot be remembered"):
+                await living.decide(session, {pending.id: Decision("approve", always=True)})
             assert await allowlist(ThreadLog(database), "local") == []
+            await living.decide(session, {pending.id: APPROVE})
         finally:
             await database.close()

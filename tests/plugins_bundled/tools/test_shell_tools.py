@@ -29,7 +29,10 @@ from tests.support.shells import (
     MOVING,
     POLICY,
     TRIES,
+    alive,
+    below,
     command,
+    descriptors_of,
     need_bubblewrap,
     policed,
     processes_of,
@@ -130,7 +133,8 @@ async def test_background_commands_end_with_the_agent(tmp_path: Path, contain: s
     async with agent:
         ending = [each async for each in agent.stream("go")][-1]
         assert isinstance(ending, RunCompleted)
-        assert processes_of(mark)
+        while not processes_of(mark):  # noqa: ASYNC110 - another process starts it
+            await asyncio.sleep(0.01)
     assert processes_of(mark) == []
 
 
@@ -194,10 +198,72 @@ async def test_no_process_is_left_of_a_runtime_that_is_killed(tmp_path: Path, co
         assert runtime.poll() is None
         await asyncio.sleep(0.02)
     assert f"sleep {mark}" in " ".join(processes_of(mark))
+    started = set(below(runtime.pid))
+    assert len(started) >= 5
     os.kill(runtime.pid, signal.SIGKILL)
     runtime.wait()
-    while processes_of(mark):  # noqa: ASYNC110 - the kernel ends them; the test's time limit is the limit
+    # The kernel or a keeper ends them; the test's time limit is the limit.
+    while processes_of(mark) or started & alive():  # noqa: ASYNC110
         await asyncio.sleep(0.02)
+
+
+async def test_each_command_has_a_keeper_with_no_descriptor_of_another(tmp_path: Path) -> None:
+    marks = [f"30{secrets.randbelow(10**9)}" for _ in range(3)]
+    steps = [command(["sleep", each], background=True) for each in marks]
+    before = set(below(os.getpid()))
+    async with shell_agent(tmp_path, *steps, contain="none") as agent:
+        assert [each async for each in agent.stream("go")]
+        while not all(processes_of(each) for each in marks):  # noqa: ASYNC110 - another process starts them
+            await asyncio.sleep(0.01)
+        made = {pid: parent for pid, parent in below(os.getpid()).items() if pid not in before}
+        (server,) = [pid for pid, parent in made.items() if parent == os.getpid()]
+        keepers = [pid for pid, parent in made.items() if parent == server]
+        assert sorted(parent for parent in made.values() if parent in keepers) == sorted(keepers)
+        held = [descriptors_of(pid) for pid in keepers]
+        assert [len(each) for each in held] == [2, 2, 2]  # its output, and its socket
+        assert len(set().union(*held, descriptors_of(server))) == 7
+    assert set(below(os.getpid())) <= before
+
+
+async def test_the_next_command_runs_if_one_has_killed_the_process_of_all_keepers(tmp_path: Path) -> None:
+    kill_all = "kill -9 $(cut -d ' ' -f 4 /proc/$PPID/stat) && echo killed"
+    background = command("echo begun; until [ -e go ]; do sleep 0.02; done; echo over", background=True)
+    read = calling(("read_output", {"command_id": "cmd_1", "wait_seconds": 20}))
+    before = set(below(os.getpid()))
+    answers = await results(
+        tmp_path, background, read, kill_all, "touch go; echo after", read, contain="none"
+    )
+    begun, killed, after, over = [each.content for each in answers[1:]]
+    assert (begun, killed, after) == ("begun\n[running]", "killed", "after")
+    assert over.startswith("over")
+    assert set(below(os.getpid())) <= before
+
+
+@both
+async def test_a_keeper_that_its_command_kills_ends_the_command(tmp_path: Path, contain: str) -> None:
+    """In bubblewrap the first process cannot be killed."""
+    killed, after = await results(
+        tmp_path, "kill -9 $PPID; sleep 0.1; echo survived", "echo next", contain=contain
+    )
+    assert after.content == "next"
+    assert killed.content == ("survived" if contain == "bubblewrap" else "[exit code 137]")
+
+
+@both
+async def test_words_arrive_as_they_are(tmp_path: Path, contain: str) -> None:
+    long = "ä" * 60_000  # with three of them, more than a socket takes at once
+    words, counted, missing = await results(
+        tmp_path,
+        command(["printf", "<%s>", "", "two\nlines", "ß"]),
+        command(["sh", "-c", 'printf %s "$1$2$3" | wc -c', "sh", long, long, long]),
+        command(["no-such-program"]),
+        contain=contain,
+    )
+    assert words.content == "<><two\nlines><ß>"
+    assert counted.content.strip() == "360000"
+    assert missing.is_error
+    assert "no-such-program" in missing.content
+    assert missing.content.endswith("[exit code 127]")
 
 
 @both
@@ -293,9 +359,11 @@ async def test_commands_get_no_secret_of_the_process(
     tmp_path: Path, contain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
-    (shown, first) = await results(
-        tmp_path, "env", "cat /proc/1/environ | tr '\\0' '\\n'", contain=contain, env={"CI": "yes"}
+    above = "cat /proc/$PPID/environ | tr '\\0' '\\n'"
+    (shown, first, parents) = await results(
+        tmp_path, "env", above.replace("$PPID", "1"), above, contain=contain, env={"CI": "yes"}
     )
+    assert "OPENAI" not in parents.content
     assert "CI=yes" in shown.content
     assert "OPENAI" not in shown.content
     if contain == "bubblewrap":

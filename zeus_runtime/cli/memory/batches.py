@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -33,13 +33,14 @@ def undo(process: Process, batch: str | None, yes: bool, which: ConfigArgs, as_o
     refused if a later change depends on the batch.
     """
     from zeus_runtime.errors import UsageError
+    from zeus_runtime.memory.shown import batch_json
 
     checked = read_remembering(process, which)
     if batch is None:
         found = with_memory(process, checked, lambda memory: memory.batches.listed(), looks=True) or []
         tell(
             process,
-            {"batches": [_as_object(each) for each in found]},
+            {"batches": [batch_json(each) for each in found]},
             lambda: _table(found),
             as_object=as_object,
             nothing="no model changed memories in the background",
@@ -113,9 +114,3 @@ def _table(found: list[ListedBatch]) -> TextTable:
     ]
     heads = ("BATCH", "WHEN", "KIND", "SESSION", "STATE", "MEMORIES", "MODEL", "TOKENS", "COST")
     return TextTable(rows, heads)
-
-
-def _as_object(each: ListedBatch) -> dict[str, Any]:
-    values = each.batch._asdict()
-    del values["proposals"], values["user_id"]
-    return {**values, "outcomes": dict(each.outcomes)}

@@ -76,7 +76,8 @@ def list_memories(
     A project's owner and admins see after them which memories of other members are kept for their author alone: that
     they are there, not what they say. `zeus memory delete` removes those too.
     """
-    from zeus_runtime.cli.memory.tables import Linked, item_json, items_table
+    from zeus_runtime.cli.memory.tables import items_table
+    from zeus_runtime.memory.shown import Linked, item_json
 
     wanted: Status | None = None if status == "all" else status  # type: ignore[assignment]
 
@@ -114,8 +115,9 @@ def show(
     as_object: bool,
 ) -> None:
     """Show one memory: its content, when it is true, its source, and the memories near it."""
-    from zeus_runtime.cli.memory.tables import Linked, item_json, item_table
+    from zeus_runtime.cli.memory.tables import item_table
     from zeus_runtime.memory.outcomes import unknown
+    from zeus_runtime.memory.shown import Linked, item_json
 
     async def work(memory: MemoryService) -> tuple[MemoryItem, Linked]:
         return await memory.get(memory_id), await memory.linked_memories([memory_id])
@@ -165,8 +167,9 @@ def search(
 
     SCORE is similarity × 0.5 + confidence × 0.3 + scope × 0.2 (session 1.0, project 0.8, user 0.6).
     """
-    from zeus_runtime.cli.memory.tables import found_json, found_table
+    from zeus_runtime.cli.memory.tables import found_table
     from zeus_runtime.errors import UsageError
+    from zeus_runtime.memory.shown import found_json
 
     if not query.strip():
         raise UsageError("there are no words to look for")

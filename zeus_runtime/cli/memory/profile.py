@@ -30,8 +30,9 @@ def profile() -> None:
 @click.pass_obj
 def show(process: Process, project: bool, which: ConfigArgs, as_object: bool) -> None:
     """Show each field, who wrote it (hand, rule or model), and the memories it comes from."""
-    from zeus_runtime.cli.memory.tables import profile_json, profile_table
+    from zeus_runtime.cli.memory.tables import profile_table
     from zeus_runtime.memory.profile.fields import profile_fields
+    from zeus_runtime.memory.shown import profile_json
 
     kind = _kind(project)
     checked = read_remembering(process, which)

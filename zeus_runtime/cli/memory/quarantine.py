@@ -35,7 +35,8 @@ def quarantine() -> None:
 @click.pass_obj
 def list_quarantined(process: Process, session: str | None, which: ConfigArgs, as_object: bool) -> None:
     """List the quarantined memories with their sources, last changed first."""
-    from zeus_runtime.cli.memory.tables import item_json, quarantine_table
+    from zeus_runtime.cli.memory.tables import quarantine_table
+    from zeus_runtime.memory.shown import item_json
 
     async def work(memory: MemoryService) -> list[MemoryItem]:
         return await memory.quarantined_memories()

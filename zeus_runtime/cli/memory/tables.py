@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from zeus_runtime.cli.output import TextTable, local_time
 from zeus_runtime.columns import shortened
@@ -16,12 +16,9 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.profile.fields import ProfileField
     from zeus_runtime.memory.records import HistoryEntry
     from zeus_runtime.memory.retrieval.ranking import Ranked
+    from zeus_runtime.memory.shown import Linked
 
 _CONTENT_COLUMNS = 80
-
-
-Linked = Mapping[str, Sequence["MemoryItem"]]
-"""Of an id the memories that were near it and were kept beside it, newest first."""
 
 
 def items_table(
@@ -104,13 +101,6 @@ def item_table(item: MemoryItem, linked: Linked, now: datetime) -> TextTable:
     return TextTable([row for row in rows if row[1]] + near)
 
 
-def item_json(item: MemoryItem, linked: Linked) -> dict[str, Any]:
-    """A memory as JSON, with the ids of those near it."""
-    from zeus_runtime.memory.records import as_json
-
-    return {**as_json(item), "near": [each.id for each in linked.get(item.id, ())]}
-
-
 def _validity(of: MemoryItem | HistoryEntry) -> str:
     """The days between which it is true, as far as they are known."""
     begins = "" if of.valid_from is None else f"from {of.valid_from:%Y-%m-%d}"
@@ -142,14 +132,6 @@ def found_table(found: Sequence[Ranked]) -> TextTable:
         for each in found
     ]
     return TextTable(rows, ("SCORE", "SIMILARITY", "CONFIDENCE", "SCOPE", "TYPE", "ID", "CONTENT"))
-
-
-def found_json(found: Ranked) -> dict[str, Any]:
-    """A memory that was found, with its scores."""
-    from zeus_runtime.memory.records import as_json
-
-    scores = {name: value for name, value in vars(found).items() if name != "item"}
-    return {**as_json(found.item), **scores}
 
 
 def stats_table(stats: MemoryStats) -> TextTable:
@@ -185,20 +167,6 @@ def profile_table(fields: Sequence[ProfileField]) -> TextTable:
         rows.append((each.name, _line(entries[0]) if entries else "", each.by or "", source))
         rows += [("", _line(entry), "", "") for entry in entries[1:]]
     return TextTable(rows, ("FIELD", "VALUE", "BY", "FROM"))
-
-
-def profile_json(fields: Sequence[ProfileField]) -> dict[str, Any]:
-    """A profile as JSON: field to value, who wrote it and its sources."""
-    return {
-        each.name: {
-            "value": each.value
-            if isinstance(each.value, str)
-            else [entry if isinstance(entry, str) else vars(entry) for entry in each.value],
-            "by": each.by,
-            "sources": list(each.sources),
-        }
-        for each in fields
-    }
 
 
 def _line(text: str) -> str:

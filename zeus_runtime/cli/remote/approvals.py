@@ -8,7 +8,7 @@ import click
 
 from zeus_runtime.cli.options import json_option
 from zeus_runtime.cli.output import TextTable, local_time, tell
-from zeus_runtime.cli.remote.service import client_of
+from zeus_runtime.cli.remote.service import client_of, remote_words
 from zeus_runtime.cli.streams import answer, complain, terminal_columns
 
 if TYPE_CHECKING:
@@ -61,10 +61,13 @@ def show_pending(process: Process, name: str) -> None:
         pending = pending_of(client.approval(name))
     for line in question_lines(pending, whole=True, width=terminal_columns()):
         answer(line.text, style=line.style)
+    if pending.shown:
+        deciding = remote_words(process, "approvals", "decide", pending.seal, "approve")
+        complain(f"approve this change with: {deciding}")
 
 
 @command.command("decide")
-@click.argument("name", metavar="ID")
+@click.argument("sealed", metavar="ID[@SEEN]")
 @click.argument("decision", type=click.Choice(["approve", "reject"]))
 @click.option("--reason", default="", metavar="TEXT", help="Why it is rejected, for the model.")
 @click.option("--instruction", default="", metavar="TEXT", help="A further text for the model.")
@@ -75,14 +78,19 @@ def show_pending(process: Process, name: str) -> None:
 def decide(
     ctx: click.Context,
     process: Process,
-    name: str,
+    sealed: str,
     decision: Any,
     reason: str,
     instruction: str,
     arguments: str | None,
     always: bool,
 ) -> None:
-    """Decide a waiting call; its turn continues once nothing else waits."""
+    """Decide a waiting call; its turn continues once nothing else waits.
+
+    `approvals show ID` shows a call, and SEEN of the change that it shows: with it, the call is not approved if
+    somebody was shown another change since.
+    """
+    name, at, change = sealed.partition("@")
     changed: Any = None
     if arguments is not None:
         from zeus_runtime.cli.approval_prompt import given_arguments
@@ -94,5 +102,13 @@ def decide(
         if changed is None:
             raise click.UsageError("--arguments must be a JSON object", ctx)
     with client_of(process) as client:
-        client.decide(name, decision, reason=reason, changed=changed, instruction=instruction, always=always)
+        client.decide(
+            name,
+            decision,
+            reason=reason,
+            changed=changed,
+            instruction=instruction,
+            always=always,
+            seen=change if at else None,
+        )
     complain(f"{name}: {decision}")

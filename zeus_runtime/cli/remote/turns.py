@@ -41,8 +41,7 @@ class RemoteTurn:
         self._client = client
         self._run = run
         self._asking = asking
-        self._asked: dict[str, asyncio.Task[Decision | None]] = {}
-        self._seen: dict[str, str | None] = {}
+        self._asked: dict[str, tuple[PendingApproval, asyncio.Task[Decision | None]]] = {}
         self._told: set[str] = set()
         self._cancelling: asyncio.Task[Any] | None = None
 
@@ -56,7 +55,7 @@ class RemoteTurn:
         try:
             return await drive(self, self._events(), view, self._asking)
         finally:
-            for task in self._asked.values():
+            for _, task in self._asked.values():
                 task.cancel()
             if self._cancelling is not None:
                 with suppress(Exception):
@@ -100,29 +99,29 @@ class RemoteTurn:
 
     async def _ask(self, name: str) -> None:
         assert self._asking is not None
-        approval = await self._client.approval(name)
-        self._seen[name] = approval.seen
-        pending = pending_of(approval)
-        self._asked[name] = asyncio.create_task(self._asking.ask(pending))
+        pending = pending_of(await self._client.approval(name))
+        self._asked[name] = pending, asyncio.create_task(self._asking.ask(pending))
         # So that the task has begun to wait before the event is shown.
         await asyncio.sleep(0)
 
     async def _decided(self) -> bool:
         """Send the user's decisions; whether the turn continues."""
-        decisions = {name: await task for name, task in self._asked.items()}
+        decisions = [(pending, await task) for pending, task in self._asked.values()]
         waiting = {each.id for each in await self._client.approvals()}
-        for name, decision in decisions.items():
-            if decision is not None and name in waiting:
+        for pending, given in decisions:
+            if given is not None and pending.id in waiting:
+                decision = pending.counting(given)
                 await self._client.decide(
-                    name,
+                    pending.id,
                     decision.answer,
                     reason=decision.reason,
                     changed=decision.arguments,
                     instruction=decision.instruction,
                     always=decision.always,
-                    seen=self._seen[name],
+                    seen=pending.shown,
+                    automatic=decision.by == "automatic",
                 )
-        return bool(decisions) and all(each is not None for each in decisions.values())
+        return bool(decisions) and all(given is not None for _, given in decisions)
 
 
 def pending_of(approval: ServiceApproval) -> PendingApproval:
@@ -144,8 +143,11 @@ def pending_of(approval: ServiceApproval) -> PendingApproval:
         reason=approval.reason,
         schema=schema,
         may_remember=approval.may_remember,
+        needs_person=approval.needs_person,
+        on_timeout=approval.on_timeout,
         created_ms=approval.created_ms,
         expires_ms=approval.expires_ms,
+        shown=approval.seen,
         preview=Preview(changes, problem=approval.problem) if changes or approval.problem else None,
         agent=approval.subagent,
     )

@@ -7,6 +7,7 @@ import click
 from zeus_runtime.cli.sessions.lifecycle import (
     archive_sessions,
     delete_sessions,
+    fork_session,
     prune_sessions,
     restore_sessions,
     roll_back_session,
@@ -17,7 +18,7 @@ from zeus_runtime.cli.sessions.trace import trace_session
 
 @click.group("sessions")
 def command() -> None:
-    """List, show, roll back, archive or delete sessions."""
+    """List, show, roll back, fork, archive or delete sessions."""
 
 
 for each in (
@@ -26,6 +27,7 @@ for each in (
     trace_session,
     export_session,
     roll_back_session,
+    fork_session,
     archive_sessions,
     restore_sessions,
     prune_sessions,

@@ -1,4 +1,4 @@
-"""``zeus sessions rollback``, ``archive``, ``restore``, ``prune`` and ``delete``: what becomes of whole sessions."""
+"""``zeus sessions rollback``, ``fork``, ``archive``, ``restore``, ``prune``, ``delete``: what becomes of sessions."""
 
 from __future__ import annotations
 
@@ -54,6 +54,32 @@ def roll_back_session(
     complain(
         f"{session} is back {'before' if before else 'at'} message {to}; {aside} message(s) were set aside"
     )
+
+
+@click.command("fork")
+@click.argument("session")
+@click.option(
+    "--step",
+    required=True,
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="A step, by the number that `zeus context steps` prints.",
+)
+@config_option
+@click.pass_obj
+def fork_session(
+    process: Process,
+    session: str,
+    step: int,
+    which: ConfigArgs,
+) -> None:
+    """Begin a new session as SESSION was when step N was asked, and print its id; SESSION does not change.
+
+    `zeus run --session NEW --continue` asks that step again, under the config as it is now; with a prompt, it goes on
+    from there. Files of the workspace stay as they are.
+    """
+    checked, _ = read_owner(process, which)
+    answer(_with_keeper(process, checked, lambda lifecycle: lifecycle.fork(session, step)))
 
 
 @click.command("archive")
@@ -240,8 +266,10 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[SessionLife
     from zeus_runtime.errors import UsageError
     from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.run.connections import sandboxes_of
+    from zeus_runtime.sessions.deletion import forgetting
     from zeus_runtime.sessions.lifecycle import SessionLifecycle
     from zeus_runtime.store.database import Database
+    from zeus_runtime.store.row_security import EVERYONE
     from zeus_runtime.store.thread_log import ThreadLog
 
     url = checked.config.storage.url
@@ -250,15 +278,18 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[SessionLife
 
     async def run() -> T:
         plan = make_plan(checked)
-        database = Database(url, directory=checked.directory)
+        database = Database(url, directory=checked.directory, acting=EVERYONE)
         try:
             log = ThreadLog(database)
             await log.create_tables()
             async with plan.checkpointer.create(plan.context) as saver:
-                forget = [each.remove for each in sandboxes_of(plan)]
                 context = plan.context
                 lifecycle = SessionLifecycle(
-                    log, saver, files=context.workspace, forget=forget, memory=context.memory
+                    log,
+                    saver,
+                    files=context.workspace,
+                    forget=forgetting(checked, plan),
+                    memory=context.memory,
                 )
                 return await work(lifecycle)
         finally:

@@ -19,8 +19,8 @@ from zeus_runtime.escaping import exact_line, utf8_text
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.cli.sessions.stored import Message, StoredSession
     from zeus_runtime.config.secrets.masking import Redactor
+    from zeus_runtime.sessions.stored import Message, StoredSession
     from zeus_runtime.store.listing import SessionInfo
     from zeus_runtime.store.thread_log import ThreadLog
 
@@ -78,7 +78,7 @@ def show_session(
 ) -> None:
     """Print a session's conversation, whole, as it was before any context policy; the last used one by default."""
     from zeus_runtime.cli.memory.session_calls import calls_json, calls_text, extraction_calls
-    from zeus_runtime.cli.sessions.stored import conversation
+    from zeus_runtime.cli.sessions.conversation import conversation
 
     stored = stored_session(process, session, which)
     shown = [each for each in stored.messages if whole or not each.set_aside]
@@ -92,7 +92,7 @@ def show_session(
 
 
 def _object(stored: StoredSession, shown: Sequence[Message]) -> dict[str, Any]:
-    from zeus_runtime.cli.sessions.stored import decisions_as_json
+    from zeus_runtime.sessions.stored import decisions_as_json
 
     messages = [
         {"seq": each.seq, **({"set_aside": True} if each.set_aside else {}), **each.payload} for each in shown
@@ -157,8 +157,8 @@ def export_session(
 
     Known secrets are masked.
     """
-    from zeus_runtime.cli.private_file import write_private
-    from zeus_runtime.cli.sessions.stored import as_document, as_markdown
+    from zeus_runtime.cli.whole_file import write_private
+    from zeus_runtime.sessions.stored import as_document, as_markdown
 
     stored, masked = stored_session(process, session, which, whole=True), process.secrets.json
     # Markdown is for reading, so it shows what JSON keeps as it is.
@@ -198,7 +198,7 @@ def stored_session(
     Raises:
         UsageError: there is none.
     """
-    from zeus_runtime.cli.sessions.stored import read
+    from zeus_runtime.sessions.stored import read
 
     return from_session(process, session, which, lambda log, name: read(log, name, whole=whole))
 

@@ -52,6 +52,7 @@ class Layers:
         problems: errors that do not prevent the rest from being read.
         read: the files' own trees, strongest first.
         named_homes: the Homes that files name, also where a stronger file names others.
+        instead: texts that are read instead of files' contents.
     """
 
     directory: Path
@@ -66,6 +67,7 @@ class Layers:
     problems: list[Diagnostic] = field(default_factory=list)
     read: list[Node] = field(default_factory=list)
     named_homes: list[Path] = field(default_factory=list)
+    instead: dict[Path, str] = field(default_factory=dict)
     _asked: Sequence[PluginHome] | None = None
 
     def shown(self, path: Path) -> str:
@@ -252,7 +254,9 @@ class Layers:
             message = f"files extend each other in a circle: {shown}"
             raise ConfigError([self.sources.diagnostic("extends-cycle", message, position, hint=hint)])
         name = self.shown(path)
-        text = decode(_bytes(path, name, self.sources, position), name)
+        text = self.instead.get(path)
+        if text is None:
+            text = decode(_bytes(path, name, self.sources, position), name)
         self.files[name] = path
         return self._extended(text, name, path.parent, homes, (*chain, resolved))
 

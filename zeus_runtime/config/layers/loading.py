@@ -35,6 +35,7 @@ def load(
     plugin_homes: PluginHomes = lambda rules: (),
     stdin: BinaryIO | None = None,
     directory: Path | None = None,
+    text: str | None = None,
 ) -> Document:
     """Read a config: what it extends, the file, its overlay, ``--set``; then fill in the variables.
 
@@ -52,6 +53,7 @@ def load(
         plugin_homes: gives the Homes of installed plugins, whose presets are found after those of ``homes``.
         stdin: where ``-`` reads; None for this process's standard input.
         directory: the working directory; None for this process's.
+        text: is read instead of the content of the file that ``source`` names.
 
     Raises:
         ConfigError: with every problem of the layer that could not be read.
@@ -76,6 +78,8 @@ def load(
         if env is not None:
             layers.stronger = lambda: (*_settings_read(sets), *_overlay_read(path, env))
         folder = directory if layers.is_preset(path) else path.parent
+        if text is not None:
+            layers.instead[path] = text
         root = layers.file(path)
         if env is not None:
             root = merge(root, layers.overlay(path, env), layers.refs)

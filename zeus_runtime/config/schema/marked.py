@@ -10,6 +10,7 @@ from zeus_runtime.config.schema.types import (
     EXECUTES,
     FILE_RELATIVE,
     HOLDS_SECRETS,
+    NAMES_FILES,
     NOT_A_PATH,
     PLAIN,
     PROTECTED,
@@ -34,6 +35,7 @@ class Marked(NamedTuple):
             words; a default is none of them.
         signs: for each option that says where data is sent, the texts without one of which it does not. Empty for a
             value that sends nothing anywhere, and for a default.
+        may_name_file: whether a library may read it as the name of a file with keys or addresses.
         words: the words of a command.
     """
 
@@ -45,6 +47,7 @@ class Marked(NamedTuple):
     kept_from: frozenset[str]
     executes: frozenset[str]
     signs: tuple[Sequence[str], ...]
+    may_name_file: bool = False
     words: tuple[str, ...] = ()
 
     @property
@@ -55,13 +58,13 @@ class Marked(NamedTuple):
 
 def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
     """Every value in a config's tree that its schema marks; the tree may lack keys, or have values that do not fit."""
-    sent: dict[Path, list[Sequence[str]]] = {}
+    sent: dict[Path, list[Schema]] = {}
     for path, node, written in walk_with(tree, schema):
         places = [*written, *(_plain_options(written, schema) if isinstance(node.value, str) else ())]
         for place in places:
             if DESTINATION in place and place.get("default") != node.value:
                 for at, _ in walk(node, path):
-                    sent.setdefault(at, []).append(place[DESTINATION])
+                    sent.setdefault(at, []).append(place)
         is_command = any(place.get(EXECUTES) == "command" for place in places)
         words = tuple(_words(node)) if is_command else ()
         text = " ".join(words) if words else _text(node.value)
@@ -80,7 +83,8 @@ def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
                 for place in places
                 if EXECUTES in place and place.get("default") != node.value
             ),
-            signs=tuple(sent.get(path, ())) if is_text else (),
+            signs=tuple(place[DESTINATION] for place in sent.get(path, ())) if is_text else (),
+            may_name_file=is_text and any(place.get(NAMES_FILES) for place in sent.get(path, ())),
             words=words,
         )
         if marked.is_file or marked.kept_from or marked.executes or marked.signs:

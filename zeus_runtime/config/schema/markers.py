@@ -97,9 +97,12 @@ class Destination(NamedTuple):
 
     Args:
         signs: texts that make the string a destination; without any, it always is one.
+        names_files: the string goes to a library that may read it as the name of a file with keys or addresses. The
+            user allows such a file with its content, and no tool may read or change a file of that name.
     """
 
     signs: tuple[str, ...] = ()
+    names_files: bool = False
 
 
 class Alias(NamedTuple):

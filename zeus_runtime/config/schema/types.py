@@ -56,6 +56,8 @@ EXECUTES: Final = "x-zeus-executes"
 """Schema keyword of a string that names what is executed: ``value``, or ``servers`` for a file of MCP servers."""
 DESTINATION: Final = "x-zeus-destination"
 """Schema keyword of what says where data is sent: the texts without one of which it does not; none for always."""
+NAMES_FILES: Final = "x-zeus-names-files"
+"""Schema keyword beside ``x-zeus-destination``: a library may read the string as the name of a file."""
 DOCUMENT: Final = "x-zeus-document"
 """Schema keyword at the top: how errors name a file that is not a config."""
 HOLDS_SECRETS: Final = "x-zeus-holds-secrets"
@@ -347,6 +349,8 @@ def _described(schema: dict[str, Any], markers: tuple[Any, ...]) -> dict[str, An
             limits[TUNABLE] = list(entry.values)
         elif isinstance(entry, Destination):
             limits[DESTINATION] = list(entry.signs)
+            if entry.names_files:
+                limits[NAMES_FILES] = True
     return {**schema, **limits}
 
 

@@ -51,23 +51,37 @@ def tells_change(text: str) -> bool:
     return not where.marks.isdisjoint(("news", "now")) or any(word.gone for word in where.words)
 
 
-def compare(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None) -> TextVerdict:
+def compare(
+    new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None, of_one: bool = False
+) -> TextVerdict:
     """Whether ``new`` repeats, replaces or leaves alone what ``old`` says.
 
     Args:
         near: whether the embedding model takes them for the same. Without it only the texts count.
         of_a_kind: knows values of one kind; None: only their form counts.
+        of_one: both are known to be about the same thing, so that "it" is the same in both.
     """
     if same_words(new, old):
         return TextVerdict("duplicate", SAME_WORDS)
     ours, theirs = parse(new), parse(old)
+    if _is_part(ours) or _is_part(theirs):
+        return _different("part")
     if max(len(ours.words), len(theirs.words)) > _COMPARED:
         return _different("too long to compare")
     if _other_person(ours, theirs):
         return _different("subject")
     verdict = _told(ours, theirs, near=near) or _aligned(ours, theirs, of_a_kind, near=near)
-    several = "several" in ours.marks | theirs.marks
-    return _different("several sentences") if several and verdict.decision == "superseded" else verdict
+    if verdict.decision == "superseded":
+        if "several" in ours.marks | theirs.marks:
+            return _different("several sentences")
+        if not of_one and "pointing" in ours.marks | theirs.marks:
+            return _different("points back")
+    return verdict
+
+
+def _is_part(where: Statement) -> bool:
+    """Whether the text is a part of something larger, such as a row of a table: no clause to take apart."""
+    return "part" in where.marks
 
 
 def _other_person(ours: Statement, theirs: Statement) -> bool:
@@ -88,6 +102,7 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> TextVerdict | No
         names = [word.key for word in said if word.kind == "name"]
         named = any(word.kind == "name" for word in hit)
         half = 2 * sum(not word.about for word in hit) >= sum(not word.about for word in said)
+        half = half and 2 * sum(word in hit or word.key in kept for word in said) >= len(said)
         at_the_end = (said[-1] in hit and half) or (named and len(said) <= _PLACE)
         if (near and named >= bool(names)) or (
             at_the_end and "event" not in theirs.marks and kept.isdisjoint(names)
@@ -117,6 +132,8 @@ def _aligned(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, n
     if any(word.denied != sides.get(word.key, word.denied) for word in new):
         half = 2 * len(common) >= max(len(new), len(old)) and not (added and dropped)
         return _superseded("denial") if half else _different("denies another")
+    if added and dropped and _share_little(ours, theirs, common):
+        return _different("little in common")
     lone = {word.key for word in (*added, *dropped)}
     if any(prefix + key in lone for key in lone for prefix in grammar.OPPOSITES):
         return _superseded("opposite")
@@ -132,6 +149,21 @@ def _aligned(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, n
         wider = any(word.kind in ("name", "value") for word in dropped) or "news" in ours.marks - theirs.marks
         return TextVerdict("duplicate" if near and not wider else "different", "says less")
     return _filled(ours, theirs, slots, of_a_kind, near=near)
+
+
+def _share_little(ours: Statement, theirs: Statement, common: set[str]) -> bool:
+    """Whether less than about half of the longer text is in both, so that one place filled otherwise tells nothing.
+
+    A name or value of several words counts as one. Characters of Chinese are no words, so their number tells nothing.
+    """
+    if ours.chinese or theirs.chinese or (ours.held is not None and ours.held == theirs.held):
+        return False
+    return 2 * len(common) + 1 < max(_parts(ours), _parts(theirs))
+
+
+def _parts(where: Statement) -> int:
+    plain = [word.kind == "word" for word in where.words if not word.gone]
+    return sum(own or before for own, before in zip(plain, [True, *plain], strict=False))
 
 
 def _slots(new: Sequence[Word], old: Sequence[Word]) -> list[Slot]:

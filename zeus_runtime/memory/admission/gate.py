@@ -163,7 +163,7 @@ def decide(
     else:
         known = [each for each in known if each.item.is_searchable]
         now = [each for each in known if holds is None or holds.along_with(each.item)]
-        verdicts = _compared(content, now, settings, calibration, of_a_kind)
+        verdicts = _compared(content, now, settings, calibration, of_a_kind, subject)
         found = [each for one, verdict in verdicts if (each := _allowed(one, verdict, trust, holds))]
         decision = _together(found) if replaces is None else _with_named(found, replaces)
     if explicit or extractions < settings.max_extractions or isinstance(decision, Duplicate):
@@ -199,6 +199,7 @@ def _compared(
     settings: MemorySettings,
     calibration: Calibration | None,
     of_a_kind: OfAKind | None,
+    subject: str | None,
 ) -> Iterator[tuple[Neighbour, TextVerdict]]:
     """The verdict for each neighbour that is related to the text, those of the same words first."""
     if not known:
@@ -215,7 +216,8 @@ def _compared(
         text, cosine = each.item.content, -1.0 if each.cosine is None else each.cosine
         by_words = each.lexical is not None and each.lexical >= settings.related_words
         if not is_same and (cosine >= related or by_words or (held is not None and parse(text).held == held)):
-            yield each, compare(content, text, near=cosine >= nearly, of_a_kind=of_a_kind)
+            of_one = bool(subject and each.item.subject)  # memories of other subjects are left out before
+            yield each, compare(content, text, near=cosine >= nearly, of_a_kind=of_a_kind, of_one=of_one)
 
 
 _TRUST: Final[dict[Trust, int]] = {"quarantined": 0, "untrusted": 1, "trusted": 2}

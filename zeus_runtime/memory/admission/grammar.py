@@ -12,8 +12,10 @@ from typing import Any, Final
 from zeus_runtime.memory.data_files import read
 from zeus_runtime.memory.retrieval.analysis import word_tokens
 
-_LANGUAGES: Final[list[dict[str, Any]]] = [read(f"admission/data/{name}") for name in ("en", "de", "zh")]
-_EN, _, _ZH = _LANGUAGES
+_LANGUAGES: Final[list[dict[str, Any]]] = [
+    read(f"admission/data/{name}") for name in ("en", "de", "zh", "layout")
+]
+_EN, _, _ZH, _ = _LANGUAGES
 _FRAGMENTS: Final = {"measures": _ZH["measures"], **_EN["fragments"]}
 
 
@@ -37,10 +39,14 @@ PREPOSITIONS: Final = _words("prepositions")
 DETERMINERS: Final = _words("determiners")
 PASSED_OVER: Final = DETERMINERS | _words("still")
 SUBJECTS: Final = _words("subjects")
+POINTING: Final = _words("pointing")
+"""Subjects that point to what another text said."""
 EMPTY: Final = (COPULAS | PREPOSITIONS | PASSED_OVER | SUBJECTS | _words("fillers")) - _words("telling")
 """Words that contribute no value to a statement."""
 HEADS: Final = COPULAS | PREPOSITIONS | _words("naming")
 """Words behind which stands a value of what is said before them."""
+OPENERS: Final = PREPOSITIONS | _words("limits")
+"""Words that may begin what comes before the subject, up to a comma."""
 NEGATORS: Final = _words("negators")
 OPPOSITES: Final = _words("opposites")
 IS, WERE, TO, WAYS = (_words(role) for role in ("is", "were", "to", "ways"))

@@ -103,6 +103,8 @@ def parse(text: str) -> Statement:
         grammar.stem(each.low) for each in tokens[verb : verb + 4]
     ):
         marks.add("several_objects")
+    if _points_back(tokens, verb, chinese=chinese):
+        marks.add("pointing")
     return Statement(
         text=text,
         words=tuple(_content(text, tokens, verb, labels, chinese=chinese)),
@@ -139,7 +141,10 @@ def _tokens(text: str) -> list[_Token]:
 
 def _verb(tokens: list[_Token]) -> int:
     """Where what is said begins: at the first verb; 0 where nothing tells, as in an order."""
+    opening = _opening(tokens)
     for place, token in enumerate(tokens):
+        if place < opening:
+            continue
         if token.value is None and (token.low in grammar.COPULAS or _negates(token.low)):
             return place
         if not place or token.value or not token.raw.isalpha():
@@ -156,6 +161,23 @@ def _verb(tokens: list[_Token]) -> int:
         if not noun_follows and token.raw.islower() and (inflected or grammar.in_the_past(token.low)):
             return place
     return 0
+
+
+def _opening(tokens: list[_Token]) -> int:
+    """Where the subject begins: behind the comma of "On old systems, the default is ...", else at the start."""
+    if not tokens or tokens[0].low not in grammar.OPENERS:
+        return 0
+    return next((place + 1 for place, token in enumerate(tokens) if token.low == ","), 0)
+
+
+def _points_back(tokens: list[_Token], verb: int, *, chinese: bool) -> bool:
+    """Whether the subject is only a word for what another text said: "It requires ...", "These are ..."."""
+    if chinese:
+        return 0 < verb <= _PLURAL and tokens[0].low in grammar.POINTING
+    return verb > 0 and tokens[verb - 1].low in grammar.POINTING
+
+
+_PLURAL: Final = 2  # characters of a Chinese word for "it" or "they"
 
 
 def _verb_zh(text: str, tokens: list[_Token], labels: Collection[int]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
@@ -15,13 +15,35 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.serving.http import problems
 from zeus_runtime.serving.http.boundary import Boundary
 from zeus_runtime.serving.http.protocols import all_running
-from zeus_runtime.serving.http.routes import approvals, context, page, sessions, trace, what_if
+from zeus_runtime.serving.http.routes import (
+    approvals,
+    artifacts,
+    context,
+    files,
+    knowledge,
+    memory,
+    page,
+    plan,
+    sessions,
+    trace,
+    what_if,
+)
 from zeus_runtime.serving.http.routes.depends import MetricsReader
 from zeus_runtime.serving.http.visible_json import VisibleJSON
 
 if TYPE_CHECKING:
     from zeus_runtime.serving.http.protocols import ServedProtocol
     from zeus_runtime.serving.http.service import Service
+
+
+_REQUEST_HEADERS: Final = (
+    "Authorization",
+    "Content-Type",
+    "Idempotency-Key",
+    "If-Match",
+    "If-None-Match",
+    "Last-Event-ID",
+)
 
 
 def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix: str = "") -> FastAPI:
@@ -53,21 +75,25 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
         default_response_class=VisibleJSON,
     )
     app.state.service = service
-    problems.install(app, service.mask)
-    app.add_middleware(Boundary, service=service, prefix=prefix)
+    problems.install(app, service.mask, protocols)
+    app.add_middleware(Boundary, service=service, protocols=protocols, prefix=prefix)
     if service.settings.cors.origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=service.settings.cors.origins,
             allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
-            allow_headers=("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"),
-            expose_headers=("Retry-After",),
+            allow_headers=(
+                "Authorization",
+                "Content-Type",
+                "Idempotency-Key",
+                "Last-Event-ID",
+                "If-Match",
+                "If-None-Match",
+            ),
+            expose_headers=("Retry-After", "ETag", "Link"),
         )
-    app.include_router(sessions.router, prefix="/v1")
-    app.include_router(approvals.router, prefix="/v1")
-    app.include_router(context.router, prefix="/v1")
-    app.include_router(trace.router, prefix="/v1")
-    app.include_router(what_if.router, prefix="/v1")
+    for each in (sessions, approvals, context, trace, what_if, memory, knowledge, plan, files, artifacts):
+        app.include_router(each.router, prefix="/v1")
     app.include_router(page.router)
 
     @app.get("/health", tags=["operation"])
@@ -78,6 +104,7 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
     @app.get("/ready", tags=["operation"])
     async def ready() -> Response:
         """Whether turns can run; configs that cannot be read are named."""
+        await service.hosting.look()
         bad = {each.name: service.mask(each.problem) for each in service.hosting if each.problem}
         return VisibleJSON({"ready": True, "unread_configs": bad})
 

@@ -132,7 +132,47 @@ class ServiceLimits:
         Minimum(1),
     ] = 2000
     body_bytes: Annotated[int, Doc("The largest body of a request."), Minimum(1000)] = 4_000_000
+    file_bytes: Annotated[int, Doc("The largest file that a client may upload."), Minimum(1000)] = 25_000_000
+    files_bytes: Annotated[
+        int, Doc("All files together that a user may have uploaded at a time."), Minimum(1000)
+    ] = 500_000_000
+    files_max_age_days: Annotated[
+        float, Doc("After so long an uploaded file is deleted; what was sent with it stays."), Minimum(0.01)
+    ] = 7.0
     header_bytes: Annotated[int, Doc("The largest head of a request."), Minimum(1000)] = 32_000
+
+
+@dataclass(frozen=True)
+class OpenAgents:
+    """How long a user's agent stays open, with its connections, after the user's last request."""
+
+    most_open: Annotated[
+        int,
+        Doc(
+            "Users of one config whose agents are open; beyond it, those that were not used for longest are closed. "
+            "One with a turn that runs or an open request stays."
+        ),
+        Minimum(1),
+    ] = 200
+    idle_seconds: Annotated[
+        float,
+        Doc("An agent that nobody uses is closed after so long; a later request opens it again."),
+        Minimum(0),
+    ] = 900
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The audit log."""
+
+    max_age_days: Annotated[
+        float | None,
+        Doc(
+            "Entries that are older are removed, once a day; null keeps all. The database removes none that is younger "
+            "than 30 days."
+        ),
+        Minimum(30),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -165,6 +205,10 @@ class Settings:
     limits: Annotated[ServiceLimits, Doc("How much a caller may ask for.")] = field(
         default_factory=ServiceLimits
     )
+    agents: Annotated[OpenAgents, Doc("How long users' agents stay open.")] = field(
+        default_factory=OpenAgents
+    )
+    audit: Annotated[Audit, Doc("How long the audit log is kept.")] = field(default_factory=Audit)
     cors: Annotated[Cors, Doc("Which other sites' pages may send requests.")] = field(default_factory=Cors)
     access_log: Annotated[
         Literal["text", "json", "off"], Doc("The form of the line for each request, on standard error.")

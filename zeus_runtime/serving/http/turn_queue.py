@@ -6,28 +6,35 @@ import asyncio
 import hashlib
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import BusyError, UsageError, ZeusError
 from zeus_runtime.events import Event, RunCompleted, RunFailed
+from zeus_runtime.run.attachments import refuse_unshown
 from zeus_runtime.run.turn import SESSION_PREFIX, new_session_id
 from zeus_runtime.store.turns import (
     StoredTurn,
     TurnState,
     add_turn,
+    ask_to_cancel,
+    asked_to_cancel,
+    find_turn,
     last_run,
     next_turn,
     set_state,
     unfinished_sessions,
 )
+from zeus_runtime.tools.attachments import GivenFile
 from zeus_runtime.tools.client_tool import ClientTool
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
-    from zeus_runtime.store.threads import Owner
+    from zeus_runtime.serving.http.uploads import Uploads
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Owner, Thread
 
 _log = logging.getLogger(__name__)
 
@@ -56,8 +63,11 @@ class TurnQueue:
     """Runs the turns of all agents of a service, one at a time in each session."""
 
     hosting: Hosting
+    uploads: Uploads
     _working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _owners: dict[str, Owner | None] = field(default_factory=dict)
     _agents: dict[str, Agent] = field(default_factory=dict)
+    _runs: dict[str, str] = field(default_factory=dict)
     _woken: set[str] = field(default_factory=set)
     _is_closing: bool = False
 
@@ -65,6 +75,14 @@ class TurnQueue:
     def working(self) -> int:
         """How many sessions have a turn that runs."""
         return len(self._working)
+
+    def __contains__(self, session: str) -> bool:
+        """Whether a turn of a session runs here."""
+        return session in self._agents
+
+    def works_for(self, owner: Owner | None) -> bool:
+        """Whether a turn of a user runs, in any role."""
+        return any(same_user(each, owner) for each in self._owners.values())
 
     async def begin_session(
         self, hosted: HostedAgent, owner: Owner | None, *, title: str = "", key: str | None = None
@@ -88,17 +106,25 @@ class TurnQueue:
         """Begin a turn, or queue it behind the session's others; a known idempotency key gives the turn that it named.
 
         Args:
-            request: ``prompt``, ``attachments``, and ``tools``: the client's own, as JSON.
+            request: ``prompt``, ``attachments`` (uploaded files: ``sha256`` and ``name``), and ``tools``: the client's
+                own, as JSON; or ``resume`` to answer the last message again after a rollback or in a fork.
             queue: whether it may wait for others.
 
         Raises:
-            NotFoundError: there is no such session.
+            NotFoundError: there is no such session, or no such file of the user.
             BusyError: the session has a turn that is not over, and ``queue`` is false.
+            UsageError: there is nothing to answer again, or the agent's model sees no attachments.
         """
         agent = hosted.of(owner)
         log = await agent.log()
         thread = await log.find(session)
         run = secrets.token_hex(_RUN_BYTES) if key is None else run_of_key(owner, f"{session}\0{key}")
+        if request.get("resume") and await find_turn(log, run) is None:
+            await _refuse_answered(log, thread)
+        if request.get("attachments"):
+            refuse_unshown(agent.plan)
+            for each in request["attachments"]:
+                await asyncio.to_thread(self.uploads.size, owner, each["sha256"])
         masked = agent.masked(dict(request))
         if owner is not None and owner.role is not None:
             masked["role"] = owner.role
@@ -113,7 +139,7 @@ class TurnQueue:
             self._woken.add(session)
         elif not self._is_closing:
             task = asyncio.create_task(self._work(hosted, owner, session), name=f"turns of {session}")
-            self._working[session] = task
+            self._working[session], self._owners[session] = task, owner
 
     async def cancel(self, agent: Agent, turn: StoredTurn) -> bool:
         """Cancel a turn: its run, or its place in the queue. False if it is over."""
@@ -122,11 +148,27 @@ class TurnQueue:
         if turn.state in ("queued", "waiting"):
             await set_state(log, turn, "cancelled", ending=_not_run(turn))
             return True
-        return running is not None and running.cancel(turn.session)
+        if running is not None:
+            return running.cancel(turn.session)
+        if turn.is_over:
+            return False
+        await ask_to_cancel(log, turn)
+        return True
+
+    async def cancel_as_asked(self) -> None:
+        """Cancel the turns that run here and that another process was asked to cancel."""
+        for hosted in self.hosting:
+            here = {session: agent for session, agent in self._agents.items() if agent.name == hosted.name}
+            if not here:
+                continue
+            for session, run in await asked_to_cancel(await hosted.of(None).log(), here):
+                if self._runs.get(session) == run:
+                    here[session].cancel(session)
 
     async def recover(self) -> None:
         """Continue what an earlier process left, unless another process works on it."""
         for hosted in self.hosting:
+            await hosted.prepare(None)
             log = await hosted.of(None).log()
             for session, owner in await unfinished_sessions(log, hosted.name):
                 self.wake(hosted, owner, session)
@@ -150,30 +192,44 @@ class TurnQueue:
         except ZeusError as error:
             _log.warning("the turns of %s wait: %s", session, error)
         finally:
-            del self._working[session]
+            del self._working[session], self._owners[session]
+
+    async def _attached(self, owner: Owner | None, turn: StoredTurn) -> Sequence[GivenFile]:
+        """The files of a turn's request.
+
+        Raises:
+            UsageError: one was deleted meanwhile.
+        """
+        return [
+            GivenFile(each["name"], await asyncio.to_thread(self.uploads.read, owner, each["sha256"]))
+            for each in turn.request.get("attachments", ())
+        ]
 
     async def _one(self, hosted: HostedAgent, owner: Owner | None, session: str) -> bool:
+        await hosted.prepare(owner)
         log = await hosted.of(owner).log()
         thread = await log.find(session)
         turn = await next_turn(log, thread)
         if turn is None:
             return False
         # Whoever wakes the session, the next process too, the turn runs in the role of the one who asked for it.
-        agent = hosted.of(owner and owner._replace(role=turn.request.get("role")))
+        acting = owner and owner._replace(role=turn.request.get("role"))
+        await hosted.prepare(acting)
+        agent = hosted.of(acting)
         has_begun = await last_run(log, thread) == turn.run
         if turn.state == "queued" or turn.started_ms is None:
             await set_state(log, turn, "running")
-        self._agents[session] = agent
+        self._agents[session], self._runs[session] = agent, turn.run
         tools = [ClientTool.from_json(each) for each in turn.request.get("tools", ())]
         ending: Event | None = None
         try:
             events = (
-                agent.resume(session, tools=tools)
-                if has_begun
+                agent.resume(session, run_id=turn.run, tools=tools)
+                if has_begun or turn.request.get("resume")
                 else agent.stream(
                     turn.request["prompt"],
                     session=session,
-                    attachments=turn.request.get("attachments", ()),
+                    attachments=await self._attached(owner, turn),
                     run_id=turn.run,
                     tools=tools,
                 )
@@ -186,7 +242,7 @@ class TurnQueue:
                 raise
             ending = RunFailed(session, error.code, str(error), error.exit_code)
         finally:
-            del self._agents[session]
+            del self._agents[session], self._runs[session]
         if self._is_closing and isinstance(ending, RunFailed) and ending.code == "cancelled":
             return False
         assert isinstance(ending, RunCompleted | RunFailed)
@@ -195,6 +251,24 @@ class TurnQueue:
             # Decided between the run's end and the turn's new state.
             await set_state(log, turn, "running")
         return True
+
+
+def same_user(one: Owner | None, other: Owner | None) -> bool:
+    """Whether two owners are one user in one project, in whatever role."""
+    return one[:2] == other[:2] if one is not None and other is not None else one is other
+
+
+async def _refuse_answered(log: ThreadLog, thread: Thread) -> None:
+    """Check that nothing was written since a rollback or a fork.
+
+    Raises:
+        UsageError: something was.
+    """
+    if (await log.info(thread)).state != "rolled-back":
+        raise UsageError(
+            f"the last message of {thread.session} has its answer",
+            remedy="Roll the session back or fork it first, or send a prompt.",
+        )
 
 
 def state_of(ending: RunCompleted | RunFailed) -> TurnState:

@@ -80,17 +80,17 @@ class Options:
     ] = None
     extra: Annotated[
         Mapping[str, Any],
-        Destination(signs=("/", "\\", "?", "#")),
+        Destination(signs=("/", "\\", "?", "#"), names_files=True),
         Doc("Further arguments of litellm's embedding call, passed on unchanged."),
     ] = field(default_factory=dict)
     query_extra: Annotated[
         Mapping[str, Any],
-        Destination(signs=("/", "\\", "?", "#")),
+        Destination(signs=("/", "\\", "?", "#"), names_files=True),
         Doc("Further arguments for queries only: `input_type: search_query`."),
     ] = field(default_factory=dict)
     memory_extra: Annotated[
         Mapping[str, Any],
-        Destination(signs=("/", "\\", "?", "#")),
+        Destination(signs=("/", "\\", "?", "#"), names_files=True),
         Doc("Further arguments for memories only: `input_type: search_document`."),
     ] = field(default_factory=dict)
 

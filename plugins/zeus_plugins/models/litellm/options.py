@@ -68,7 +68,7 @@ class Options:
     )
     extra: Annotated[
         Mapping[str, Any],
-        Destination(signs=("/", "\\", "?", "#")),
+        Destination(signs=("/", "\\", "?", "#"), names_files=True),
         Doc(
             "Further parameters of the provider's request, unchanged: `seed`, `reasoning_effort`, `api_version`, ..."
             " litellm's own controls (`fallbacks`, `cache`, ...) are refused."

@@ -23,7 +23,7 @@ from zeus_plugins.protocols.openai.conversation import (
 )
 from zeus_plugins.protocols.openai.errors import BadRequestError
 from zeus_runtime.plugin import printable
-from zeus_runtime.plugin.approval import Decision, json_shown
+from zeus_runtime.plugin.approval import Decision, json_shown, persons_json
 from zeus_runtime.plugin.protocol import NotFoundError, is_clients
 
 if TYPE_CHECKING:
@@ -204,8 +204,7 @@ class TurnAnswer:
     def asks_by_request(self) -> None:
         """Show the calls that wait for a decision as approval requests: JSON that the client may print."""
         self.calls += [
-            Call(APPROVAL + each["id"], each["tool_name"], json_shown(each["parameters"]))
-            for each in self.waiting
+            Call(APPROVAL + each["id"], each["tool_name"], json_shown(_shown(each))) for each in self.waiting
         ]
 
     def asks_by_text(self) -> str:
@@ -214,7 +213,7 @@ class TurnAnswer:
             return ""
         said = "\n".join(
             f"[{printable(each['tool_name'])} waits for a decision (approval {each['id']}):"
-            f" {json_shown(each['parameters'])}]"
+            f" {json_shown(_shown(each))}]"
             for each in self.waiting
         )
         text = f"\n\n{said}" if self._pieces else said
@@ -236,6 +235,12 @@ def _question(pending: Mapping[str, Any]) -> Mapping[str, Any]:
     names = {"id": "approval_id", "tool_name": "tool", "parameters": "arguments"}
     kept = ("id", "tool_name", "parameters", "reason", "answer_schema")
     return {names.get(name, name): pending[name] for name in kept if name in pending}
+
+
+def _shown(pending: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments of a call; for a question also its form, whose defaults an approval gives as the answer."""
+    form = {"answer_schema": pending["answer_schema"]} if "answer_schema" in pending else {}
+    return {**pending["parameters"], **form}
 
 
 _INSTRUCTIONS: Final = "<client_instructions>\n", "\n</client_instructions>\n\n"
@@ -352,10 +357,11 @@ def _answer(caller: ProtocolCaller, request: AnswerRequest, turn: StoredTurn, af
 
 def _decision(pending: PendingApproval, text: str) -> Decision:
     """The decision that a client wrote: JSON, or a word."""
+    problem = ""
     try:
-        given = json.loads(text)
-    except ValueError:
-        given = text.strip().strip('"').lower()
+        given = persons_json(text)
+    except ValueError as error:
+        given, problem = text.strip().strip('"').lower(), f" ({error})"
     if isinstance(given, bool):
         given = "approve" if given else "reject"
     if isinstance(given, str):
@@ -364,7 +370,7 @@ def _decision(pending: PendingApproval, text: str) -> Decision:
     if said not in ("approve", "reject"):
         raise BadRequestError(
             f"the decision on {pending.tool} must be `approve` or `reject`, or JSON such as"
-            ' {"decision": "reject", "reason": "not today"}',
+            f' {{"decision": "reject", "reason": "not today"}}{problem}',
             reason="bad_decision",
         )
     reason, answer = given.get("reason", ""), given.get("answer")

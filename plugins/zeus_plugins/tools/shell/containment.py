@@ -123,10 +123,8 @@ class BubblewrapCommands:
             network=self._options.network,
         )
         return Start(
-            (self._bwrap,),
+            self._bwrap,
             tuple(words),
-            environ={},
-            folder=Path("/"),
             bubblewrap=tuple(given),
             filter_program=filter_program(platform.machine()),
             sees=partial(sees_judged, mounts),

@@ -1,55 +1,117 @@
-"""Runs one command without bubblewrap, and leaves none of its processes: ``python keeper.py WORDS...``.
+"""Runs commands without bubblewrap, and leaves none of their processes: ``python keeper.py``, once for an agent.
 
-It ends them when the command ends, when its standard input is closed, and so also when the process that started it is
-killed. Processes that detach from the command become its children (Linux), so that it finds them.
+It forks for each command, since a new Python would take longer than most commands. The fork is the command's keeper,
+and has the descriptors of this command only. It ends the command's processes when the command ends and when Zeus closes
+its end of the command's socket, so also when Zeus is killed. Processes that detach from the command become its children
+(Linux), so that it finds them.
 
-It imports little, because each command waits for it: `subprocess` and `signal` alone would take longer than the rest.
+Standard input is a socket, by which Zeus sends three descriptors for each command: the command's own socket, the write
+end of its output, and its working directory. Zeus writes the words into the command's socket, their length first, and
+reads the exit code from it.
 """
 
 from __future__ import annotations
 
 import os
 import select
+import signal
+import socket
 import sys
+from collections.abc import Callable
 
+LENGTH_BYTES = 8
 _BECOME_PARENT = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
-_SIGKILL, _SIGPIPE, _SIGXFSZ = 9, 13, 25  # the same on all systems that are not Windows
 _SECONDS = 0.05
 
 
-def main(words: list[str]) -> int:
-    """Return the command's exit code; 128 plus the number of the signal that killed it."""
-    if sys.platform == "linux":
-        import ctypes
+def main() -> None:
+    """Start a keeper for each command until Zeus closes the socket, or is gone."""
+    become_parent = _become_parent()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes keepers that have ended
+    with socket.socket(fileno=0) as requests:
+        while True:
+            _, descriptors, _, _ = socket.recv_fds(requests, 1, 3)
+            if len(descriptors) < 3:
+                return
+            control, output, folder = descriptors
+            try:
+                is_keeper = os.fork() == 0
+            except OSError as error:  # the command's socket closes without a code
+                _tell(output, f"the command cannot be started: {error.strerror}")
+                is_keeper = False
+            if is_keeper:
+                _keep(control, output, folder, become_parent)
+            for each in descriptors:
+                os.close(each)
 
-        ctypes.CDLL(None).prctl(_BECOME_PARENT, 1, 0, 0, 0)
+
+def _keep(control: int, output: int, folder: int, become_parent: Callable[[], object]) -> None:
+    """Run one command and write its exit code; 128 plus the number of the signal that killed it. Never returns."""
+    try:
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)  # no longer the socket of all commands
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.fchdir(folder)
+        for each in (nothing, output, folder):
+            os.close(each)
+        os.set_inheritable(control, False)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        become_parent()
+        words = _words(control)
+        if words is not None:
+            os.write(control, b"%d" % _run(words, control))
+    except BaseException:  # noqa: BLE001 - the fork must not become a second process of all commands
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(0)
+
+
+def _words(control: int) -> list[bytes] | None:
+    """The command; None if Zeus is gone."""
+    length = _read(control, LENGTH_BYTES)
+    words = None if length is None else _read(control, int.from_bytes(length, "big"))
+    return None if words is None else words.split(b"\0")
+
+
+def _read(control: int, size: int) -> bytes | None:
+    found = b""
+    while len(found) < size:
+        more = os.read(control, size - len(found))
+        if not more:
+            return None
+        found += more
+    return found
+
+
+def _run(words: list[bytes], control: int) -> int:
     try:
         command = os.posix_spawnp(
             words[0],
             words,
             os.environ,
-            file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
             setsid=True,
-            setsigdef=[_SIGPIPE, _SIGXFSZ],  # Python ignores them
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # Python ignores them
         )
     except OSError as error:
-        sys.stderr.write(f"{words[0]}: {error.strerror}\n")
+        _tell(2, f"{os.fsdecode(words[0])}: {error.strerror}")
         return 126 if isinstance(error, PermissionError) else 127
-    code = _code(command) if _has_ended(command) else None
+    code = _code(command) if _has_ended(command, control) else None
     _kill_group(command)
     _end_all()
-    return 128 + _SIGKILL if code is None else 128 - code if code < 0 else code
+    return 128 + signal.SIGKILL if code is None else 128 - code if code < 0 else code
 
 
-def _has_ended(command: int) -> bool:
-    """Wait until the command ends, or until standard input is closed: then return False."""
+def _has_ended(command: int, control: int) -> bool:
+    """Wait until the command ends, or until Zeus closes its end of the socket: then return False."""
     if not hasattr(os, "pidfd_open"):
-        while 0 not in select.select([0], [], [], _SECONDS)[0]:
+        while control not in select.select([control], [], [], _SECONDS)[0]:
             if os.waitid(os.P_PID, command, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
                 return True
         return False
     ended = os.pidfd_open(command)
-    return ended in select.select([0, ended], [], [])[0]
+    return ended in select.select([control, ended], [], [])[0]
 
 
 def _code(command: int) -> int:
@@ -58,7 +120,7 @@ def _code(command: int) -> int:
 
 def _kill_group(leader: int) -> None:
     try:
-        os.killpg(leader, _SIGKILL)
+        os.killpg(leader, signal.SIGKILL)
     except ProcessLookupError:
         return
 
@@ -66,12 +128,15 @@ def _kill_group(leader: int) -> None:
 def _end_all() -> None:
     """Kill all children until there are none: the children of each become this process's own."""
     while True:
-        for pid in _children():
-            try:
-                os.kill(pid, _SIGKILL)
-            except ProcessLookupError:
-                continue
         try:
+            # Most commands leave none, and a search would take longer than they do.
+            if os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+            for pid in _children():
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
             os.waitpid(-1, 0)
         except ChildProcessError:
             return
@@ -91,5 +156,19 @@ def _children() -> list[int]:
     return found
 
 
+def _become_parent() -> Callable[[], object]:
+    """How a keeper makes detached processes its own children; a fork does not inherit it."""
+    if sys.platform != "linux":
+        return lambda: None
+    import ctypes
+
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(_BECOME_PARENT, 1, 0, 0, 0)
+
+
+def _tell(output: int, text: str) -> None:
+    os.write(output, f"{text}\n".encode(errors="replace"))
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

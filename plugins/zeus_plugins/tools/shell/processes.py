@@ -10,12 +10,11 @@ import select
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from zeus_plugins.sandboxes.bubblewrap.mounts import REPLACED
 from zeus_runtime.plugin import RunError
@@ -23,12 +22,12 @@ from zeus_runtime.plugin.files import OPEN_BYTES, open_bytes
 from zeus_runtime.plugin.tool import finished, in_thread
 
 if TYPE_CHECKING:
+    from zeus_plugins.tools.shell.keepers import Keepers
     from zeus_runtime.plugin import Redactor
 
 _CHUNK: Final = 2**16
 _WAITING: Final = ("/bin/sh", "-c", 'echo >&0 && read -r go && exec "$@" </dev/null', "sh")
 """Waits for the gate, then becomes the command. If the gate closes, as when Zeus is killed, the command never runs."""
-_KEEPER: Final = str(Path(__file__).with_name("keeper.py"))
 
 
 class ShellError(RunError):
@@ -39,31 +38,67 @@ class ShellError(RunError):
 
 @dataclass(frozen=True)
 class Start:
-    """How to start a command.
+    """How to start a command in bubblewrap, which itself gets no variables.
 
     Args:
-        program: the program that starts it, with its arguments.
+        program: bubblewrap.
         words: the command.
-        environ: the variables of the program.
-        folder: the real path of the working directory.
-        bubblewrap: if the program is bubblewrap, its arguments, which are passed in a file.
+        bubblewrap: bubblewrap's arguments, which are passed in a file.
         filter_program: the filter of system calls.
         sees: whether a process, given its id, sees the files that the command may see. It is asked before the command
             runs; None: the command runs at once.
     """
 
-    program: tuple[str, ...]
+    program: str
     words: tuple[str, ...]
-    environ: Mapping[str, str] = field(repr=False)
-    folder: Path
-    bubblewrap: tuple[str, ...] | None = None
+    bubblewrap: tuple[str, ...] = field(repr=False)
     filter_program: bytes = b""
     sees: Callable[[int], bool] | None = None
 
 
-def uncontained(words: tuple[str, ...], folder: Path, environ: Mapping[str, str]) -> Start:
-    """Return how to start a command without bubblewrap."""
-    return Start((sys.executable, "-I", "-S", _KEEPER), words, environ, folder)
+class Starter(Protocol):
+    """The process that runs a command: bubblewrap, or a keeper."""
+
+    async def refusal(self) -> str | None:
+        """Return why the command may not run, because of the files that it would see; None if it runs."""
+
+    async def wait(self) -> int:
+        """Return the exit code once all processes of the command are gone."""
+
+    def kill(self) -> None:
+        """End all processes of the command."""
+
+
+class _Bubblewrap:
+    """A command in bubblewrap.
+
+    Args:
+        process: bubblewrap.
+        status: its report of its first process.
+        gate: the command waits for a line of it; None if it does not wait.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], status: int, gate: StartGate | None) -> None:
+        self._process = process
+        self._status = status
+        begun = finished(in_thread(_await_begin, status=status, gate=gate))
+        self._begin = asyncio.create_task(begun, name="shell command's begin")
+
+    async def refusal(self) -> str | None:
+        refusal, _ = await asyncio.shield(self._begin)
+        return refusal
+
+    async def wait(self) -> int:
+        _, first = await self._begin
+        # Its own thread: the loop's are few, and a server's command waits for hours.
+        ended = in_thread(_await_end, process=self._process, status=self._status, first=first)
+        return await finished(ended)
+
+    def kill(self) -> None:
+        if self._process.returncode is None:
+            # A child that bubblewrap started only now is not yet set to die with it, but still in its process group.
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
 
 class CommandOutput:
@@ -123,35 +158,22 @@ class RunningCommand:
     """A command that was started.
 
     Args:
-        process: its starter: bubblewrap, or the keeper.
+        starter: the process that runs it.
         pipe: the read end of its output.
-        status: bubblewrap's report of its first process; None without bubblewrap.
         output: collects the output.
-        gate: the command waits for a line of it; None if it does not wait.
     """
 
-    def __init__(
-        self,
-        process: subprocess.Popen[bytes],
-        pipe: int,
-        status: int | None,
-        output: CommandOutput,
-        gate: StartGate | None = None,
-    ) -> None:
+    def __init__(self, starter: Starter, pipe: int, output: CommandOutput) -> None:
         self.output = output
         self.exit_code: int | None = None
         self.news = asyncio.Event()
-        self._process = process
+        self._starter = starter
         self._pipe = pipe
-        self._status = status
-        self._gate = gate
-        self._begin = asyncio.create_task(self._began(), name="shell command's begin")
         self._end = asyncio.create_task(self._ended(), name="shell command")
 
     async def refusal(self) -> str | None:
         """Return why the command may not run, because of the files that it would see; None if it runs."""
-        refusal, _ = await asyncio.shield(self._begin)
-        return refusal
+        return await self._starter.refusal()
 
     async def wait(self) -> int:
         """Return the exit code once all its processes are gone."""
@@ -159,39 +181,20 @@ class RunningCommand:
 
     async def stop(self) -> None:
         """End all its processes; return when they are gone."""
-        self._kill()
+        self._starter.kill()
         await finished(self._end)
-
-    def _kill(self) -> None:
-        if self._process.stdin is not None:
-            self._process.stdin.close()  # the keeper's sign to end them
-        elif self._process.returncode is None:
-            # A child that bubblewrap started only now is not yet set to die with it, but still in its process group.
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-
-    async def _began(self) -> tuple[str | None, int | None]:
-        if self._status is None:
-            return None, None
-        return await finished(in_thread(_await_begin, status=self._status, gate=self._gate))
 
     async def _ended(self) -> int:
         loop = asyncio.get_running_loop()
         os.set_blocking(self._pipe, False)
         loop.add_reader(self._pipe, self._read)
         try:
-            # Its own thread: the loop's are few, and a server's command waits for hours.
-            _, first = await self._begin
-            code = await finished(
-                in_thread(_await_end, process=self._process, status=self._status, first=first)
-            )
+            code = await self._starter.wait()
             while self._read():
                 pass
         finally:
             loop.remove_reader(self._pipe)
             os.close(self._pipe)
-            if self._process.stdin is not None:
-                self._process.stdin.close()
         self.exit_code = 128 - code if code < 0 else code
         self.news.set()
         return self.exit_code
@@ -216,40 +219,65 @@ def started(start: Start, most_bytes: int) -> RunningCommand:
         ShellError: it could not be started.
     """
     with ExitStack() as stack, ExitStack() as on_error:
-        read, write = os.pipe()
-        stack.callback(os.close, write)
-        on_error.callback(os.close, read)
-        words, passed, status, gate = [*start.program], [], None, None
-        command, given_input = start.words, subprocess.PIPE
-        if start.bubblewrap is not None:
-            status, status_end = os.pipe()
-            stack.callback(os.close, status_end)
-            on_error.callback(os.close, status)
-            seccomp = _memory(stack, start.filter_program)
-            given = (*start.bubblewrap, "--seccomp", str(seccomp), "--json-status-fd", str(status_end))
-            listed = _memory(stack, b"".join(os.fsencode(each) + b"\0" for each in given))
-            words += ["--args", str(listed), "--"]
-            passed, given_input = [seccomp, status_end, listed], subprocess.DEVNULL
-            if start.sees is not None:
-                ours, theirs = socket.socketpair()
-                stack.callback(theirs.close)
-                gate = on_error.enter_context(StartGate(ours, start.sees))
-                command, given_input = (*_WAITING, *start.words), theirs.fileno()
+        read, write = _pipe(stack, on_error)
+        status, status_end = _pipe(stack, on_error)
+        seccomp = _memory(stack, start.filter_program)
+        given = (*start.bubblewrap, "--seccomp", str(seccomp), "--json-status-fd", str(status_end))
+        listed = _memory(stack, b"".join(os.fsencode(each) + b"\0" for each in given))
+        command, given_input, gate = start.words, subprocess.DEVNULL, None
+        if start.sees is not None:
+            ours, theirs = socket.socketpair()
+            stack.callback(theirs.close)
+            gate = on_error.enter_context(StartGate(ours, start.sees))
+            command, given_input = (*_WAITING, *start.words), theirs.fileno()
         try:
             process = subprocess.Popen(
-                [*words, *command],
-                env=dict(start.environ),
-                cwd=start.folder,
+                [start.program, "--args", str(listed), "--", *command],
+                env={},
+                cwd="/",
                 stdin=given_input,
                 stdout=write,
                 stderr=write,
-                pass_fds=passed,
+                pass_fds=[seccomp, status_end, listed],
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            raise ShellError(f"the command cannot be started: {error}") from None
+            raise _not_started(error) from None
         on_error.pop_all()
-        return RunningCommand(process, read, status, CommandOutput(most_bytes), gate)
+        return RunningCommand(_Bubblewrap(process, status, gate), read, CommandOutput(most_bytes))
+
+
+def started_uncontained(
+    keepers: Keepers, words: Sequence[str], folder: Path, most_bytes: int
+) -> RunningCommand:
+    """Start a command without bubblewrap.
+
+    Args:
+        folder: the real path of the working directory.
+
+    Raises:
+        ShellError: it could not be started.
+    """
+    with ExitStack() as stack, ExitStack() as on_error:
+        read, write = _pipe(stack, on_error)
+        try:
+            kept = keepers.start(words, folder, write)
+        except (OSError, ValueError) as error:
+            raise _not_started(error) from None
+        on_error.pop_all()
+        return RunningCommand(kept, read, CommandOutput(most_bytes))
+
+
+def _pipe(stack: ExitStack, on_error: ExitStack) -> tuple[int, int]:
+    """A pipe whose write end goes to another process, and whose read end stays."""
+    read, write = os.pipe()
+    stack.callback(os.close, write)
+    on_error.callback(os.close, read)
+    return read, write
+
+
+def _not_started(error: OSError | ValueError) -> ShellError:
+    return ShellError(f"the command cannot be started: {error}")
 
 
 class StartGate:
@@ -301,13 +329,11 @@ def _await_begin(status: int, gate: StartGate | None) -> tuple[str | None, int |
         return None if gate is None else gate.refusal(process), first
 
 
-def _await_end(process: subprocess.Popen[bytes], status: int | None, first: int | None) -> int:
+def _await_end(process: subprocess.Popen[bytes], status: int, first: int | None) -> int:
     """Return the exit code once all processes are gone; blocks.
 
     The kernel ends all processes in the namespaces before the first one is gone, and bubblewrap may end earlier.
     """
-    if status is None:
-        return process.wait()
     # Read to its end: a closed pipe kills bubblewrap, maybe before its child is set to die with it.
     with os.fdopen(status, "rb", 0) as reports:
         try:

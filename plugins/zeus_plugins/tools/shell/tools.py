@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 from zeus_plugins.sandboxes.bubblewrap.mounts import MOST_STARTS
 from zeus_plugins.tools import PASSED_ON
 from zeus_plugins.tools.sandbox.report import cut
+from zeus_plugins.tools.shell.keepers import Keepers
 from zeus_plugins.tools.shell.options import UNCONTAINED, Options
 from zeus_plugins.tools.shell.processes import (
     Background,
     RunningCommand,
     ShellError,
-    Start,
     started,
-    uncontained,
+    started_uncontained,
 )
 from zeus_runtime.plugin import Minimum
 from zeus_runtime.plugin.files import WorkspaceError, masked_bytes
@@ -61,6 +61,7 @@ class _Shell:
             **{name: own[name] for name in PASSED_ON if name in own},
             **options.env,
         }
+        self._keepers = Keepers(self._environ)
         # Rules judge commands by the grammar of bash.
         self._shell = context.own_programs.find("bash") or "/bin/sh"
 
@@ -151,7 +152,7 @@ class _Shell:
     async def _running(self, command: str | list[str], cwd: str) -> RunningCommand:
         refusal: str | None = None
         for _ in range(MOST_STARTS):
-            running = started(await self._start(command, cwd), self._options.max_output_kb * 1024)
+            running = await self._started(command, cwd)
             try:
                 refusal = await running.refusal()
             except BaseException:
@@ -165,7 +166,7 @@ class _Shell:
             remedy="Stop the background commands that replace files or folders, and run it again.",
         )
 
-    async def _start(self, command: str | list[str], cwd: str) -> Start:
+    async def _started(self, command: str | list[str], cwd: str) -> RunningCommand:
         if not command or not (command if isinstance(command, str) else command[0]).strip():
             raise ShellError(
                 "the command is empty", remedy="Pass a command line, or a program and its arguments."
@@ -183,9 +184,13 @@ class _Shell:
         if self._files.entry(cwd).kind != "directory":
             raise WorkspaceError(f"{self._files.normalize(cwd)} is not a folder.")
         folder: Path = self._files.place(cwd)
-        if self._bubblewrap is None:
-            return uncontained(words, folder, self._environ)
-        return await asyncio.to_thread(self._bubblewrap.start, words, folder, self._environ)
+        most_bytes = self._options.max_output_kb * 1024
+        if self._bubblewrap is not None:
+            start = await asyncio.to_thread(self._bubblewrap.start, words, folder, self._environ)
+            return started(start, most_bytes)
+        if not self._keepers.is_open:
+            self._context.closing.push_async_callback(self._keepers.aclose)
+        return started_uncontained(self._keepers, words, folder, most_bytes)
 
     def _result(self, running: RunningCommand, run: ToolRun, ending: str | None = None) -> ToolResult:
         running.news.clear()

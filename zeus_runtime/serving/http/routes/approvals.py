@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from zeus_runtime.errors import NotFoundError, UsageError
 from zeus_runtime.escaping import exact_json
 from zeus_runtime.serving.http.boundary import note_act
+from zeus_runtime.serving.http.parts import Cursor, Limit, Place, part_of, place_of
+from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Approver, Reader, service_of
 from zeus_runtime.strict_json import persons_json
 from zeus_runtime.tools.approval import Decision, PendingApproval
 from zeus_runtime.tools.question import question_lines
 
-router = APIRouter(tags=["approvals"])
+if TYPE_CHECKING:
+    from zeus_runtime.serving.http.hosting import HostedAgent
+
+router = APIRouter(tags=["approvals"], route_class=RevalidatedRoute)
 
 
 class NewDecision(BaseModel):
@@ -28,6 +33,9 @@ class NewDecision(BaseModel):
     reason: str = Field("", description="Why it is rejected, for the model.")
     instruction: str = Field("", description="A further text for the model.")
     always: bool = Field(False, description="Do not ask again about this tool with its present options.")
+    automatic: bool = Field(
+        False, description="No person looked at the call: refused where only a person may approve it."
+    )
     seen: str | None = Field(
         None,
         description="`seen` of the waiting call as its user saw it: an approval of another change is refused."
@@ -36,10 +44,18 @@ class NewDecision(BaseModel):
 
 
 @router.get("/approvals")
-async def pending(request: Request, caller: Reader) -> list[dict[str, Any]]:
+async def pending(
+    request: Request, response: Response, caller: Reader, limit: Limit = None, cursor: Cursor = None
+) -> list[dict[str, Any]]:
     """The calls of the caller's sessions that wait for a decision, oldest first."""
-    found = await service_of(request).approvals(caller)
-    return [{**each.as_json(), "agent": hosted.name, "subagent": each.agent} for hosted, each in found]
+    found = sorted(await service_of(request).approvals(caller), key=_place)
+    after = place_of(cursor, int, str)
+    shown = part_of(request, response, found, _place, after=after, limit=limit)
+    return [{**each.as_json(), "agent": hosted.name, "subagent": each.agent} for hosted, each in shown]
+
+
+def _place(found: tuple[HostedAgent, PendingApproval]) -> Place:
+    return found[1].created_ms, found[1].id
 
 
 @router.get("/approvals/{approval}")
@@ -51,21 +67,7 @@ async def one(request: Request, caller: Reader, approval: str) -> dict[str, Any]
     """
     for hosted, each in await service_of(request).approvals(caller):
         if each.id == approval:
-            shown = await hosted.of(caller.owner).previewed(approval)
-            changes = () if shown.preview is None else shown.preview.changes
-            return {
-                **shown.as_json(),
-                "agent": hosted.name,
-                "subagent": shown.agent,
-                "may_remember": shown.may_remember and not shown.is_question,
-                "may_change": shown.schema is not None,
-                "changes": [{"path": one.path, "before": one.before, "after": one.after} for one in changes],
-                "seen": shown.shown,
-                "lines": _lines(shown),
-                "editable": exact_json(json.dumps(dict(shown.arguments), ensure_ascii=False, indent=2)),
-                "whole": _lines(shown, whole=True),
-                "problem": "" if shown.preview is None else shown.preview.problem,
-            }
+            return waiting_call(hosted.name, await hosted.of(caller.owner).previewed(approval))
     raise NotFoundError(f"no call with the id {approval!r} waits for a decision")
 
 
@@ -77,11 +79,36 @@ async def decide(request: Request, caller: Approver, approval: str, body: NewDec
         written = persons_json((await request.body()).decode())
     except ValueError as problem:
         raise UsageError(f"{approval} cannot be decided so: {problem}") from None
-    decision = Decision(body.decision, body.reason, written.get("changed"), body.instruction, body.always)
+    decision = Decision(
+        body.decision,
+        body.reason,
+        written.get("changed"),
+        body.instruction,
+        body.always,
+        by="automatic" if body.automatic else "user",
+    )
     seen = {approval: body.seen} if "seen" in body.model_fields_set else {}
     session = await service_of(request).decide(caller, approval, decision, seen=seen)
     note_act(request, session=session, decision=body.decision)
     return {"session": session, "decision": body.decision}
+
+
+def waiting_call(agent: str, shown: PendingApproval) -> dict[str, Any]:
+    """One waiting call of an agent as the API shows it."""
+    changes = () if shown.preview is None else shown.preview.changes
+    return {
+        **shown.as_json(),
+        "agent": agent,
+        "subagent": shown.agent,
+        "may_remember": shown.may_remember and not shown.is_question,
+        "may_change": shown.schema is not None,
+        "changes": [{"path": one.path, "before": one.before, "after": one.after} for one in changes],
+        "seen": shown.shown,
+        "lines": _lines(shown),
+        "editable": exact_json(json.dumps(dict(shown.arguments), ensure_ascii=False, indent=2)),
+        "whole": _lines(shown, whole=True),
+        "problem": "" if shown.preview is None else shown.preview.problem,
+    }
 
 
 def _lines(pending: PendingApproval, *, whole: bool = False) -> list[dict[str, str]]:

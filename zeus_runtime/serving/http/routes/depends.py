@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, cast
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 
 from zeus_runtime.serving.http.page_login import token_of
 from zeus_runtime.serving.http.principals import Principal, Scope, UnknownPrincipalError
@@ -46,7 +46,10 @@ async def known(request: Request, token: str | None) -> Principal:
         if token and address is not None:
             service.limits.note_failure(address)
         raise
-    request.state.caller = caller
+    if getattr(request.state, "caller", None) is None:
+        service.present[caller.owner] += 1  # the boundary counts it down
+    request.state.caller, request.state.token = caller, token
+    await service.prepare(caller)
     return caller
 
 
@@ -73,3 +76,7 @@ Runner = Annotated[Principal, Depends(_scoped("run"))]
 Administrator = Annotated[Principal, Depends(_scoped("admin"))]
 MetricsReader = Annotated[Principal, Depends(_scoped("metrics"))]
 Approver = Annotated[Principal, Depends(_scoped("approve"))]
+
+AgentName = Annotated[
+    str | None, Query(max_length=200, description="The agent's name; without one the only agent.")
+]

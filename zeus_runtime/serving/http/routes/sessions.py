@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Header, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import StreamingResponse
 
 from zeus_runtime.errors import NotFoundError
-from zeus_runtime.models.messages import to_payload
+from zeus_runtime.escaping import utf8_text
+from zeus_runtime.models.messages import from_payload, to_payload
+from zeus_runtime.run.stored_thread import messages_after
 from zeus_runtime.serving.http import streams
 from zeus_runtime.serving.http.boundary import note_act
 from zeus_runtime.serving.http.hub import Read
+from zeus_runtime.serving.http.parts import Cursor, Limit, Place, part_of, place_of, tell_next
+from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Reader, Runner, service_of
 from zeus_runtime.serving.http.service import as_json
+from zeus_runtime.serving.http.turn_queue import session_of_key
+from zeus_runtime.serving.http.visible_json import VisibleJSON
+from zeus_runtime.sessions.stored import as_document, as_markdown
 from zeus_runtime.store.branch import line_of
+from zeus_runtime.store.listing import BEFORE_ALL, SessionPlace
 from zeus_runtime.store.rollbacks import rollbacks
 from zeus_runtime.store.turns import turns_of
+from zeus_runtime.strict_json import plain_json
 
-router = APIRouter()
+if TYPE_CHECKING:
+    from zeus_runtime.serving.http.hosting import HostedAgent
+    from zeus_runtime.serving.http.principals import Principal
+    from zeus_runtime.store.listing import SessionInfo
+
+router = APIRouter(route_class=RevalidatedRoute)
 
 Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
 After = Annotated[int, Query(ge=0, description="The last event that the client has.")]
@@ -34,11 +50,43 @@ class NewSession(BaseModel):
     title: str = Field("", max_length=200)
 
 
-class NewRun(BaseModel):
-    """A turn to run."""
+class Attachment(BaseModel):
+    """An uploaded file that goes with a prompt."""
 
     model_config = ConfigDict(extra="forbid")
-    prompt: str = Field(description="The user's prompt.", min_length=1)
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    name: str = Field("file", min_length=1, max_length=200, description="Its name for the model.")
+
+
+class NewRun(BaseModel):
+    """A turn to run: a prompt, or the last message again."""
+
+    model_config = ConfigDict(extra="forbid")
+    prompt: str | None = Field(None, description="The user's prompt.", min_length=1)
+    attachments: list[Attachment] = Field(
+        default_factory=list, max_length=20, description="Files of the user: PUT /v1/files/SHA256."
+    )
+    resume: bool = Field(
+        False,
+        description="Instead of a prompt: answer the last message again, after a rollback or in a fork.",
+    )
+
+    @model_validator(mode="after")
+    def _has_one(self) -> Self:
+        if (self.prompt is None) is not self.resume:
+            raise ValueError("send either a prompt or `resume`")
+        if self.resume and self.attachments:
+            raise ValueError("attachments go with a prompt")
+        return self
+
+
+class NewFork(BaseModel):
+    """Where another session begins."""
+
+    model_config = ConfigDict(extra="forbid")
+    step: int = Field(
+        ge=1, le=2**31 - 1, description="The step that is asked again; also one that was set aside."
+    )
 
 
 class NewRollback(BaseModel):
@@ -58,6 +106,8 @@ async def agents(request: Request, caller: Reader) -> list[dict[str, Any]]:
             "description": each.plan.config.description or "",
             "model": each.plan.profile.name,
             "digest": each.plan.digest,
+            "memory": each.plan.config.memory is not None,
+            "knowledge": list(each.plan.config.knowledge),
         }
         for each in service_of(request).agents_of(caller)
     ]
@@ -74,12 +124,52 @@ async def begin(request: Request, caller: Runner, body: NewSession, key: Key = N
 
 
 @router.get("/sessions", tags=["sessions"])
-async def listed(request: Request, caller: Reader, agent: str | None = None) -> list[dict[str, Any]]:
+async def listed(
+    request: Request,
+    response: Response,
+    caller: Reader,
+    agent: str | None = None,
+    archived: Annotated[bool, Query(description="Those that are archived.")] = False,
+    limit: Limit = None,
+    cursor: Cursor = None,
+) -> list[dict[str, Any]]:
     """The caller's sessions, last used first."""
-    service = service_of(request)
-    chosen = [service.agent(caller, agent)] if agent else service.agents_of(caller)
-    found = [each for hosted in chosen for each in await hosted.of(caller.owner).sessions(every_agent=False)]
-    return [asdict(each) for each in sorted(found, key=lambda each: -each.updated_ms)]
+    place = place_of(cursor, int, str)
+    after = BEFORE_ALL if place is None else SessionPlace(-place[0], place[1])
+    most = None if limit is None else limit + 1
+    found = [
+        each
+        for hosted in _chosen(request, caller, agent)
+        for each in await hosted.of(caller.owner).sessions(
+            every_agent=False, archived=archived, limit=most, after=after
+        )
+    ]
+
+    def place_in_list(each: SessionInfo) -> Place:
+        return -each.updated_ms, each.session
+
+    found.sort(key=place_in_list)
+    shown = part_of(request, response, found, place_in_list, after=place, limit=limit)
+    return [asdict(each) for each in shown]
+
+
+@router.get("/sessions/search", tags=["sessions"])
+async def search(
+    request: Request,
+    caller: Reader,
+    query: Annotated[
+        str, Query(min_length=1, max_length=500, description="A text in any case of its letters.")
+    ],
+    agent: str | None = None,
+    k: Annotated[int, Query(ge=1, le=100, description="The most messages.")] = 20,
+) -> list[dict[str, Any]]:
+    """The messages of the caller's sessions that contain a text, the newest first; not those of archived sessions."""
+    found = [
+        each
+        for hosted in _chosen(request, caller, agent)
+        for each in await hosted.of(caller.owner).search_messages(query, limit=k)
+    ]
+    return [asdict(each) for each in sorted(found, key=lambda each: -each.created_ms)[:k]]
 
 
 @router.get("/sessions/{session}", tags=["sessions"])
@@ -109,11 +199,80 @@ async def roll_back(request: Request, caller: Runner, session: str, body: NewRol
     return {"set_aside": await agent.rollback(session, to=numbers[body.to - 1], before=body.before)}
 
 
-@router.get("/sessions/{session}/messages", tags=["sessions"])
-async def messages(request: Request, caller: Reader, session: str) -> list[dict[str, Any]]:
-    """Every message of the conversation, unchanged by any context policy."""
+@router.post("/sessions/{session}/fork", status_code=201, tags=["sessions"])
+async def fork(
+    request: Request, caller: Runner, session: str, body: NewFork, key: Key = None
+) -> dict[str, Any]:
+    """Begin a session as this one was when a step was asked; a turn with `resume` asks that step again."""
     _, agent = await service_of(request).of_session(caller, session)
-    return [dict(to_payload(each)) for each in await agent.history(session)]
+    name = None if key is None else session_of_key(caller.owner, f"fork\0{session}\0{key}")
+    made = await agent.fork(session, step=body.step, name=name)
+    return await _info(request, caller, made)
+
+
+@router.post("/sessions/{session}/archive", tags=["sessions"])
+async def archive(request: Request, caller: Runner, session: str) -> dict[str, Any]:
+    """Pack the session away: out of the lists, a fraction of the room."""
+    _, agent = await service_of(request).of_session(caller, session)
+    await agent.archive(session)
+    return await _info(request, caller, session)
+
+
+@router.post("/sessions/{session}/restore", tags=["sessions"])
+async def restore(request: Request, caller: Runner, session: str) -> dict[str, Any]:
+    """Bring an archived session back as it was."""
+    _, agent = await service_of(request).of_session(caller, session)
+    await agent.restore(session)
+    return await _info(request, caller, session)
+
+
+@router.get("/sessions/{session}/export", tags=["sessions"])
+async def export(
+    request: Request,
+    caller: Reader,
+    session: str,
+    form: Annotated[Literal["json", "markdown"], Query(alias="format")] = "json",
+) -> Response:
+    """Everything that is stored of the session and its sub-agents' sessions, to keep; Markdown is for reading."""
+    _, agent = await service_of(request).of_session(caller, session)
+    stored = await agent.stored_session(session)
+    headers = {"Content-Disposition": f'attachment; filename="{session}.{_SUFFIXES[form]}"'}
+    if form == "json":
+        return VisibleJSON(agent.masked(plain_json(as_document(stored))), headers=headers)
+    text = utf8_text(agent.masked(as_markdown(stored)))
+    return Response(text, media_type="text/markdown; charset=utf-8", headers=headers)
+
+
+_SUFFIXES = {"json": "json", "markdown": "md"}
+
+
+@router.get("/sessions/{session}/messages", tags=["sessions"])
+async def messages(
+    request: Request,
+    response: Response,
+    caller: Reader,
+    session: str,
+    limit: Limit = None,
+    cursor: Cursor = None,
+) -> list[dict[str, Any]]:
+    """Every message of the conversation, unchanged by any context policy; `number` is its place, from 1."""
+    _, agent = await service_of(request).of_session(caller, session)
+    log = await agent.masked_log()
+    after = place_of(cursor, int)
+    found = await messages_after(
+        log, await log.find(session), 0 if after is None else after[0], None if limit is None else limit + 1
+    )
+    if limit is not None and len(found) > limit:
+        found = found[:limit]
+        tell_next(request, response, (found[-1][1].seq,))
+    return [
+        {
+            **to_payload(from_payload(json.loads(each.payload))),
+            "number": number,
+            "created_ms": each.created_ms,
+        }
+        for number, each in found
+    ]
 
 
 @router.post("/sessions/{session}/runs", status_code=202, tags=["runs"])
@@ -128,18 +287,29 @@ async def run(
     """Begin a turn. A busy session answers 409, or queues the turn with `queue=1`."""
     service = service_of(request)
     hosted, _ = await service.of_session(caller, session)
-    turn = await service.turns.add(
-        hosted, caller.owner, session, {"prompt": body.prompt}, key=key, queue=queue
-    )
+    wanted: dict[str, Any] = {"resume": True} if body.prompt is None else {"prompt": body.prompt}
+    if body.attachments:
+        wanted["attachments"] = [each.model_dump() for each in body.attachments]
+    turn = await service.turns.add(hosted, caller.owner, session, wanted, key=key, queue=queue)
     return dict(as_json(turn))
 
 
 @router.get("/sessions/{session}/runs", tags=["runs"])
-async def runs(request: Request, caller: Reader, session: str) -> list[dict[str, Any]]:
+async def runs(
+    request: Request,
+    response: Response,
+    caller: Reader,
+    session: str,
+    limit: Limit = None,
+    cursor: Cursor = None,
+) -> list[dict[str, Any]]:
     """The turns that the service was asked for in a session, in order."""
     _, agent = await service_of(request).of_session(caller, session)
     log = await agent.log()
-    return [dict(as_json(each)) for each in await turns_of(log, await log.find(session, archived=True))]
+    found = await turns_of(log, await log.find(session, archived=True))
+    after = place_of(cursor, int)
+    shown = part_of(request, response, found, lambda each: (each.number,), after=after, limit=limit)
+    return [dict(as_json(each)) for each in shown]
 
 
 @router.get("/sessions/{session}/events", tags=["events"], response_class=StreamingResponse)
@@ -200,6 +370,11 @@ async def cancel(request: Request, caller: Runner, run: str) -> dict[str, Any]:
     await service.turns.cancel(agent, turn)
     _, _, turn = await service.of_run(caller, run)
     return dict(as_json(turn))
+
+
+def _chosen(request: Request, caller: Principal, agent: str | None) -> Sequence[HostedAgent]:
+    service = service_of(request)
+    return [service.agent(caller, agent)] if agent else service.agents_of(caller)
 
 
 async def _info(request: Request, caller: Reader, session: str) -> dict[str, Any]:

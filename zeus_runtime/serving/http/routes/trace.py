@@ -7,10 +7,11 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Reader, service_of
 from zeus_runtime.sessions.trace import trace_of
 
-router = APIRouter(tags=["sessions"])
+router = APIRouter(tags=["sessions"], route_class=RevalidatedRoute)
 
 
 @router.get("/sessions/{session}/trace")

@@ -10,9 +10,10 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from zeus_runtime.agent.what_if import recomputed
+from zeus_runtime.serving.http.revalidation import RevalidatedRoute
 from zeus_runtime.serving.http.routes.depends import Administrator, service_of
 
-router = APIRouter(tags=["context"])
+router = APIRouter(tags=["context"], route_class=RevalidatedRoute)
 
 
 class WhatIf(BaseModel):

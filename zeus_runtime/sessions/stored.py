@@ -1,4 +1,4 @@
-"""A session as it is stored, and its forms: a conversation to read, a document, Markdown."""
+"""A session as it is stored, as a document and as Markdown."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.cli.output import as_json
-from zeus_runtime.cli.transcript import transcript
-from zeus_runtime.escaping import printable
+from zeus_runtime.escaping import json_text, printable
+from zeus_runtime.strict_json import plain_json
 from zeus_runtime.tools.question import tool_label
 
 if TYPE_CHECKING:
@@ -85,35 +84,6 @@ async def read(log: ThreadLog, session: str, *, whole: bool = False) -> StoredSe
     )
 
 
-def conversation(messages: Sequence[Message], approvals: Sequence[PendingApproval] = ()) -> str:
-    """Every message whole, under its number and who said it, results with what was decided about their call."""
-    from zeus_runtime.models.messages import from_payload
-
-    decided = {(each.run_id, each.call_id): decision_text(each) for each in approvals}
-
-    def note(message: Message) -> str:
-        run_id = message.id.rpartition(".")[0]
-        decision = decided.get((run_id, str(message.payload.get("tool_call_id"))), "")
-        aside = " (set aside)" if message.set_aside else ""
-        return f" · {message.seq}{aside}{f' · {decision}' if decision else ''}"
-
-    return transcript([from_payload(each.payload) for each in messages], [note(each) for each in messages])
-
-
-def decision_text(pending: PendingApproval) -> str:
-    """``approved by user, with changed arguments``; empty if no decision was made."""
-    decision = pending.decision
-    if decision is None:
-        return ""
-    done = "approved" if decision.answer == "approve" else "rejected"
-    changed = "" if decision.arguments is None else ", with changed arguments"
-    reason = f": {decision.reason}" if decision.reason else ""
-    by = {"timeout": "by timeout", "earlier": "as before", "automatic": "automatically"}.get(
-        decision.by, "by the user"
-    )
-    return f"{done} {by}{changed}{reason}"
-
-
 def decisions_as_json(approvals: Sequence[PendingApproval]) -> list[dict[str, Any]]:
     """Every question with what was decided."""
     return [
@@ -169,8 +139,12 @@ def _written(message: Message) -> list[str]:
         parts.append(_fenced(text) if payload["role"] == "tool" else _quoted(text))
     parts += [picture.label for picture in pictures_of(shown)]
     for call in [*getattr(shown, "tool_calls", ()), *getattr(shown, "invalid_tool_calls", ())]:
-        parts.append(f"Calls `{tool_label(call['name'])}`:\n\n{_fenced(as_json(call['args']), 'json')}")
+        parts.append(f"Calls `{tool_label(call['name'])}`:\n\n{_fenced(_shown(call['args']), 'json')}")
     return parts
+
+
+def _shown(arguments: Any) -> str:
+    return json_text(json.dumps(plain_json(arguments), ensure_ascii=False, indent=2))
 
 
 def _quoted(text: str) -> str:

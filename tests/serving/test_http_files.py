@@ -1,0 +1,136 @@
+"""Files over HTTP: uploaded for a prompt, and bound to their user."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from pathlib import Path
+
+from tests.serving.test_http_keys import bearer, keyed, made
+from tests.support.agents import call, calling, script, write_agent
+from tests.support.serving import begun, service_of, serving, until
+from zeus_runtime.serving.http.settings import ServiceLimits, Settings
+
+SHOWN = "middlewares: [resources]\n"
+
+
+def address_of(data: bytes) -> str:
+    """Where a file is uploaded."""
+    return f"/v1/files/{hashlib.sha256(data).hexdigest()}"
+
+
+async def test_a_model_sees_a_file_that_was_uploaded(tmp_path: Path) -> None:
+    model = script("Seen.", "Again.")
+    async with keyed(tmp_path, more=SHOWN, model=model) as (client, database):
+        client.headers.update(bearer(await made(database)))
+        data = b"The late orders are 17 and 23.\n"
+        sent = await client.put(address_of(data), content=data)
+        assert (sent.status_code, sent.json()["size_bytes"]) == (201, len(data)), sent.text
+        assert (await client.put(address_of(data), content=data)).status_code == 200
+        session = (await client.post("/v1/sessions", json={})).json()["session"]
+        attached = {"sha256": sent.json()["sha256"], "name": "orders.txt"}
+        run = await client.post(
+            f"/v1/sessions/{session}/runs", json={"prompt": "Which?", "attachments": [attached]}
+        )
+        assert run.json()["attachments"] == [attached], run.text
+        await until(client, run.json()["run"], "complete")
+        seen = str(model.requests[0])
+        assert "orders.txt" in seen
+        assert "17 and 23" in seen
+        assert (await client.delete(address_of(data))).status_code == 204
+        missing = await client.post(
+            f"/v1/sessions/{session}/runs", json={"prompt": "Which?", "attachments": [attached]}
+        )
+        assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+        other = bearer(await made(database, "bob"))
+        await client.put(address_of(data), content=data)
+        assert (await client.get(address_of(data), headers=other)).status_code == 404
+
+
+async def test_a_file_has_its_content_and_its_limits(tmp_path: Path) -> None:
+    limits = ServiceLimits(file_bytes=1000, files_bytes=1500, files_max_age_days=1.0)
+    async with keyed(tmp_path, Settings(limits=limits)) as (client, database):
+        client.headers.update(bearer(await made(database)))
+        wrong = await client.put(address_of(b"a"), content=b"b")
+        assert (wrong.status_code, wrong.json()["code"]) == (422, "usage")
+        big = b"x" * 1001
+        for content in (big, _pieces(big)):
+            refused = await client.put(address_of(big), content=content)
+            assert (refused.status_code, refused.json()["code"]) == (413, "too_large")
+        first, second = b"1" * 900, b"2" * 900
+        assert (await client.put(address_of(first), content=first)).status_code == 201
+        full = await client.put(address_of(second), content=second)
+        assert (full.status_code, full.json()["code"]) == (429, "limit")
+        assert (await client.get("/v1/files/nonsense")).status_code == 422
+        (kept,) = (tmp_path / ".zeus" / "uploads").iterdir()
+        long_ago = time.time() - 2 * 86_400
+        os.utime(kept, (long_ago, long_ago))
+        assert (await client.put(address_of(second), content=second)).status_code == 201
+        assert (await client.get(address_of(first))).status_code == 404
+        # An agent whose model sees no attachments refuses them before the turn.
+        session = (await client.post("/v1/sessions", json={})).json()["session"]
+        attached = {"sha256": address_of(second).rpartition("/")[2]}
+        unseen = await client.post(
+            f"/v1/sessions/{session}/runs", json={"prompt": "Which?", "attachments": [attached]}
+        )
+        assert (unseen.status_code, "resources" in unseen.text) == (422, True)
+
+
+async def _pieces(data: bytes):  # type: ignore[no-untyped-def]
+    yield data[:600]
+    yield data[600:]
+
+
+async def test_no_tool_reads_what_users_uploaded(tmp_path: Path) -> None:
+    data = b"uploaded by a user"
+    name = f"{hashlib.sha256(bytes(1)).hexdigest()[:32]}.{hashlib.sha256(data).hexdigest()}"
+    path = f".zeus/uploads/{name}"
+    model = script(calling(call("read_file", "a", path=path)), "Done.")
+    write_agent(tmp_path, tools="[probe, filesystem]")
+    async with serving(service_of(tmp_path, model)) as client:
+        await client.put(address_of(data), content=data)
+        assert (tmp_path / path).read_bytes() == data
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        messages = (await client.get(f"/v1/sessions/{session}/messages")).json()
+        (read,) = (each for each in messages if each["role"] == "tool")
+        assert read["is_error"] is True, read
+        assert data.decode() not in str(messages)
+
+
+async def test_the_files_that_a_session_wrote_are_listed_and_saved(tmp_path: Path) -> None:
+    page = "<script>alert(1)</script>"
+    model = script(
+        calling(
+            call("write_file", "a", path="out/seite ä.html", content=page),
+            call("write_file", "b", path="gone.txt", content="x"),
+            call("write_file", "c", path="closed.txt", content="x"),
+            call("read_file", "d", path="old.txt"),
+        ),
+        "Done.",
+    )
+    (tmp_path / "old.txt").write_text("old")
+    write_agent(tmp_path, tools="[probe, filesystem]")
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        (tmp_path / "gone.txt").unlink()
+        listed = (await client.get(f"/v1/sessions/{session}/artifacts")).json()
+        assert {each["path"] for each in listed} == {"/out/seite ä.html", "/closed.txt"}
+        content = f"/v1/sessions/{session}/artifacts/content"
+        saved = await client.get(content, params={"path": "/out/seite ä.html"})
+        assert saved.text == page
+        assert saved.headers["content-type"] == "text/plain; charset=utf-8"
+        assert saved.headers["content-disposition"] == "attachment; filename*=UTF-8''seite%20%C3%A4.html"
+        assert saved.headers["x-content-type-options"] == "nosniff"
+        for path in ("/old.txt", "/gone.txt", "/zeus.yaml", "/../../etc/passwd", ""):
+            refused = await client.get(content, params={"path": path})
+            assert (refused.status_code, refused.json()["code"]) == (404, "not_found"), path
+    file = tmp_path / "zeus.yaml"
+    file.write_text(file.read_text() + "workspace: {access: {closed.txt: deny}}\n")
+    async with serving(service_of(tmp_path, model)) as client:
+        listed = (await client.get(f"/v1/sessions/{session}/artifacts")).json()
+        assert {each["path"] for each in listed} == {"/out/seite ä.html"}
+        refused = await client.get(content, params={"path": "/closed.txt"})
+        assert refused.status_code == 404

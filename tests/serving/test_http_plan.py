@@ -1,0 +1,63 @@
+"""The plan of an agent over HTTP, and the check of an edited config."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.serving.test_http_keys import bearer, keyed, made
+from tests.support.agents import script, write_agent
+from tests.support.serving import service_of, serving
+
+
+async def test_the_plan_tells_where_each_value_was_written(tmp_path: Path) -> None:
+    write_agent(tmp_path, "limits: {max_steps: 7}\n")
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        plan = (await client.get("/v1/agents/test/plan")).json()
+        (value,) = (each for each in plan["values"] if each["path"] == "limits.max_steps")
+        assert value["value"] == 7
+        assert value["written"][0]["source"] == "zeus.yaml"
+        config = (await client.get("/v1/agents/test/config")).json()
+        assert config["text"] == (tmp_path / "zeus.yaml").read_text()
+        assert (await client.get("/v1/agents/other/plan")).status_code == 404
+
+
+async def test_a_text_is_checked_with_positions_and_changes_nothing(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        present = (await client.get("/v1/agents/test/config")).json()["text"]
+        path = "/v1/agents/test/validate"
+        good = (await client.post(path, json={"text": present})).json()
+        assert (good["ok"], [each for each in good["diagnostics"] if each["severity"] == "error"]) == (
+            True,
+            [],
+        )
+        bad = (await client.post(path, json={"text": f"{present}workspace: {{rot: .}}\n"})).json()
+        (problem,) = (each for each in bad["diagnostics"] if each["severity"] == "error")
+        assert (bad["ok"], bad["exit_code"]) == (False, 3)
+        assert (problem["file"], problem["line"]) == ("zeus.yaml", present.count("\n") + 1)
+        assert "'root'" in problem["message"]
+        broken = (await client.post(path, json={"text": "model: [\n"})).json()
+        assert (broken["ok"], broken["diagnostics"][0]["file"]) == (False, "zeus.yaml")
+        assert (tmp_path / "zeus.yaml").read_text() == present
+
+
+async def test_a_check_executes_nothing_that_the_agent_does_not_execute_already(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    (tmp_path / "evil.py").write_text("import pathlib\npathlib.Path(__file__).with_name('done').touch()\n")
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        present = (await client.get("/v1/agents/test/config")).json()["text"]
+        text = present.replace("files: [", "files: [evil.py, ")
+        assert text != present
+        checked = (await client.post("/v1/agents/test/validate", json={"text": text})).json()
+        assert checked["ok"] is False
+        assert "not trusted" in checked["diagnostics"][0]["message"]
+    assert not (tmp_path / "done").exists()
+
+
+async def test_only_an_admin_sees_and_checks_a_config(tmp_path: Path) -> None:
+    async with keyed(tmp_path) as (client, database):
+        ann = bearer(await made(database))
+        for method, path in (("GET", "plan"), ("GET", "config"), ("POST", "validate")):
+            body = {"text": "name: x"} if method == "POST" else None
+            refused = await client.request(method, f"/v1/agents/test/{path}", json=body, headers=ann)
+            assert (refused.status_code, refused.json()["code"]) == (403, "forbidden"), path

@@ -1,0 +1,154 @@
+"""Sessions over HTTP: listed in parts, searched, forked, archived, exported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.serving.test_http_memory import next_of
+from tests.support.agents import call, calling, script, write_agent
+from tests.support.serving import begun, service_of, serving, told, until
+
+
+async def parts(client: httpx.AsyncClient, path: str) -> list[list[dict[str, Any]]]:
+    """A list, part by part."""
+    found = []
+    while path:
+        answer = await client.get(path)
+        assert answer.status_code == 200, answer.text
+        found.append(answer.json())
+        path = next_of(answer) or ""
+    return found
+
+
+async def test_lists_come_in_parts(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    write_agent(tmp_path)
+    (tmp_path / "other.yaml").write_text(
+        (tmp_path / "zeus.yaml").read_text().replace("name: test", "name: other")
+    )
+    service = service_of(tmp_path, script(*map(str, range(9))), ("zeus.yaml", "other.yaml"))
+    async with serving(service) as client:
+        made = []
+        for number in range(5):
+            name = ("test", "other")[number % 2]
+            made.append((await client.post("/v1/sessions", json={"agent": name})).json()["session"])
+        whole = (await client.get("/v1/sessions")).json()
+        read = await parts(client, "/v1/sessions?limit=2")
+        assert [len(each) for each in read] == [2, 2, 1]
+        assert [each for part in read for each in part] == whole
+        assert {each["session"] for each in whole} == set(made)
+        first = await client.get("/v1/sessions?limit=2&agent=other")
+        assert ([each["agent"] for each in first.json()], next_of(first)) == (["other"] * 2, None)
+        for prompt in ("one", "two", "three"):
+            _, run = await begun(client, prompt, made[0])
+            await until(client, run, "complete")
+        messages = (await client.get(f"/v1/sessions/{made[0]}/messages")).json()
+        assert [each["number"] for each in messages] == [1, 2, 3, 4, 5, 6]
+        read = await parts(client, f"/v1/sessions/{made[0]}/messages?limit=4")
+        assert ([len(each) for each in read], [one for part in read for one in part]) == ([4, 2], messages)
+        await client.post(f"/v1/sessions/{made[0]}/rollback", json={"to": 3, "before": True})
+        _, run = await begun(client, "four", made[0])
+        await until(client, run, "complete")
+        read = await parts(client, f"/v1/sessions/{made[0]}/messages?limit=3")
+        assert [[each["content"] for each in part] for part in read] == [["one", "0", "four"], ["1"]]
+        read = await parts(client, f"/v1/sessions/{made[0]}/runs?limit=3")
+        assert [[each["prompt"] for each in part] for part in read] == [["one", "two", "three"], ["four"]]
+        wrong = await client.get("/v1/sessions?cursor=WzEsMl0")
+        assert (wrong.status_code, wrong.json()["code"]) == (422, "usage")
+
+
+async def test_waiting_calls_come_in_parts(tmp_path: Path) -> None:
+    write_agent(tmp_path, "middlewares: [approve]\n")
+    calls = [call("record", name, text=name) for name in "abc"]
+    async with serving(service_of(tmp_path, script(calling(*calls), "Done."))) as client:
+        _, run = await begun(client, "go")
+        await until(client, run, "waiting")
+        read = await parts(client, "/v1/approvals?limit=2")
+        whole = (await client.get("/v1/approvals")).json()
+        assert ([len(each) for each in read], [one for part in read for one in part]) == ([2, 1], whole)
+
+
+async def test_messages_are_found_in_any_case(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    text = 'He said "ÄPFEL & 苹果"\nand 100% paid\\unpaid.'
+    async with serving(service_of(tmp_path, script(text, "Another.", "Last."))) as client:
+        session, run = await begun(client, "Which fruit?")
+        await until(client, run, "complete")
+
+        async def search(query: str) -> list[dict[str, Any]]:
+            answer = await client.get("/v1/sessions/search", params={"query": query})
+            assert answer.status_code == 200, answer.text
+            return list(answer.json())
+
+        for query in ("äpfel", "苹果", 'said "äpf', "100% PAID", "paid\\unp", '"\nand'):
+            (found,) = await search(query)
+            assert (found["session"], found["number"], found["role"]) == (session, 2, "assistant"), query
+            assert "ÄPFEL" in found["excerpt"]
+        assert [each["number"] for each in await search("which fruit")] == [1]
+        for query in ("role", "assistant", "100_ paid", "   "):
+            assert await search(query) == [], query
+        await client.post(f"/v1/sessions/{session}/rollback", json={"to": 1})
+        assert await search("äpfel") == []
+        again = await client.post(f"/v1/sessions/{session}/runs", json={"resume": True})
+        await until(client, again.json()["run"], "complete")
+        assert len(await search("äpfel")) == 1
+        await client.post(f"/v1/sessions/{session}/archive")
+        assert await search("äpfel") == []
+
+
+async def test_a_fork_asks_a_step_again_and_its_events_are_its_runs(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    model = script(calling(call("echo", "a", text="x")), "First.", "Second.")
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        _, run = await begun(client, "more", session)
+        await until(client, run, "complete")
+        body, key = {"step": 2}, {"Idempotency-Key": "k"}
+        made = await client.post(f"/v1/sessions/{session}/fork", json=body, headers=key)
+        assert made.status_code == 201, made.text
+        fork = made.json()["session"]
+        again = await client.post(f"/v1/sessions/{session}/fork", json=body, headers=key)
+        assert again.json()["session"] == fork != session
+        answered = await client.post(f"/v1/sessions/{session}/runs", json={"resume": True})
+        assert (answered.status_code, "has its answer" in answered.text) == (422, True)
+        resumed = (await client.post(f"/v1/sessions/{fork}/runs", json={"resume": True}, headers=key)).json()
+        repeated = (await client.post(f"/v1/sessions/{fork}/runs", json={"resume": True}, headers=key)).json()
+        assert repeated["run"] == resumed["run"]
+        ended = await until(client, resumed["run"], "complete")
+        assert ended["ending"]["answer"] == "First."
+        events = await told(client, f"/v1/runs/{resumed['run']}/events")
+        assert (events[0]["type"], events[-1]["type"]) == ("run_started", "complete")
+        shown = (await client.get(f"/v1/sessions/{fork}/messages")).json()
+        whole = (await client.get(f"/v1/sessions/{session}/messages")).json()
+        assert [each["content"] for each in shown] == [each["content"] for each in whole[:4]]
+        for body in ({}, {"prompt": "x", "resume": True}, {"prompt": ""}):
+            refused = await client.post(f"/v1/sessions/{fork}/runs", json=body)
+            assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request"), body
+        missing = await client.post(f"/v1/sessions/{session}/fork", json={"step": 99})
+        assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+
+
+async def test_a_session_is_archived_restored_and_exported(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        document = await client.get(f"/v1/sessions/{session}/export")
+        assert document.headers["content-disposition"] == f'attachment; filename="{session}.json"'
+        assert [each["payload"]["content"] for each in document.json()["messages"]] == ["go", "Done."]
+        markdown = await client.get(f"/v1/sessions/{session}/export?format=markdown")
+        assert markdown.headers["content-type"] == "text/markdown; charset=utf-8"
+        assert "> Done." in markdown.text
+        packed = (await client.post(f"/v1/sessions/{session}/archive")).json()
+        assert packed["archived_ms"] is not None
+        assert (await client.get("/v1/sessions")).json() == []
+        (listed,) = (await client.get("/v1/sessions?archived=true")).json()
+        assert listed["session"] == session
+        assert (await client.get(f"/v1/sessions/{session}/export")).status_code == 422
+        back = (await client.post(f"/v1/sessions/{session}/restore")).json()
+        assert back["archived_ms"] is None
+        assert len((await client.get(f"/v1/sessions/{session}/messages")).json()) == 2

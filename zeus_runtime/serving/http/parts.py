@@ -1,0 +1,83 @@
+"""Parts of lists: opaque cursors, and the address of the next part in the header `Link` (RFC 8288)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
+
+from fastapi import Query
+
+from zeus_runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from fastapi import Request, Response
+
+T = TypeVar("T")
+Place: TypeAlias = tuple[Any, ...]
+"""Where an item stands in its list: values that sort as the list does."""
+
+MOST: Final = 1000
+"""Items in one part."""
+
+Limit = Annotated[
+    int | None,
+    Query(ge=1, le=MOST, description="The most items; without it the whole list. `Link` has the next."),
+]
+Cursor = Annotated[
+    str | None, Query(max_length=500, description="Where to continue: from `Link` of the part before.")
+]
+
+
+def cursor_of(place: Place) -> str:
+    """The cursor after the item at a place."""
+    text = json.dumps(place, separators=(",", ":"), ensure_ascii=False)
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def place_of(cursor: str | None, *kinds: type) -> Place | None:
+    """The place that a cursor names; None for the beginning.
+
+    Args:
+        kinds: the types of its values.
+
+    Raises:
+        UsageError: the service did not make that cursor for such a list.
+    """
+    if cursor is None:
+        return None
+    try:
+        place = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+    except ValueError:
+        place = None
+    if not isinstance(place, list) or [type(each) for each in place] != list(kinds):
+        raise UsageError("there is no such cursor", remedy="Take it from the header `Link` of this list.")
+    return tuple(place)
+
+
+def tell_next(request: Request, response: Response, place: Place) -> None:
+    """Tell the address of the part after a place."""
+    response.headers["Link"] = f'<{request.url.include_query_params(cursor=cursor_of(place))}>; rel="next"'
+
+
+def part_of(
+    request: Request,
+    response: Response,
+    items: Sequence[T],
+    place: Callable[[T], Place],
+    *,
+    after: Place | None,
+    limit: int | None,
+) -> Sequence[T]:
+    """The part of a sorted list after a place, and in ``response`` where the next one is.
+
+    Args:
+        place: of an item; places ascend along the list.
+        limit: the most items; None for all.
+    """
+    rest = items if after is None else [each for each in items if place(each) > after]
+    if limit is None or len(rest) <= limit:
+        return rest
+    tell_next(request, response, place(rest[limit - 1]))
+    return rest[:limit]

@@ -1,0 +1,118 @@
+"""Files that users uploaded for their sessions: each user's own, under a name from its content, for some days."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.errors import LimitError, NotFoundError, UsageError
+from zeus_runtime.tools.own_folders import UPLOADS, opened
+
+if TYPE_CHECKING:
+    from zeus_runtime.serving.http.settings import ServiceLimits
+    from zeus_runtime.store.threads import Owner
+
+_DAY_SECONDS: Final = 86_400
+
+
+@dataclass(frozen=True)
+class Uploads:
+    """The uploaded files of a service. Every method blocks on the disk.
+
+    Args:
+        directory: the service's working directory.
+        limits: how much users may have.
+    """
+
+    directory: Path
+    limits: ServiceLimits
+
+    def put(self, owner: Owner | None, digest: str, data: bytes) -> bool:
+        """Keep a file; False if the user has it already.
+
+        Args:
+            digest: SHA-256 of ``data`` in hex.
+
+        Raises:
+            UsageError: it is not.
+            LimitError: the user has uploaded too much.
+        """
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise UsageError("the body has another SHA-256 than its address", remedy="Send the whole file.")
+        name, now = self._name(owner, digest), time.time()
+        with opened(self.directory / UPLOADS, create=True, mode=0o700) as folder:
+            self._forget_old(folder, now)
+            prefix = name.partition(".")[0]
+            own = {entry.name: entry.stat() for entry in _entries(folder) if entry.name.startswith(prefix)}
+            if name in own:
+                os.utime(name, (now, now), dir_fd=folder)
+                return False
+            if sum(each.st_size for each in own.values()) + len(data) > self.limits.files_bytes:
+                raise LimitError(
+                    f"your uploaded files would have more than {self.limits.files_bytes:,} bytes",
+                    remedy=f"Delete some, or wait: each is deleted after {self.limits.files_max_age_days:g} days.",
+                )
+            part = f".{name}.{os.getpid()}.{os.urandom(4).hex()}"
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(data)
+                os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(part, dir_fd=folder)
+                raise
+        return True
+
+    def size(self, owner: Owner | None, digest: str) -> int:
+        """The bytes of a file.
+
+        Raises:
+            NotFoundError: the user has no such file.
+        """
+        return self._path(owner, digest).stat().st_size
+
+    def read(self, owner: Owner | None, digest: str) -> bytes:
+        """The content of a file.
+
+        Raises:
+            NotFoundError: the user has no such file, or no more.
+        """
+        return self._path(owner, digest).read_bytes()
+
+    def delete(self, owner: Owner | None, digest: str) -> None:
+        """Delete a file.
+
+        Raises:
+            NotFoundError: the user has no such file.
+        """
+        self._path(owner, digest).unlink(missing_ok=True)
+
+    def _path(self, owner: Owner | None, digest: str) -> Path:
+        path = self.directory / UPLOADS / self._name(owner, digest)
+        if not path.is_file():
+            raise NotFoundError(f"you have no file {digest!r}", remedy="Upload it: PUT /v1/files/SHA256.")
+        return path
+
+    def _name(self, owner: Owner | None, digest: str) -> str:
+        user, project = ("", "") if owner is None else (owner.user, owner.project or "")
+        whose = hashlib.sha256("\0".join((user, project)).encode()).hexdigest()[:32]
+        return f"{whose}.{digest}"
+
+    def _forget_old(self, folder: int, now: float) -> None:
+        oldest = now - self.limits.files_max_age_days * _DAY_SECONDS
+        for entry in _entries(folder):
+            if entry.stat().st_mtime < oldest:
+                with suppress(FileNotFoundError):
+                    os.unlink(entry.name, dir_fd=folder)
+
+
+def _entries(folder: int) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(folder) as found:
+        yield from (each for each in found if each.is_file(follow_symlinks=False))

@@ -1,0 +1,95 @@
+"""A new session that begins as another one was at a moment: its rows up to then, copied in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import ColumnElement, Connection, Table, insert, literal, select
+
+from zeus_runtime.cutting import cut_text
+from zeus_runtime.store.fencing import reading
+from zeus_runtime.store.file_references import note_files
+from zeus_runtime.store.snapshots import take_snapshot
+from zeus_runtime.store.tables import EDIT, MESSAGE, ROLLBACK, STEP, TEXT, THREAD
+from zeus_runtime.store.thread_log import TITLE_CHARACTERS
+from zeus_runtime.store.threads import Thread, first_epoch
+
+if TYPE_CHECKING:
+    from zeus_runtime.store.thread_log import ThreadLog
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment of a session, as the numbers of the last rows that it had then; 0 for none.
+
+    Args:
+        seq: the last message.
+        edits, steps, rollbacks: the last ones.
+    """
+
+    seq: int
+    edits: int
+    steps: int
+    rollbacks: int
+
+
+async def copy(log: ThreadLog, thread: Thread, session: str, moment: Moment, *, title_end: str) -> Thread:
+    """Begin the session ``session`` as the session of ``thread`` was at a moment; both have one owner.
+
+    A rollback that sets nothing aside is the copy's last row: what is resumed in it is a new run.
+
+    Args:
+        title_end: follows the title.
+    """
+    now = log.now_ms()
+
+    def work(connection: Connection) -> Thread:
+        of = connection.execute(select(THREAD).where(THREAD.c.key == thread.key)).mappings().one()
+        row = {
+            "session": session,
+            "agent": of["agent"],
+            "created_ms": now,
+            "updated_ms": now,
+            "title": cut_text(of["title"], TITLE_CHARACTERS - len(title_end)) + title_end,
+            "epoch": first_epoch(),
+            "owner": of["owner"],
+            "owner_project": of["owner_project"],
+        }
+        made = connection.execute(insert(THREAD).returning(THREAD.c.key), row)
+        key = int(made.scalar_one())
+        for table, column, last in (
+            (MESSAGE, MESSAGE.c.seq, moment.seq),
+            (EDIT, EDIT.c.number, moment.edits),
+            (STEP, STEP.c.number, moment.steps),
+            (ROLLBACK, ROLLBACK.c.number, moment.rollbacks),
+        ):
+            _copy(connection, table, thread.key, key, column <= last)
+        _copy(connection, TEXT, thread.key, key)
+        for table in (MESSAGE, EDIT):
+            payloads = select(table.c.payload).where(table.c.thread == key)
+            note_files(connection, key, connection.execute(payloads).scalars().all())
+        end = {
+            "thread": key,
+            "number": moment.rollbacks + 1,
+            "kept_seq": moment.seq,
+            "last_seq": moment.seq,
+            "edits": moment.edits,
+            "steps": moment.steps,
+            "created_ms": now,
+        }
+        connection.execute(insert(ROLLBACK), end)
+        begun = Thread(key, session)
+        take_snapshot(connection, begun, "", "manual", now)
+        return begun
+
+    return await reading(log.database, thread, work)
+
+
+def _copy(connection: Connection, table: Table, of: int, to: int, *conditions: ColumnElement[bool]) -> None:
+    others = [each for each in table.c if each.name != _THREAD]
+    rows = select(literal(to), *others).where(table.c[_THREAD] == of, *conditions)
+    connection.execute(insert(table).from_select([_THREAD, *(each.name for each in others)], rows))
+
+
+_THREAD: Final = "thread"
