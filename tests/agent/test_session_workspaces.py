@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from tests.support.agents import call, calling, script, write_agent
 from zeus_runtime import Agent
 from zeus_runtime.errors import MissingError
+from zeus_runtime.events import RunFailed
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.plan.validated import check
 from zeus_runtime.plan.workspace import folder_name
 from zeus_runtime.store.threads import Owner
 from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
+from zeus_runtime.tools.approval import Decision
 from zeus_runtime.tools.quota import Quota
 from zeus_runtime.trust.decision import recorded_trust
 
@@ -95,6 +97,30 @@ async def test_sub_agents_work_in_the_folder_of_their_parent(tmp_path: Path, wor
         (below,) = plan.agents.values()
         assert below.plan.context.workspace.root == plan.context.workspace.root == work / "session_1"
         await agent.aclose()
+
+
+async def test_the_change_of_a_waiting_call_is_shown_for_the_session_s_files(
+    tmp_path: Path, work: Path
+) -> None:
+    model = script(
+        calling(call("write_file", "w", path="/a.txt", content="new")),
+        "Wrote.",
+        calling(call("write_file", "v", path="/a.txt", content="newer")),
+        "Done.",
+    )
+    async with agent_in(tmp_path, OWN + "middlewares: [approve]\n", model) as agent:
+        first = [event async for event in agent.stream("go")][-1]
+        (pending,) = await agent.pending_approvals()
+        assert "new" in str((await agent.previewed(pending.id)).preview)
+        await agent.decide(pending.session, {pending.id: Decision("approve")})
+        _ = [event async for event in agent.resume(pending.session)]
+        assert first.type == RunFailed.type
+        assert (work / pending.session / "a.txt").read_text() == "new"
+        _ = [event async for event in agent.stream("again", session=pending.session)]
+        (pending,) = await agent.pending_approvals()
+        shown = str((await agent.previewed(pending.id)).preview)
+        assert "-new" in shown
+        assert "+newer" in shown
 
 
 async def test_each_user_has_a_folder_for_all_sessions(tmp_path: Path, work: Path) -> None:

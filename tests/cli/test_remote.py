@@ -76,6 +76,42 @@ def test_a_call_without_a_terminal_ends_with_7_and_is_decided_later(
     assert yes.err.count("record") >= 1
 
 
+def test_what_a_session_was_sent_and_what_becomes_of_it(
+    service: ScriptedService, zeus: Zeus, tmp_path: Path
+) -> None:
+    def remote(*words: str, **more: Any) -> Any:
+        return zeus("--remote", service.url, *words, **more)
+
+    session = remote("run", "hello there", "--output", "json").json["session"]
+    found = remote("sessions", "search", "HELLO THERE", "--json").json
+    assert (found[0]["session"], found[0]["number"]) == (session, 2)
+    assert session in remote("sessions", "search", "hello there").out
+    assert "hello there" in remote("context", "show", "--session", session).out
+    assert remote("context", "show", "--session", session, "--json").json["session"] == session
+    assert "shown" in remote("context", "why-missing", "hello there", "--session", session).out
+    assert remote("context", "diff", "1", "1", "--session", session).exit_code == 0
+    fork = remote("sessions", "fork", session, "--step", "1").out.strip()
+    assert fork != session
+    assert remote("sessions", "rollback", session, "--to", "1").exit_code == 0
+    assert remote("sessions", "archive", session).exit_code == 0
+    assert session in remote("sessions", "list", "--archived").out
+    assert remote("sessions", "restore", session).exit_code == 0
+    written = tmp_path / "session.md"
+    assert remote("sessions", "export", session, "--format", "markdown", "-o", str(written)).exit_code == 0
+    assert "> hello there" in written.read_text()
+    missing = remote("run", "look", "--attach", "nowhere.txt")
+    assert (missing.exit_code, "nowhere.txt cannot be attached" in missing.err) == (2, True)
+    (tmp_path / "notes.txt").write_text("some notes")
+    unseen = remote("run", "look", "--attach", str(tmp_path / "notes.txt"))
+    assert (unseen.exit_code, "resources" in unseen.err) == (2, True)
+
+
+def test_a_service_without_memory_or_bases_says_so(service: ScriptedService, zeus: Zeus) -> None:
+    none = zeus("--remote", service.url, "memory", "list")
+    assert (none.exit_code, "has no memory" in none.err) == (2, True)
+    assert zeus("--remote", service.url, "kb", "list").err.strip() == "no knowledge base"
+
+
 def test_sessions_are_listed_shown_and_deleted(service: ScriptedService, zeus: Zeus) -> None:
     session = zeus("--remote", service.url, "run", "hello", "--output", "json").json["session"]
     listed = zeus("--remote", service.url, "sessions", "list", "--json").json

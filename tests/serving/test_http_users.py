@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -39,6 +40,7 @@ OF_ONE: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("POST", "/v1/approvals/{approval}"): {"json": {"decision": "approve"}},
     ("GET", "/v1/sessions/{session}/context/steps"): {},
     ("GET", "/v1/sessions/{session}/context"): {},
+    ("GET", "/v1/sessions/{session}/context/plot"): {},
     ("GET", "/v1/sessions/{session}/context/diff"): {"params": {"a": 1, "b": 1}},
     ("GET", "/v1/sessions/{session}/context/why"): {"params": {"text": MARK}},
     ("GET", "/v1/sessions/{session}/forecast"): {},
@@ -47,6 +49,8 @@ OF_ONE: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("POST", "/v1/sessions/{session}/what-if"): {"json": {"middlewares": "[]"}},
     ("GET", "/v1/sessions/{session}/artifacts"): {},
     ("GET", "/v1/sessions/{session}/artifacts/content"): {"params": {"path": "/effects.txt"}},
+    ("GET", "/v1/backtests/{backtest}"): {},
+    ("POST", "/v1/backtests/{backtest}/cancel"): {},
     ("GET", "/v1/files/{sha256}"): {},
     ("DELETE", "/v1/files/{sha256}"): {},
     ("GET", "/v1/memories/{memory}"): {},
@@ -76,6 +80,7 @@ OF_MANY: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("PATCH", "/v1/profiles/{kind}"): {"json": {"fields": {"username": "intruder"}}},
     ("POST", "/v1/profiles/{kind}/draw"): {},
     ("PUT", "/v1/files/{sha256}"): {"content": b"another file"},
+    ("GET", "/v1/backtests"): {},
     ("GET", "/v1/knowledge"): {},
     ("GET", "/v1/agents/{agent}/plan"): {},
     ("GET", "/v1/agents/{agent}/config"): {},
@@ -90,6 +95,12 @@ OF_MANY: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
     ("POST", "/logout"): {"headers": {"X-Zeus-Page": "1"}},
 }
 """Routes without an id of a user's: their answers hold nothing of any other user."""
+
+
+NAMING: Final[Mapping[tuple[str, str], Mapping[str, Any]]] = {
+    ("POST", "/v1/backtests"): {"json": {"sessions": ["{session}"]}},
+}
+"""Routes whose body names a user's things."""
 
 
 def routes_of(routes: list[BaseRoute], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -143,8 +154,11 @@ async def test_no_route_tells_a_user_of_another_or_changes_what_is_the_others(
             "kind": scope,
             "agent": "test",
             "sha256": hashlib.sha256(b"of ann").hexdigest(),
+            "backtest": "",
             "name": "page.js",
         }
+        begun_job = await client.post("/v1/backtests", json={"sessions": [session]})
+        ids["backtest"] = begun_job.json()["id"]
         assert (await client.put(f"/v1/files/{ids['sha256']}", content=b"of ann")).status_code == 201
 
         async def state() -> list[Any]:
@@ -158,16 +172,21 @@ async def test_no_route_tells_a_user_of_another_or_changes_what_is_the_others(
             return [(await client.get(path)).json() for path in (*paths, *more)]
 
         before = await state()
-        known = {**OF_ONE, **OF_MANY}
+        named = {
+            each: json.loads(json.dumps(request).replace("{session}", session))
+            for each, request in NAMING.items()
+        }
+        known = {**OF_ONE, **OF_MANY, **named}
         paths = (await client.get("/openapi.json")).json()["paths"]
         told = {(method.upper(), path) for path, methods in paths.items() for method in methods}
         assert told <= known.keys(), "a new route: say here whose things it is about"
         for (method, path), request in known.items():
             given = {**request, "headers": {**request.get("headers", {}), **bearer(other)}}
             answer = await client.request(method, path.format(**ids), **given)
-            for mark in (MARK, session, run, pending["id"], memory):
-                assert mark not in answer.text or mark in path.format(**ids), (method, path, answer.text)
-            if (method, path) in OF_ONE:
+            for mark in (MARK, session, run, pending["id"], memory, ids["backtest"]):
+                asked = path.format(**ids) + str(request)
+                assert mark not in answer.text or mark in asked, (method, path, answer.text)
+            if (method, path) in (*OF_ONE, *NAMING):
                 assert answer.status_code == 404, (method, path, answer.text)
                 assert answer.json()["code"] in ("not_found", "unknown-memory"), (method, path)
         assert await state() == before
@@ -196,7 +215,7 @@ async def test_every_route_of_the_app_is_in_the_lists_above(tmp_path: Path) -> N
     service = service_of(tmp_path, script("Done."))
     found = set(routes_of(app_of(service).routes))
     await service.aclose()
-    assert found == {*OF_ONE, *OF_MANY}
+    assert found == {*OF_ONE, *OF_MANY, *NAMING}
 
 
 async def test_a_user_has_their_own_memories_in_their_role(tmp_path: Path) -> None:

@@ -200,6 +200,11 @@ def test_a_stream_and_an_approval_outlive_a_killed_server(user: User) -> None:
     assert (
         user.server.folder / "plan.md"
     ).read_text() == "# Plan\n\n1. Ship order 1042.\n2. Call the customer.\n"
+    asking.locator(".menu summary").click()
+    asking.get_by_role("button", name="Files that tools wrote").click()
+    with asking.expect_download() as kept:
+        asking.get_by_role("dialog").get_by_role("link", name="/plan.md").click()
+    assert kept.value.path().read_text().startswith("# Plan")
 
 
 def test_a_call_runs_with_the_arguments_that_the_user_wrote_and_a_turn_can_be_stopped(user: User) -> None:
@@ -241,6 +246,28 @@ def test_a_call_shows_what_a_browser_would_hide_before_and_after_it_is_approved(
     assert r"pay\u{202e}\u{200b}bob" in turn.locator(".tool .gist").inner_text()
     turn.get_by_role("button", name="record").click()
     assert turn.locator(".exact").first.inner_text() == r"pay\u{202e}\u{200b}bob"
+
+
+def test_a_card_whose_file_changed_is_refused_and_then_shows_the_change_as_it_is_now(user: User) -> None:
+    plan = user.server.folder / "plan.md"
+    plan.write_text("old\n")
+    page = user.tab()
+    say(page, "write the plan")
+    card = page.get_by_role("region", name="Approve this call?")
+    card.get_by_text("- old").wait_for()
+    plan.write_text("newer\n")
+    elsewhere = user.tab()
+    elsewhere.evaluate(
+        "async () => { for (const each of await (await fetch('v1/approvals')).json())"
+        " await fetch(`v1/approvals/${each.id}`); }"
+    )
+    card.get_by_role("button", name="Approve", exact=True).click()
+    card.get_by_text("another change now than the one that you saw").wait_for()
+    card.get_by_text("- newer").wait_for()
+    assert plan.read_text() == "newer\n"
+    card.get_by_role("button", name="Approve", exact=True).click()
+    answered(page)
+    assert plan.read_text().startswith("# Plan")
 
 
 LEFT_OF = """

@@ -14,11 +14,12 @@ from psycopg.errors import InsufficientPrivilege
 from tests.serving.test_http_keys import bearer, made
 from tests.support.agents import call, calling, script, write_agent
 from tests.support.databases import execute, storage
-from tests.support.least_rights import acting, as_agent
+from tests.support.least_rights import acting, as_agent, as_owner
 from tests.support.serving import begun, service_of, serving, told, until
 from zeus_runtime import Agent
 from zeus_runtime.store import tables
 from zeus_runtime.store.database import Database
+from zeus_runtime.store.file_references import named_elsewhere
 from zeus_runtime.store.row_security import SESSIONS
 from zeus_runtime.store.schema import ready
 from zeus_runtime.store.threads import Owner, acting_for
@@ -151,6 +152,11 @@ async def test_the_wall_holds_in_our_own_transactions_and_ends_with_each(
     for number in range(10):
         await database.claim(f"s{number}")
     assert await database.append(seen) == ["ann"]
+    # A file goes with its session unless another session, perhaps another user's, names it too.
+    execute(served.owner_url, "INSERT INTO original_handle SELECT 'shared', key FROM thread")
+    ((anns,),) = execute(served.owner_url, "SELECT key FROM thread WHERE owner = 'ann'")
+    assert await database.run(lambda connection: named_elsewhere(connection, anns, ["shared"])) == {"shared"}
+    assert await database.run(seen) == ["ann"]
     await database.close()
     nobody = Database(served.url, directory=tmp_path)
     assert await nobody.run(seen) == []
@@ -176,3 +182,27 @@ async def test_the_command_line_and_a_retention_reach_every_users_sessions(
     checkpoints = f"SELECT count(*) FROM checkpoints WHERE thread_id = '{served.sessions['bob']}'"
     assert execute(served.owner_url, checkpoints) == [(0,)]
     await service.aclose()
+
+
+async def test_an_owner_who_is_behind_the_wall_too_runs_and_deletes_sessions(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    documented = (Path(__file__).parents[2] / "docs" / "how-to" / "deployment.md").read_text("utf-8")
+    force = "DO $$" + documented.partition("DO $$")[2].partition("```")[0]
+    with as_owner(postgres_url) as url:
+        write_agent(tmp_path, storage(url))
+        async with Agent.from_config(directory=tmp_path, model=script("Hello."), trust="all") as agent:
+            await agent.run("as the owner")
+        execute(postgres_url, force)
+        with acting(url) as connection:
+            assert connection.execute("SELECT count(*) FROM thread").fetchone() == (0,)
+        async with Agent.from_config(
+            directory=tmp_path, model=script("Hello.", "Again."), trust="all"
+        ) as agent:
+            session = (await agent.run("behind the wall")).session
+            await agent.run("again", session=session)
+            await agent.delete_session(session)
+            assert len(await agent.sessions()) == 1
+        for table in ("thread", "message", "run_note"):
+            counted = f"SELECT count(*) FROM {table} WHERE {'key' if table == 'thread' else 'thread'} > 1"
+            assert execute(postgres_url, counted) == [(0,)]

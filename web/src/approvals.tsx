@@ -20,7 +20,11 @@ export function Approvals({ ids, reload }: { ids: string[]; reload: () => Promis
   return (
     <>
       {found.filter((each) => ids.includes(each.id)).map((each) => (
-        <ApprovalCard key={each.id} approval={each} decided={() => { setFound((all) => all.filter((one) => one.id !== each.id)); void reload(); }} />
+        <ApprovalCard
+          key={each.id} approval={each}
+          decided={() => { setFound((all) => all.filter((one) => one.id !== each.id)); void reload(); }}
+          lookAgain={async () => { const now = await api.approval(each.id); setFound((all) => all.map((one) => (one.id === now.id ? now : one))); }}
+        />
       ))}
     </>
   );
@@ -37,7 +41,7 @@ function Shown({ lines }: { lines: api.ShownLine[] }) {
   );
 }
 
-function ApprovalCard({ approval, decided }: { approval: api.Approval; decided: () => void }) {
+function ApprovalCard({ approval, decided, lookAgain }: { approval: api.Approval; decided: () => void; lookAgain: () => Promise<void> }) {
   const isQuestion = approval.answer_schema !== undefined;
   const [reason, setReason] = useState("");
   const [edited, setEdited] = useState<string | null>(null);
@@ -54,6 +58,8 @@ function ApprovalCard({ approval, decided }: { approval: api.Approval; decided: 
       decided();
     } catch (error) {
       setProblem(error instanceof Error ? error.message : String(error));
+      // It may make another change by now, or be decided.
+      await lookAgain().catch(() => undefined);
       setBusy(false);
     }
   };

@@ -75,6 +75,8 @@ const zh = {
   "Delete": "删除",
   "Delete this session with all its messages?": "删除此会话及其全部消息？",
   "Cancel": "取消",
+  "Files that tools wrote": "工具写入的文件",
+  "No tool of this session wrote a file that is still there.": "此会话的工具没有写入仍存在的文件。",
   "Export as Markdown": "导出为 Markdown",
   "Export as JSON": "导出为 JSON",
   "This session is archived.": "此会话已归档。",

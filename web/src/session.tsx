@@ -2,6 +2,7 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
+import { Artifacts } from "./artifacts";
 import { Chat } from "./chat";
 import { ContextView } from "./context";
 import { Dialog } from "./dialog";
@@ -91,6 +92,7 @@ export function SessionView(props: {
   const [agentName, setAgentName] = useState(props.agents[0]?.name ?? "");
   const [problem, setProblem] = useState("");
   const [isDeleting, setDeleting] = useState(false);
+  const [hasFiles, setFiles] = useState(false);
   const isPutAway = useRef(false);
   const reload = useCallback(async () => {
     if (!session || isPutAway.current) return;
@@ -174,6 +176,7 @@ export function SessionView(props: {
             <details class="menu">
               <summary class="quiet" aria-label={t("More")}><Icon name="dots" /></summary>
               <div class="popup">
+                <button onClick={(event) => { event.currentTarget.closest("details")!.open = false; setFiles(true); }}>{t("Files that tools wrote")}</button>
                 <a href={api.exported(session, "markdown")} download={`${session}.md`}>{t("Export as Markdown")}</a>
                 <a href={api.exported(session, "json")} download={`${session}.json`}>{t("Export as JSON")}</a>
                 {!isArchived && <button onClick={(event) => { event.currentTarget.closest("details")!.open = false; void put(api.archive); }}>{t("Archive")}</button>}
@@ -198,6 +201,7 @@ export function SessionView(props: {
           />
         )
       )}
+      {hasFiles && session && <Artifacts session={session} close={() => setFiles(false)} />}
       {isDeleting && (
         <Dialog title={t("Delete")} close={() => setDeleting(false)}>
           <p>{t("Delete this session with all its messages?")}</p>

@@ -230,8 +230,7 @@ class Agent:
         found = next((each for each in await open_approvals(log) if each.id == approval), None)
         if found is None:
             raise NotFoundError(f"no call with the id {approval!r} waits for a decision")
-        checked = replace(self._checked, session=await self.outermost(found.session))
-        return masked_pending(await previewed(checked, log, found), self._runner.redactor.masked)
+        return masked_pending(await previewed(self._checked, log, found), self._runner.redactor.masked)
 
     @_masking
     async def decide(

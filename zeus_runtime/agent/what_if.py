@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -56,11 +57,29 @@ async def recomputed(
 ) -> Recomputed:
     """Play ``recording`` under the config, in another thread, so that a service's other work continues.
 
+    A cancelled one ends at the next step of the session that is played.
+
     Args:
         policy: the config's name in the outcome.
         needles: texts that the last request should still contain.
     """
-    return await asyncio.to_thread(asyncio.run, _recomputed(checked, recording, policy, needles))
+    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Recomputed]]] = []
+
+    async def work() -> Recomputed:
+        task = asyncio.create_task(_recomputed(checked, recording, policy, needles))
+        begun.append((asyncio.get_running_loop(), task))
+        return await task
+
+    thread = asyncio.create_task(asyncio.to_thread(asyncio.run, work()))
+    try:
+        return await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        for loop, task in begun:
+            with suppress(RuntimeError):  # it has just ended
+                loop.call_soon_threadsafe(task.cancel)
+        with suppress(asyncio.CancelledError, Exception):
+            await thread
+        raise
 
 
 async def _recomputed(

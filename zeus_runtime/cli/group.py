@@ -35,7 +35,7 @@ VERBS: Final[Mapping[str, str]] = {
     "audit": "Show who did what with a service.",
     "skills": "List skills, their sources and their problems; show one.",
     "plugins": "List plugins, their components and their problems.",
-    "sessions": "List, show, roll back, archive or delete sessions.",
+    "sessions": "List, show, roll back, fork, archive or delete sessions.",
     "approvals": "List what waits for a decision, how often to ask, and your allowlist.",
     "memory": "List, search, add, delete, move or index memories; profiles and members.",
     "kb": "Fill, list, search or remove knowledge bases.",
@@ -46,7 +46,7 @@ VERBS: Final[Mapping[str, str]] = {
 """Verb to its line in ``zeus --help``; the module ``zeus_runtime.cli.VERB`` has its ``command``."""
 
 
-REMOTE: Final = ("run", "chat", "sessions", "approvals")
+REMOTE: Final = ("run", "chat", "sessions", "approvals", "memory", "kb", "context")
 """The verbs that work with a service, in ``zeus_runtime.cli.remote``."""
 
 READER_GONE: Final = 141

@@ -306,11 +306,7 @@ def _leaves(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str
 
 
 def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, port: int, prefix: str) -> None:
-    import uvicorn
-
-    from zeus_runtime.serving.http.app import app_of
-    from zeus_runtime.serving.http.heads import bounded_http
-    from zeus_runtime.serving.http.server import ServiceServer
+    from zeus_runtime.serving.http.server import ServiceServer, server_config
 
     settings = service.settings
     _log_access()
@@ -324,23 +320,7 @@ def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, por
                 for socket in each.sockets:
                     complain(f"{scheme}://{at}:{socket.getsockname()[1]}{prefix}/{query}")
 
-    # The access line is the app's own, with the caller.
-    config = uvicorn.Config(
-        app_of(service, protocols, prefix=prefix),
-        host=host,
-        port=port,
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=10,
-        ssl_certfile=None if settings.tls is None else settings.tls.certificate,
-        ssl_keyfile=None if settings.tls is None else settings.tls.key,
-        proxy_headers=bool(settings.proxies),
-        forwarded_allow_ips=list(settings.proxies),
-        server_header=False,
-        http=bounded_http(settings.limits.header_bytes),
-        h11_max_incomplete_event_size=settings.limits.header_bytes,
-        limit_concurrency=settings.limits.connections,
-    )
+    config = server_config(service, protocols, host=host, port=port, prefix=prefix)
     _Announcing(config, service).run()
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zeus_runtime.client.clients import AsyncServiceClient as AsyncServiceClient
     from zeus_runtime.client.clients import ServiceClient as ServiceClient
     from zeus_runtime.client.errors import ServiceBusyError as ServiceBusyError
+    from zeus_runtime.client.errors import ServiceChangedError as ServiceChangedError
     from zeus_runtime.client.errors import ServiceError as ServiceError
     from zeus_runtime.client.errors import ServiceForbiddenError as ServiceForbiddenError
     from zeus_runtime.client.errors import ServiceLimitError as ServiceLimitError
@@ -28,7 +29,17 @@ if TYPE_CHECKING:
     from zeus_runtime.client.errors import ServiceUnavailableError as ServiceUnavailableError
     from zeus_runtime.client.results import ServiceAgent as ServiceAgent
     from zeus_runtime.client.results import ServiceApproval as ServiceApproval
+    from zeus_runtime.client.results import ServiceArtifact as ServiceArtifact
+    from zeus_runtime.client.results import ServiceBacktest as ServiceBacktest
+    from zeus_runtime.client.results import ServiceBase as ServiceBase
     from zeus_runtime.client.results import ServiceEvent as ServiceEvent
+    from zeus_runtime.client.results import ServiceFile as ServiceFile
+    from zeus_runtime.client.results import ServiceFoundMessage as ServiceFoundMessage
+    from zeus_runtime.client.results import ServiceHit as ServiceHit
+    from zeus_runtime.client.results import ServiceMemory as ServiceMemory
+    from zeus_runtime.client.results import ServicePage as ServicePage
+    from zeus_runtime.client.results import ServiceProfile as ServiceProfile
+    from zeus_runtime.client.results import ServiceSaved as ServiceSaved
     from zeus_runtime.client.results import ServiceSession as ServiceSession
     from zeus_runtime.client.results import ServiceTurn as ServiceTurn
 
@@ -36,14 +47,25 @@ _ROOMS = {
     "AsyncServiceClient": "clients",
     "ServiceAgent": "results",
     "ServiceApproval": "results",
+    "ServiceArtifact": "results",
+    "ServiceBacktest": "results",
+    "ServiceBase": "results",
     "ServiceBusyError": "errors",
+    "ServiceChangedError": "errors",
     "ServiceClient": "clients",
     "ServiceError": "errors",
     "ServiceEvent": "results",
+    "ServiceFile": "results",
     "ServiceForbiddenError": "errors",
+    "ServiceFoundMessage": "results",
+    "ServiceHit": "results",
     "ServiceLimitError": "errors",
+    "ServiceMemory": "results",
     "ServiceNotFoundError": "errors",
+    "ServicePage": "results",
+    "ServiceProfile": "results",
     "ServiceRequestError": "errors",
+    "ServiceSaved": "results",
     "ServiceSession": "results",
     "ServiceTurn": "results",
     "ServiceUnauthorizedError": "errors",

@@ -1,9 +1,9 @@
-"""The requests to a service, apart from how they are sent: both clients send the same ones."""
+"""The requests to a service, apart from how they are sent: each is a method of both clients (``sending``)."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
@@ -11,6 +11,9 @@ from urllib.parse import quote
 from zeus_runtime.client.results import (
     ServiceAgent,
     ServiceApproval,
+    ServiceFile,
+    ServiceFoundMessage,
+    ServicePage,
     ServiceSession,
     ServiceTurn,
     result_of,
@@ -21,22 +24,42 @@ Verdict: TypeAlias = Literal["approve", "reject"]
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What the service answered.
+
+    Args:
+        value: the JSON, or the bytes of a file.
+        etag: of the content, for a later edit.
+        next: the cursor of the next part of a list; None after the last.
+    """
+
+    value: Any
+    etag: str = ""
+    next: str | None = None
+
+
+@dataclass(frozen=True)
 class ServiceCall(Generic[T]):
     """One request.
 
     Args:
-        read: makes the result of the answer's JSON.
+        read: makes the result of the answer.
         body: JSON to send; None for none.
+        content: bytes to send instead.
+        query: what is None is left out.
         is_safe: whether it may be sent again after a lost connection, because the second time changes nothing.
+        is_file: whether the answer is bytes, and not JSON.
     """
 
     method: str
     path: str
-    read: Callable[[Any], T]
+    read: Callable[[Answer], T]
     body: Mapping[str, Any] | None = None
-    query: Mapping[str, str] = field(default_factory=dict)
+    content: bytes | None = None
+    query: Mapping[str, str | int | bool | None] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     is_safe: bool = True
+    is_file: bool = False
 
 
 def new_key() -> str:
@@ -45,73 +68,225 @@ def new_key() -> str:
 
 
 def agents() -> ServiceCall[list[ServiceAgent]]:
-    return ServiceCall("GET", "/v1/agents", _list_of(ServiceAgent))
+    """The agents that the token may use."""
+    return ServiceCall("GET", "/v1/agents", list_of(ServiceAgent))
 
 
-def begin_session(agent: str | None, title: str, key: str | None) -> ServiceCall[ServiceSession]:
+def plan(agent: str) -> ServiceCall[Mapping[str, Any]]:
+    """Exactly what a turn of an agent runs, with the place where each value was written."""
+    return ServiceCall("GET", f"/v1/agents/{part(agent)}/plan", as_it_is)
+
+
+def validate(agent: str, text: str) -> ServiceCall[Mapping[str, Any]]:
+    """Check a text as the content of an agent's config: ``ok``, ``exit_code`` and ``diagnostics``."""
+    return ServiceCall("POST", f"/v1/agents/{part(agent)}/validate", as_it_is, {"text": text})
+
+
+def begin_session(
+    agent: str | None = None, *, title: str = "", key: str | None = None
+) -> ServiceCall[ServiceSession]:
+    """Begin a session.
+
+    Args:
+        agent: the agent's name; None for the only agent.
+        key: the same key gives the same session; a new one by default.
+    """
     body = {"title": title, **({} if agent is None else {"agent": agent})}
-    return ServiceCall("POST", "/v1/sessions", _one(ServiceSession), body, headers=_key(key))
+    return ServiceCall("POST", "/v1/sessions", one(ServiceSession), body, headers=keyed(key))
 
 
-def sessions(agent: str | None) -> ServiceCall[list[ServiceSession]]:
-    return ServiceCall(
-        "GET", "/v1/sessions", _list_of(ServiceSession), query={} if agent is None else {"agent": agent}
-    )
+def sessions(
+    agent: str | None = None, *, archived: bool = False, limit: int | None = None, cursor: str | None = None
+) -> ServiceCall[ServicePage[ServiceSession]]:
+    """The sessions, last used first.
+
+    Args:
+        archived: the archived ones instead of the others.
+        limit: the most sessions; without it all.
+        cursor: ``next`` of the part before.
+    """
+    query = {"agent": agent, "archived": archived or None, "limit": limit, "cursor": cursor}
+    return ServiceCall("GET", "/v1/sessions", page_of(ServiceSession), query=query)
 
 
 def session(name: str) -> ServiceCall[ServiceSession]:
-    return ServiceCall("GET", f"/v1/sessions/{_part(name)}", _one(ServiceSession))
+    """One session."""
+    return ServiceCall("GET", of_session(name), one(ServiceSession))
+
+
+def search_sessions(
+    query: str, *, agent: str | None = None, k: int = 20
+) -> ServiceCall[list[ServiceFoundMessage]]:
+    """The messages of sessions that contain a text, in any case of its letters, the newest first.
+
+    Args:
+        k: the most messages, up to 100.
+    """
+    wanted = {"query": query, "agent": agent, "k": k}
+    return ServiceCall("GET", "/v1/sessions/search", list_of(ServiceFoundMessage), query=wanted)
 
 
 def delete_session(name: str) -> ServiceCall[None]:
-    return ServiceCall("DELETE", f"/v1/sessions/{_part(name)}", lambda _: None, is_safe=False)
+    """Delete a session with all its messages."""
+    return ServiceCall("DELETE", of_session(name), nothing, is_safe=False)
 
 
-def messages(name: str) -> ServiceCall[list[Mapping[str, Any]]]:
-    return ServiceCall("GET", f"/v1/sessions/{_part(name)}/messages", list)
+def roll_back(session: str, to: int, *, before: bool = False) -> ServiceCall[int]:
+    """Go back to an earlier message of the user; how many messages were set aside.
 
-
-def begin_turn(name: str, prompt: str, queue: bool, key: str | None) -> ServiceCall[ServiceTurn]:
+    Args:
+        to: the message's place in the conversation, from 1.
+        before: whether to set the message itself aside too.
+    """
+    body = {"to": to, "before": before}
     return ServiceCall(
         "POST",
-        f"/v1/sessions/{_part(name)}/runs",
-        _one(ServiceTurn),
-        {"prompt": prompt},
-        {"queue": "true"} if queue else {},
-        _key(key),
+        of_session(session, "rollback"),
+        lambda answer: int(answer.value["set_aside"]),
+        body,
+        is_safe=False,
     )
 
 
-def turns(name: str) -> ServiceCall[list[ServiceTurn]]:
-    return ServiceCall("GET", f"/v1/sessions/{_part(name)}/runs", _list_of(ServiceTurn))
+def fork_session(session: str, step: int, *, key: str | None = None) -> ServiceCall[ServiceSession]:
+    """Begin a session as this one was when a step was asked; ``resume_turn`` there asks it again.
+
+    Args:
+        key: the same key gives the same fork; a new one by default.
+    """
+    body = {"step": step}
+    return ServiceCall("POST", of_session(session, "fork"), one(ServiceSession), body, headers=keyed(key))
+
+
+def archive_session(session: str) -> ServiceCall[ServiceSession]:
+    """Pack a session away: out of the lists, a fraction of the room."""
+    return ServiceCall("POST", of_session(session, "archive"), one(ServiceSession))
+
+
+def restore_session(session: str) -> ServiceCall[ServiceSession]:
+    """Bring an archived session back as it was."""
+    return ServiceCall("POST", of_session(session, "restore"), one(ServiceSession))
+
+
+def export_session(session: str, *, form: Literal["json", "markdown"] = "json") -> ServiceCall[bytes]:
+    """Everything that is stored of a session, as a file."""
+    return ServiceCall("GET", of_session(session, "export"), as_it_is, query={"format": form}, is_file=True)
+
+
+def messages(
+    session: str, *, limit: int | None = None, cursor: str | None = None
+) -> ServiceCall[ServicePage[Mapping[str, Any]]]:
+    """Every message of a session as JSON; ``number`` is its place.
+
+    Args:
+        limit: the most messages; without it all.
+        cursor: ``next`` of the part before.
+    """
+    query = {"limit": limit, "cursor": cursor}
+    return ServiceCall("GET", of_session(session, "messages"), page_of(None), query=query)
+
+
+def begin_turn(
+    session: str,
+    prompt: str,
+    *,
+    attachments: Sequence[ServiceFile] = (),
+    queue: bool = False,
+    key: str | None = None,
+) -> ServiceCall[ServiceTurn]:
+    """Begin a turn; it continues without this client.
+
+    Args:
+        attachments: files that were uploaded.
+        queue: whether it may wait for the session's other turns.
+        key: the same key gives the same turn; a new one by default.
+
+    Raises:
+        ServiceBusyError: the session has a turn that is not over.
+    """
+    body: dict[str, Any] = {"prompt": prompt}
+    if attachments:
+        body["attachments"] = [{"sha256": each.sha256, "name": each.name} for each in attachments]
+    return _turn(session, body, queue, key)
+
+
+def resume_turn(session: str, *, key: str | None = None) -> ServiceCall[ServiceTurn]:
+    """Answer the last message of a session again, after a rollback or in a fork.
+
+    Args:
+        key: the same key gives the same turn; a new one by default.
+    """
+    return _turn(session, {"resume": True}, False, key)
+
+
+def _turn(session: str, body: Mapping[str, Any], queue: bool, key: str | None) -> ServiceCall[ServiceTurn]:
+    query = {"queue": True} if queue else {}
+    return ServiceCall("POST", of_session(session, "runs"), one(ServiceTurn), body, None, query, keyed(key))
+
+
+def turns(
+    session: str, *, limit: int | None = None, cursor: str | None = None
+) -> ServiceCall[ServicePage[ServiceTurn]]:
+    """The turns of a session, in order.
+
+    Args:
+        limit: the most turns; without it all.
+        cursor: ``next`` of the part before.
+    """
+    query = {"limit": limit, "cursor": cursor}
+    return ServiceCall("GET", of_session(session, "runs"), page_of(ServiceTurn), query=query)
 
 
 def turn(run: str) -> ServiceCall[ServiceTurn]:
-    return ServiceCall("GET", f"/v1/runs/{_part(run)}", _one(ServiceTurn))
+    """One turn."""
+    return ServiceCall("GET", f"/v1/runs/{part(run)}", one(ServiceTurn))
 
 
 def cancel(run: str) -> ServiceCall[ServiceTurn]:
-    return ServiceCall("POST", f"/v1/runs/{_part(run)}/cancel", _one(ServiceTurn))
+    """Cancel a turn."""
+    return ServiceCall("POST", f"/v1/runs/{part(run)}/cancel", one(ServiceTurn))
 
 
-def approvals() -> ServiceCall[list[ServiceApproval]]:
-    return ServiceCall("GET", "/v1/approvals", _list_of(ServiceApproval))
+def approvals(
+    *, limit: int | None = None, cursor: str | None = None
+) -> ServiceCall[ServicePage[ServiceApproval]]:
+    """The calls that wait for a decision, oldest first.
+
+    Args:
+        limit: the most calls; without it all.
+        cursor: ``next`` of the part before.
+    """
+    query = {"limit": limit, "cursor": cursor}
+    return ServiceCall("GET", "/v1/approvals", page_of(ServiceApproval), query=query)
 
 
 def approval(name: str) -> ServiceCall[ServiceApproval]:
-    return ServiceCall("GET", f"/v1/approvals/{_part(name)}", _one(ServiceApproval))
+    """One waiting call, with the change that it would make now."""
+    return ServiceCall("GET", f"/v1/approvals/{part(name)}", one(ServiceApproval))
 
 
 def decide(
-    name: str,
+    approval: str,
     decision: Verdict,
-    reason: str,
-    changed: Mapping[str, Any] | None,
-    instruction: str,
-    always: bool,
-    seen: str | None,
-    automatic: bool,
+    *,
+    reason: str = "",
+    changed: Mapping[str, Any] | None = None,
+    instruction: str = "",
+    always: bool = False,
+    seen: str | None = None,
+    automatic: bool = False,
 ) -> ServiceCall[None]:
+    """Decide a waiting call; its turn continues once nothing else waits.
+
+    Args:
+        reason: why it is rejected, for the model.
+        changed: arguments to run instead, or the answer to a question.
+        instruction: a further text for the model.
+        always: do not ask again about this tool with its present options.
+        seen: ``ServiceApproval.seen`` of the call as the user saw it: an approval of another change is refused.
+            Without it the approval counts for the change that was shown last, to whomever.
+        automatic: no person looked at the call: it is not approved if only a person may (``needs_person``).
+    """
     body = {
         **({} if seen is None else {"seen": seen}),
         **({"automatic": True} if automatic else {}),
@@ -121,23 +296,51 @@ def decide(
         "instruction": instruction,
         "always": always,
     }
-    return ServiceCall("POST", f"/v1/approvals/{_part(name)}", lambda _: None, body, is_safe=False)
+    return ServiceCall("POST", f"/v1/approvals/{part(approval)}", nothing, body, is_safe=False)
 
 
-def _part(name: str) -> str:
+def part(name: str) -> str:
+    """A name as a part of a path."""
     return quote(name, safe="")
 
 
-def _key(key: str | None) -> Mapping[str, str]:
+def of_session(name: str, *more: str) -> str:
+    """The path of a session, or of something of it."""
+    return "/".join(("/v1/sessions", part(name), *more))
+
+
+def keyed(key: str | None) -> Mapping[str, str]:
+    """The header of an idempotency key, by default of a new one."""
     return {_KEY: key or new_key()}
 
 
 _KEY: Final = "Idempotency-Key"
 
 
-def _one(kind: type[T]) -> Callable[[Any], T]:
-    return lambda told: result_of(kind, told)
+def nothing(_: Answer) -> None:
+    """No result."""
 
 
-def _list_of(kind: type[T]) -> Callable[[Any], list[T]]:
-    return lambda told: [result_of(kind, each) for each in told]
+def as_it_is(answer: Answer) -> Any:
+    """The JSON, or the bytes."""
+    return answer.value
+
+
+def one(kind: type[T]) -> Callable[[Answer], T]:
+    """A result."""
+    return lambda answer: result_of(kind, answer.value, etag=answer.etag)
+
+
+def list_of(kind: type[T]) -> Callable[[Answer], list[T]]:
+    """A list of results."""
+    return lambda answer: [result_of(kind, each) for each in answer.value]
+
+
+def page_of(kind: type[Any] | None) -> Callable[[Answer], ServicePage[Any]]:
+    """A part of a list of results; None: of JSON."""
+
+    def read(answer: Answer) -> ServicePage[Any]:
+        items = answer.value if kind is None else [result_of(kind, each) for each in answer.value]
+        return ServicePage(items, answer.next)
+
+    return read

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Sequence
+from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 import httpx
 
-from zeus_runtime.client import calls
-from zeus_runtime.client.calls import ServiceCall, Verdict
+from zeus_runtime.client import calls, data_calls
+from zeus_runtime.client.calls import Answer, ServiceCall
 from zeus_runtime.client.errors import ServiceError, ServiceUnavailableError, error_of
 from zeus_runtime.client.results import (
-    ServiceAgent,
-    ServiceApproval,
     ServiceEvent,
-    ServiceSession,
-    ServiceTurn,
 )
+from zeus_runtime.client.sending import AsyncMethod, SyncMethod
 from zeus_runtime.client.sse import EventLines
 
 T = TypeVar("T")
@@ -121,97 +119,56 @@ class AsyncServiceClient:
         """Close the connections."""
         await self._http.aclose()
 
-    async def agents(self) -> list[ServiceAgent]:
-        """The agents that the token may use."""
-        return await self._send(calls.agents())
-
-    async def begin_session(
-        self, agent: str | None = None, *, title: str = "", key: str | None = None
-    ) -> ServiceSession:
-        """Begin a session.
-
-        Args:
-            agent: the agent's name; None for the only agent.
-            key: the same key gives the same session; a new one by default.
-        """
-        return await self._send(calls.begin_session(agent, title, key))
-
-    async def sessions(self, agent: str | None = None) -> list[ServiceSession]:
-        """The sessions, last used first."""
-        return await self._send(calls.sessions(agent))
-
-    async def session(self, name: str) -> ServiceSession:
-        """One session."""
-        return await self._send(calls.session(name))
-
-    async def delete_session(self, name: str) -> None:
-        """Delete a session with all its messages."""
-        await self._send(calls.delete_session(name))
-
-    async def messages(self, session: str) -> list[Mapping[str, Any]]:
-        """Every message of a session as JSON."""
-        return await self._send(calls.messages(session))
-
-    async def begin_turn(
-        self, session: str, prompt: str, *, queue: bool = False, key: str | None = None
-    ) -> ServiceTurn:
-        """Begin a turn; it continues without this client.
-
-        Args:
-            queue: whether it may wait for the session's other turns.
-            key: the same key gives the same turn; a new one by default.
-
-        Raises:
-            ServiceBusyError: the session has a turn that is not over.
-        """
-        return await self._send(calls.begin_turn(session, prompt, queue, key))
-
-    async def turns(self, session: str) -> list[ServiceTurn]:
-        """The turns of a session, in order."""
-        return await self._send(calls.turns(session))
-
-    async def turn(self, run: str) -> ServiceTurn:
-        """One turn."""
-        return await self._send(calls.turn(run))
-
-    async def cancel(self, run: str) -> ServiceTurn:
-        """Cancel a turn."""
-        return await self._send(calls.cancel(run))
-
-    async def approvals(self) -> list[ServiceApproval]:
-        """The calls that wait for a decision, oldest first."""
-        return await self._send(calls.approvals())
-
-    async def approval(self, name: str) -> ServiceApproval:
-        """One waiting call, with the change that it would make now."""
-        return await self._send(calls.approval(name))
-
-    async def decide(
-        self,
-        approval: str,
-        decision: Verdict,
-        *,
-        reason: str = "",
-        changed: Mapping[str, Any] | None = None,
-        instruction: str = "",
-        always: bool = False,
-        seen: str | None = None,
-        automatic: bool = False,
-    ) -> None:
-        """Decide a waiting call; its turn continues once nothing else waits.
-
-        Args:
-            reason: why it is rejected, for the model.
-            changed: arguments to run instead, or the answer to a question.
-            instruction: a further text for the model.
-            always: do not ask again about this tool with its present options.
-            seen: ``ServiceApproval.seen`` of the call as the user saw it: an approval of another change is refused.
-                Without it the approval counts for the change that was shown last, to whomever.
-            automatic: no person looked at the call: it is not approved if only a person may (``needs_person``).
-        """
-        await self._send(
-            calls.decide(approval, decision, reason, changed, instruction, always, seen, automatic)
-        )
+    agents = AsyncMethod(calls.agents)
+    plan = AsyncMethod(calls.plan)
+    validate = AsyncMethod(calls.validate)
+    begin_session = AsyncMethod(calls.begin_session)
+    sessions = AsyncMethod(calls.sessions)
+    session = AsyncMethod(calls.session)
+    search_sessions = AsyncMethod(calls.search_sessions)
+    delete_session = AsyncMethod(calls.delete_session)
+    roll_back = AsyncMethod(calls.roll_back)
+    fork_session = AsyncMethod(calls.fork_session)
+    archive_session = AsyncMethod(calls.archive_session)
+    restore_session = AsyncMethod(calls.restore_session)
+    export_session = AsyncMethod(calls.export_session)
+    messages = AsyncMethod(calls.messages)
+    begin_turn = AsyncMethod(calls.begin_turn)
+    resume_turn = AsyncMethod(calls.resume_turn)
+    turns = AsyncMethod(calls.turns)
+    turn = AsyncMethod(calls.turn)
+    cancel = AsyncMethod(calls.cancel)
+    approvals = AsyncMethod(calls.approvals)
+    approval = AsyncMethod(calls.approval)
+    decide = AsyncMethod(calls.decide)
+    memories = AsyncMethod(data_calls.memories)
+    search_memories = AsyncMethod(data_calls.search_memories)
+    memory = AsyncMethod(data_calls.memory)
+    add_memory = AsyncMethod(data_calls.add_memory)
+    change_memory = AsyncMethod(data_calls.change_memory)
+    delete_memory = AsyncMethod(data_calls.delete_memory)
+    memory_history = AsyncMethod(data_calls.memory_history)
+    memory_stats = AsyncMethod(data_calls.memory_stats)
+    quarantined_memories = AsyncMethod(data_calls.quarantined_memories)
+    release_memory = AsyncMethod(data_calls.release_memory)
+    memory_batches = AsyncMethod(data_calls.memory_batches)
+    undo_memory_batch = AsyncMethod(data_calls.undo_memory_batch)
+    profile = AsyncMethod(data_calls.profile)
+    change_profile = AsyncMethod(data_calls.change_profile)
+    knowledge_bases = AsyncMethod(data_calls.knowledge_bases)
+    knowledge_base = AsyncMethod(data_calls.knowledge_base)
+    search_knowledge = AsyncMethod(data_calls.search_knowledge)
+    upload = AsyncMethod(data_calls.upload)
+    artifacts = AsyncMethod(data_calls.artifacts)
+    artifact = AsyncMethod(data_calls.artifact)
+    context_steps = AsyncMethod(data_calls.context_steps)
+    context = AsyncMethod(data_calls.context)
+    context_diff = AsyncMethod(data_calls.context_diff)
+    context_why = AsyncMethod(data_calls.context_why)
+    context_plot = AsyncMethod(data_calls.context_plot)
+    begin_backtest = AsyncMethod(data_calls.begin_backtest)
+    backtest = AsyncMethod(data_calls.backtest)
+    cancel_backtest = AsyncMethod(data_calls.cancel_backtest)
 
     async def events(
         self, *, run: str | None = None, session: str | None = None, after: int = 0
@@ -252,7 +209,13 @@ class AsyncServiceClient:
             await asyncio.sleep(patience.pause(failed))
 
     async def run(
-        self, prompt: str, *, session: str | None = None, agent: str | None = None, key: str | None = None
+        self,
+        prompt: str,
+        *,
+        session: str | None = None,
+        agent: str | None = None,
+        attachments: Sequence[str | Path] = (),
+        key: str | None = None,
     ) -> AsyncGenerator[ServiceEvent, None]:
         """Begin a turn and give its events until it is over or waits for a decision.
 
@@ -261,22 +224,23 @@ class AsyncServiceClient:
         Args:
             session: the session to continue; a new one by default.
             agent: the agent of a new session.
+            attachments: files that go with the prompt.
             key: the same key gives the same turn.
         """
         name = session or (await self.begin_session(agent, title=prompt[:200])).session
-        turn = await self.begin_turn(name, prompt, key=key)
+        files = [await self.upload(*_read(each)) for each in attachments]
+        turn = await self.begin_turn(name, prompt, attachments=files, key=key)
         async for event in self.events(run=turn.run):
             yield event
             if event.waits:
                 return
 
-    async def _send(self, call: ServiceCall[T]) -> T:
+    async def send(self, call: ServiceCall[T]) -> T:
+        """Send a request."""
         patience = _Patience(self._patience_seconds, self._http.base_url)
         while True:
             try:
-                answer = await self._http.request(
-                    call.method, call.path, json=call.body, params=call.query, headers=call.headers
-                )
+                answer = await self._http.request(call.method, call.path, **_request(call))
                 return _result(call, answer)
             except httpx.TransportError as error:
                 pause = patience.pause_before(call, error)
@@ -305,59 +269,56 @@ class ServiceClient:
         """Close the connections."""
         self._http.close()
 
-    def agents(self) -> list[ServiceAgent]:
-        return self._send(calls.agents())
-
-    def begin_session(
-        self, agent: str | None = None, *, title: str = "", key: str | None = None
-    ) -> ServiceSession:
-        return self._send(calls.begin_session(agent, title, key))
-
-    def sessions(self, agent: str | None = None) -> list[ServiceSession]:
-        return self._send(calls.sessions(agent))
-
-    def session(self, name: str) -> ServiceSession:
-        return self._send(calls.session(name))
-
-    def delete_session(self, name: str) -> None:
-        self._send(calls.delete_session(name))
-
-    def messages(self, session: str) -> list[Mapping[str, Any]]:
-        return self._send(calls.messages(session))
-
-    def begin_turn(
-        self, session: str, prompt: str, *, queue: bool = False, key: str | None = None
-    ) -> ServiceTurn:
-        return self._send(calls.begin_turn(session, prompt, queue, key))
-
-    def turns(self, session: str) -> list[ServiceTurn]:
-        return self._send(calls.turns(session))
-
-    def turn(self, run: str) -> ServiceTurn:
-        return self._send(calls.turn(run))
-
-    def cancel(self, run: str) -> ServiceTurn:
-        return self._send(calls.cancel(run))
-
-    def approvals(self) -> list[ServiceApproval]:
-        return self._send(calls.approvals())
-
-    def approval(self, name: str) -> ServiceApproval:
-        return self._send(calls.approval(name))
-
-    def decide(
-        self,
-        approval: str,
-        decision: Verdict,
-        *,
-        reason: str = "",
-        changed: Mapping[str, Any] | None = None,
-        instruction: str = "",
-        always: bool = False,
-        seen: str | None = None,
-        automatic: bool = False,
-    ) -> None:
-        self._send(calls.decide(approval, decision, reason, changed, instruction, always, seen, automatic))
+    agents = SyncMethod(calls.agents)
+    plan = SyncMethod(calls.plan)
+    validate = SyncMethod(calls.validate)
+    begin_session = SyncMethod(calls.begin_session)
+    sessions = SyncMethod(calls.sessions)
+    session = SyncMethod(calls.session)
+    search_sessions = SyncMethod(calls.search_sessions)
+    delete_session = SyncMethod(calls.delete_session)
+    roll_back = SyncMethod(calls.roll_back)
+    fork_session = SyncMethod(calls.fork_session)
+    archive_session = SyncMethod(calls.archive_session)
+    restore_session = SyncMethod(calls.restore_session)
+    export_session = SyncMethod(calls.export_session)
+    messages = SyncMethod(calls.messages)
+    begin_turn = SyncMethod(calls.begin_turn)
+    resume_turn = SyncMethod(calls.resume_turn)
+    turns = SyncMethod(calls.turns)
+    turn = SyncMethod(calls.turn)
+    cancel = SyncMethod(calls.cancel)
+    approvals = SyncMethod(calls.approvals)
+    approval = SyncMethod(calls.approval)
+    decide = SyncMethod(calls.decide)
+    memories = SyncMethod(data_calls.memories)
+    search_memories = SyncMethod(data_calls.search_memories)
+    memory = SyncMethod(data_calls.memory)
+    add_memory = SyncMethod(data_calls.add_memory)
+    change_memory = SyncMethod(data_calls.change_memory)
+    delete_memory = SyncMethod(data_calls.delete_memory)
+    memory_history = SyncMethod(data_calls.memory_history)
+    memory_stats = SyncMethod(data_calls.memory_stats)
+    quarantined_memories = SyncMethod(data_calls.quarantined_memories)
+    release_memory = SyncMethod(data_calls.release_memory)
+    memory_batches = SyncMethod(data_calls.memory_batches)
+    undo_memory_batch = SyncMethod(data_calls.undo_memory_batch)
+    profile = SyncMethod(data_calls.profile)
+    change_profile = SyncMethod(data_calls.change_profile)
+    knowledge_bases = SyncMethod(data_calls.knowledge_bases)
+    knowledge_base = SyncMethod(data_calls.knowledge_base)
+    search_knowledge = SyncMethod(data_calls.search_knowledge)
+    upload = SyncMethod(data_calls.upload)
+    artifacts = SyncMethod(data_calls.artifacts)
+    artifact = SyncMethod(data_calls.artifact)
+    context_steps = SyncMethod(data_calls.context_steps)
+    context = SyncMethod(data_calls.context)
+    context_diff = SyncMethod(data_calls.context_diff)
+    context_why = SyncMethod(data_calls.context_why)
+    context_plot = SyncMethod(data_calls.context_plot)
+    begin_backtest = SyncMethod(data_calls.begin_backtest)
+    backtest = SyncMethod(data_calls.backtest)
+    cancel_backtest = SyncMethod(data_calls.cancel_backtest)
 
     def events(
         self, *, run: str | None = None, session: str | None = None, after: int = 0
@@ -387,26 +348,37 @@ class ServiceClient:
             time.sleep(patience.pause(failed))
 
     def run(
-        self, prompt: str, *, session: str | None = None, agent: str | None = None, key: str | None = None
+        self,
+        prompt: str,
+        *,
+        session: str | None = None,
+        agent: str | None = None,
+        attachments: Sequence[str | Path] = (),
+        key: str | None = None,
     ) -> Generator[ServiceEvent, None, None]:
         name = session or self.begin_session(agent, title=prompt[:200]).session
-        turn = self.begin_turn(name, prompt, key=key)
+        files = [self.upload(*_read(each)) for each in attachments]
+        turn = self.begin_turn(name, prompt, attachments=files, key=key)
         for event in self.events(run=turn.run):
             yield event
             if event.waits:
                 return
 
-    def _send(self, call: ServiceCall[T]) -> T:
+    def send(self, call: ServiceCall[T]) -> T:
+        """Send a request."""
         patience = _Patience(self._patience_seconds, self._http.base_url)
         while True:
             try:
-                answer = self._http.request(
-                    call.method, call.path, json=call.body, params=call.query, headers=call.headers
-                )
+                answer = self._http.request(call.method, call.path, **_request(call))
                 return _result(call, answer)
             except httpx.TransportError as error:
                 pause = patience.pause_before(call, error)
             time.sleep(pause)
+
+
+def _read(file: str | Path) -> tuple[bytes, str]:
+    path = Path(file)
+    return path.read_bytes(), path.name
 
 
 def _ended() -> ServiceUnavailableError:
@@ -419,11 +391,23 @@ def _events_path(run: str | None, session: str | None) -> str:
     return f"/v1/runs/{run}/events" if run is not None else f"/v1/sessions/{session}/events"
 
 
+def _request(call: ServiceCall[Any]) -> dict[str, Any]:
+    query = {name: value for name, value in call.query.items() if value is not None}
+    return {
+        "json": call.body,
+        "content": call.content,
+        "params": query,
+        "headers": call.headers,
+    }
+
+
 def _result(call: ServiceCall[T], answer: httpx.Response) -> T:
     if not answer.is_success:
         raise error_of(answer.status_code, answer.content)
+    if call.is_file:
+        return call.read(Answer(answer.content))
     if answer.status_code == 204 or not answer.content:
-        return call.read(None)
+        return call.read(Answer(None))
     try:
         told = answer.json()
     except ValueError:
@@ -432,4 +416,6 @@ def _result(call: ServiceCall[T], answer: httpx.Response) -> T:
             status=answer.status_code,
             remedy="Correct the address.",
         ) from None
-    return call.read(told)
+    following = answer.links.get("next", {}).get("url")
+    cursor = None if following is None else httpx.URL(following).params.get("cursor")
+    return call.read(Answer(told, answer.headers.get("etag", ""), cursor))

@@ -57,6 +57,12 @@ class ServiceBusyError(ServiceError):
     exit_code = 2
 
 
+class ServiceChangedError(ServiceError):
+    """What was to be edited was changed since it was read."""
+
+    exit_code = 2
+
+
 class ServiceRequestError(ServiceError):
     """The request is not valid."""
 
@@ -82,6 +88,7 @@ _KINDS: Final[Mapping[int, type[ServiceError]]] = {
     404: ServiceNotFoundError,
     405: ServiceRequestError,
     409: ServiceBusyError,
+    412: ServiceChangedError,
     413: ServiceRequestError,
     422: ServiceRequestError,
     429: ServiceLimitError,

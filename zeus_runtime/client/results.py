@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeVar, get_args
 
@@ -113,6 +113,190 @@ class ServiceApproval:
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
+class ServicePage(list[T]):
+    """A list, or a part of one.
+
+    Attributes:
+        next: the ``cursor`` of the next part; None after the last.
+    """
+
+    def __init__(self, items: Iterable[T], next_part: str | None = None) -> None:
+        super().__init__(items)
+        self.next = next_part
+
+
+@dataclass(frozen=True)
+class ServiceFoundMessage:
+    """A message that contains a text.
+
+    Args:
+        title: its session's.
+        number: its place in the conversation, from 1.
+        role: ``user``, ``assistant`` or ``tool``.
+        excerpt: the text around the place.
+        created_ms: when it was written, UTC milliseconds.
+    """
+
+    session: str
+    number: int
+    role: str
+    excerpt: str
+    title: str = ""
+    created_ms: int = 0
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ServiceMemory:
+    """A memory; times in ISO 8601.
+
+    Args:
+        near: the ids of memories that were near it and were kept beside it.
+        final_score: how well it fits, of one that was searched.
+        etag: names this content, for an edit.
+    """
+
+    id: str
+    content: str
+    memory_type: str = "fact"
+    scope: str = "user"
+    status: str = "active"
+    trust: str = "trusted"
+    subject: str | None = None
+    created_by: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+    valid_from: str | None = None
+    valid_until: str | None = None
+    version: int = 1
+    near: tuple[str, ...] = ()
+    final_score: float | None = None
+    etag: str = field(default="", compare=False)
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ServiceSaved:
+    """What became of a text.
+
+    Args:
+        outcome: ``stored``, ``duplicate`` or ``superseded``.
+        message: one sentence.
+        memory: the memory that holds it now.
+        replaced: the ids of the memories that it took the place of.
+    """
+
+    outcome: str
+    memory: ServiceMemory
+    message: str = ""
+    replaced: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ServiceProfile:
+    """What is known of the user or of the project.
+
+    Args:
+        profile: ``user`` or ``project``.
+        fields: a name to ``value``, ``by`` (hand, rule or model) and ``sources``.
+        etag: names this content, for an edit.
+    """
+
+    profile: Literal["user", "project"]
+    fields: Mapping[str, Mapping[str, Any]]
+    etag: str = field(default="", compare=False)
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ServiceBase:
+    """A knowledge base.
+
+    Args:
+        scope: ``user`` or ``project``.
+        linked: whether the agent itself searches it.
+        files: its documents, of one that was asked for: ``path``, ``chunks``, ``size_bytes``, ``ready``.
+    """
+
+    name: str
+    scope: str = "user"
+    documents: int = 0
+    chunks: int = 0
+    linked: bool = False
+    updated_ms: int = 0
+    files: tuple[Mapping[str, Any], ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ServiceHit:
+    """A passage of a knowledge base.
+
+    Args:
+        citation: its place, for a person.
+        source: the document.
+        heading: the headings above it.
+        position: lines or page.
+    """
+
+    content: str
+    citation: str = ""
+    source: str = ""
+    heading: str = ""
+    position: str = ""
+    score: float = 0.0
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ServiceFile:
+    """A file that was uploaded.
+
+    Args:
+        name: its name for the model.
+    """
+
+    sha256: str
+    name: str
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class ServiceArtifact:
+    """A file that a session wrote.
+
+    Args:
+        path: in the workspace.
+        modified_ms: when it was changed last, UTC milliseconds.
+    """
+
+    path: str
+    size_bytes: int = 0
+    modified_ms: int = 0
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ServiceBacktest:
+    """A backtest.
+
+    Args:
+        state: ``running``, ``complete``, ``failed`` or ``cancelled``.
+        done, total: replays.
+        outcomes: of each replay: ``session``, ``policy``, ``outcome`` and ``steps``.
+        problem: why it failed.
+    """
+
+    id: str
+    state: str
+    done: int = 0
+    total: int = 0
+    outcomes: tuple[Mapping[str, Any], ...] = ()
+    problem: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
 @dataclass(frozen=True)
 class ServiceEvent:
     """A stored event.
@@ -144,8 +328,14 @@ _ENDS: Final = frozenset({"complete", "error"})
 _EVENTS: Final[Mapping[str, Any]] = {each.type: each for each in get_args(Event)}
 
 
-def result_of(kind: type[T], told: Mapping[str, Any]) -> T:
-    """A result from the service's JSON."""
+def result_of(kind: type[T], told: Mapping[str, Any], *, etag: str = "") -> T:
+    """A result from the service's JSON.
+
+    Args:
+        etag: of its content.
+    """
+    if "etag" in kind.__dataclass_fields__:  # type: ignore[attr-defined]
+        told = {**told, "etag": etag}
     names = {each.name for each in fields(kind)} - {"data"}  # type: ignore[arg-type]
     known = {name: _frozen(value) for name, value in told.items() if name in names}
     return kind(**known, data=told)  # type: ignore[call-arg]
@@ -171,14 +361,3 @@ def event_of(number: int, told: Mapping[str, Any]) -> ServiceEvent:
         session = str(told.get("session", ""))
         event = event.coming_from(EventOrigin(session, run, told.get("parent"), int(told.get("time_ms", 0))))
     return ServiceEvent(number, run, event, told)
-
-
-__all__ = [
-    "ServiceAgent",
-    "ServiceApproval",
-    "ServiceEvent",
-    "ServiceSession",
-    "ServiceTurn",
-    "event_of",
-    "result_of",
-]

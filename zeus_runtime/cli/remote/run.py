@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from zeus_runtime.cli.options import output_option, quiet_option
+from zeus_runtime.cli.options import attach_option, output_option, quiet_option
 from zeus_runtime.cli.streams import complain, is_terminal
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--session", metavar="ID", help="Continue this session.")
 @click.option("-c", "--continue", "continues", is_flag=True, help="Continue the latest session.")
 @click.option("-y", "--yes", is_flag=True, help="Approve what would need your approval; `deny` rules hold.")
+@attach_option
 @output_option
 @quiet_option
 @click.pass_obj
@@ -37,6 +40,7 @@ def command(
     session: str | None,
     continues: bool,
     yes: bool,
+    attach: tuple[Path, ...],
     output: str,
     quiet: bool,
 ) -> None:
@@ -55,6 +59,7 @@ def command(
             session=session,
             continues=continues,
             yes=yes,
+            attach=attach,
             output=output,
             quiet=quiet,
         )
@@ -81,6 +86,7 @@ def carry_out(
     session: str | None,
     continues: bool,
     yes: bool,
+    attach: Sequence[Path] = (),
     output: str,
     quiet: bool,
 ) -> int:
@@ -93,12 +99,20 @@ def carry_out(
     from zeus_runtime.events import RunFailed
 
     view = view_for(output, quiet=quiet)
+    files = [_read(process, each) for each in attach]
 
     async def work() -> RunCompleted | RunFailed:
         async with async_client_of(process) as client:
             name = session or (await latest(client, agent) if continues else None)
             return await turn_of(
-                client, view, prompt, agent=agent, session=name, yes=yes, at_terminal=output == "text"
+                client,
+                view,
+                prompt,
+                agent=agent,
+                session=name,
+                yes=yes,
+                files=files,
+                at_terminal=output == "text",
             )
 
     try:
@@ -124,6 +138,7 @@ async def turn_of(
     agent: str | None,
     session: str | None,
     yes: bool,
+    files: Sequence[tuple[bytes, str]] = (),
     at_terminal: bool = True,
 ) -> RunCompleted | RunFailed:
     """Begin a turn, show it, and return its terminal event."""
@@ -132,10 +147,25 @@ async def turn_of(
     from zeus_runtime.events import Notice
 
     name = session or (await client.begin_session(agent, title=prompt[:200])).session
-    turn = await client.begin_turn(name, prompt)
+    attached = [await client.upload(*each) for each in files]
+    turn = await client.begin_turn(name, prompt, attachments=attached)
     if yes:
         view.show(Notice("yes", YES_NOTICE))
     return await RemoteTurn(client, turn.run, asking_for(yes=yes, at_terminal=at_terminal)).shown(view)
+
+
+def _read(process: Process, file: Path) -> tuple[bytes, str]:
+    """A file's content and name.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    from zeus_runtime.errors import UsageError
+
+    try:
+        return (process.directory / file).read_bytes(), file.name
+    except OSError as error:
+        raise UsageError(f"{file} cannot be attached: {error.strerror}") from None
 
 
 async def latest(client: AsyncServiceClient, agent: str | None) -> str:

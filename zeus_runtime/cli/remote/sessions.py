@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -11,7 +12,7 @@ from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.options import AT_MOST, json_option
 from zeus_runtime.cli.output import TextTable, local_time, tell
 from zeus_runtime.cli.remote.service import client_of
-from zeus_runtime.cli.streams import complain
+from zeus_runtime.cli.streams import answer, complain
 from zeus_runtime.columns import shortened
 
 if TYPE_CHECKING:
@@ -21,18 +22,19 @@ if TYPE_CHECKING:
 
 @click.group("sessions")
 def command() -> None:
-    """List, show or delete sessions of the service."""
+    """List, search, show, roll back, fork, archive, export or delete sessions of the service."""
 
 
 @command.command("list")
 @click.option("--agent", metavar="NAME", help="Of this agent only.")
+@click.option("--archived", is_flag=True, help="Those that are archived.")
 @click.option("--limit", metavar="N", type=AT_MOST, default=30, show_default=True, help="At most N.")
 @json_option
 @click.pass_obj
-def list_sessions(process: Process, agent: str | None, limit: int, as_object: bool) -> None:
+def list_sessions(process: Process, agent: str | None, archived: bool, limit: int, as_object: bool) -> None:
     """List the sessions, last used first."""
     with client_of(process) as client:
-        found = client.sessions(agent)[:limit]
+        found = client.sessions(agent, archived=archived, limit=min(limit, 1000))
     tell(
         process,
         [dict(each.data) for each in found],
@@ -40,8 +42,112 @@ def list_sessions(process: Process, agent: str | None, limit: int, as_object: bo
             session_rows(found), ("SESSION", "LAST USED", "MESSAGES", "STATE", "AGENT", "BEGINS")
         ),
         as_object=as_object,
-        nothing="no session yet",
+        nothing="no archived session" if archived else "no session yet",
     )
+
+
+@command.command("search")
+@click.argument("query")
+@click.option("--agent", metavar="NAME", help="Of this agent only.")
+@click.option(
+    "-k", "most", metavar="N", type=click.IntRange(1, 100), default=20, show_default=True, help="At most N."
+)
+@json_option
+@click.pass_obj
+def search_sessions(process: Process, query: str, agent: str | None, most: int, as_object: bool) -> None:
+    """Find the messages that contain QUERY, in any case of its letters, the newest first."""
+    with client_of(process) as client:
+        found = client.search_sessions(query, agent=agent, k=most)
+    rows = [
+        (each.session, str(each.number), each.role, local_time(each.created_ms), shortened(each.excerpt, 80))
+        for each in found
+    ]
+    tell(
+        process,
+        [dict(each.data) for each in found],
+        lambda: TextTable(rows, ("SESSION", "MESSAGE", "BY", "WHEN", "TEXT")),
+        as_object=as_object,
+        nothing="no message contains that",
+    )
+
+
+@command.command("rollback")
+@click.argument("session")
+@click.option("--to", required=True, metavar="N", type=click.IntRange(min=1), help="A message of yours.")
+@click.option("--before", is_flag=True, help="Set the message itself aside too, to reword it.")
+@click.pass_obj
+def roll_back_session(process: Process, session: str, to: int, before: bool) -> None:
+    """Go back to an earlier message; later messages are set aside, not deleted."""
+    with client_of(process) as client:
+        aside = client.roll_back(session, to, before=before)
+    complain(
+        f"{session} is back {'before' if before else 'at'} message {to}; {aside} message(s) were set aside"
+    )
+
+
+@command.command("fork")
+@click.argument("session")
+@click.option("--step", required=True, metavar="N", type=click.IntRange(min=1), help="The step to ask again.")
+@click.pass_obj
+def fork_session(process: Process, session: str, step: int) -> None:
+    """Begin a new session as SESSION was when step N was asked, and print its id; SESSION does not change."""
+    with client_of(process) as client:
+        answer(client.fork_session(session, step).session)
+
+
+@command.command("archive")
+@click.argument("sessions", nargs=-1, required=True, metavar="SESSION...")
+@click.pass_obj
+def archive_sessions(process: Process, sessions: tuple[str, ...]) -> None:
+    """Pack sessions away: out of the lists, and back with `restore`."""
+    with client_of(process) as client:
+        for each in sessions:
+            client.archive_session(each)
+            complain(f"archived {each}")
+
+
+@command.command("restore")
+@click.argument("sessions", nargs=-1, required=True, metavar="SESSION...")
+@click.pass_obj
+def restore_sessions(process: Process, sessions: tuple[str, ...]) -> None:
+    """Bring archived sessions back as they were."""
+    with client_of(process) as client:
+        for each in sessions:
+            client.restore_session(each)
+            complain(f"restored {each}")
+
+
+@command.command("export")
+@click.argument("session")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("json", "markdown")),
+    default="json",
+    show_default=True,
+    help="json has everything that is stored of it; markdown is for reading.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Write it there.",
+)
+@click.pass_obj
+def export_session(
+    process: Process, session: str, form: Literal["json", "markdown"], output: Path | None
+) -> None:
+    """Write a session out, with what rollbacks set aside and its sub-agents' sessions."""
+    from zeus_runtime.cli.whole_file import write_private
+
+    with client_of(process) as client:
+        text = client.export_session(session, form=form).decode("utf-8", "replace")
+    if output is None:
+        answer(text)
+        return
+    write_private(output, text.rstrip("\n") + "\n", str(output))
+    complain(f"wrote {session} to {output}")
 
 
 @command.command("show")

@@ -12,6 +12,7 @@ from zeus_runtime.context.inspection.composition import (
     policy_totals,
     session_totals,
 )
+from zeus_runtime.context.inspection.curve import Curve, session_curve
 from zeus_runtime.context.inspection.difference import Difference, StepDifference, difference
 from zeus_runtime.context.inspection.excerpts import around, excerpt
 from zeus_runtime.context.inspection.explanation import Explanation, explanation
@@ -24,6 +25,7 @@ __all__ = [
     "Branch",
     "StepDifference",
     "Composition",
+    "Curve",
     "Difference",
     "Explanation",
     "Fate",
@@ -44,6 +46,7 @@ __all__ = [
     "overview",
     "overview_of",
     "policy_totals",
+    "session_curve",
     "session_totals",
     "why_missing",
 ]

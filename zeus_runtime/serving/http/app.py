@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
@@ -18,6 +18,7 @@ from zeus_runtime.serving.http.protocols import all_running
 from zeus_runtime.serving.http.routes import (
     approvals,
     artifacts,
+    backtests,
     context,
     files,
     knowledge,
@@ -34,6 +35,21 @@ from zeus_runtime.serving.http.visible_json import VisibleJSON
 if TYPE_CHECKING:
     from zeus_runtime.serving.http.protocols import ServedProtocol
     from zeus_runtime.serving.http.service import Service
+
+
+def _describe_tokens(app: FastAPI) -> None:
+    """Say in the OpenAPI that requests need a token; ``depends`` checks it."""
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        schema = plain()
+        schema.setdefault("components", {})["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer"}
+        }
+        schema["security"] = [{"token": []}]
+        return schema
+
+    app.openapi = described  # type: ignore[method-assign]
 
 
 _REQUEST_HEADERS: Final = (
@@ -73,7 +89,9 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
         docs_url=None,
         redoc_url=None,
         default_response_class=VisibleJSON,
+        responses=problems.RESPONSES,
     )
+    _describe_tokens(app)
     app.state.service = service
     problems.install(app, service.mask, protocols)
     app.add_middleware(Boundary, service=service, protocols=protocols, prefix=prefix)
@@ -92,11 +110,23 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
             ),
             expose_headers=("Retry-After", "ETag", "Link"),
         )
-    for each in (sessions, approvals, context, trace, what_if, memory, knowledge, plan, files, artifacts):
+    for each in (
+        sessions,
+        approvals,
+        context,
+        trace,
+        what_if,
+        memory,
+        knowledge,
+        plan,
+        files,
+        artifacts,
+        backtests,
+    ):
         app.include_router(each.router, prefix="/v1")
     app.include_router(page.router)
 
-    @app.get("/health", tags=["operation"])
+    @app.get("/health", tags=["operation"], response_class=PlainTextResponse)
     async def health() -> Response:
         """Whether the process answers."""
         return PlainTextResponse("ok\n")

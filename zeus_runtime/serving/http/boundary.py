@@ -182,10 +182,11 @@ class Boundary:
         is_file = scope["method"] == "PUT" and scope["path"].removeprefix(self._prefix).startswith(FILES)
         return self._limits.file_bytes if is_file else self._limits.body_bytes
 
-    def _problem(self, scope: Scope, status: int, code: str, detail: str, **more: Any) -> ASGIApp:
+    def _problem(self, scope: Scope, status: int, code: str, detail: str, *, remedy: str = "") -> ASGIApp:
+        more = {"remedy": remedy} if remedy else {}
         told = ". ".join((detail, *more.values()))
         own = problems.in_protocol(self._protocols, scope, status, code, told)
-        return own or problems.response(status, code, detail, **more)
+        return own or problems.response(status, code, detail, headers=None, **more)
 
     async def _audit(self, passing: _Passing) -> None:
         caller, database = passing.caller, self._service.database

@@ -236,7 +236,9 @@ class Hosting:
         return iter(self._agents)
 
     async def look(self) -> None:
-        """Read the configs again whose files have changed, in a thread, while other requests go on."""
+        """Read the configs again whose files have changed, in a thread; meanwhile requests use the former ones."""
+        if self._looking.locked():
+            return
         async with self._looking:
             due = [each for each in self._agents if each.is_due()]
             if [each for each in due if await asyncio.to_thread(each.read_again)]:

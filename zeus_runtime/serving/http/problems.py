@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import HTTPException
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from zeus_runtime.errors import ZeusError
@@ -44,6 +45,26 @@ STATUS: Final[Mapping[str, int]] = {
 """HTTP status by the code of an error; any other error is 500."""
 
 MEDIA: Final = "application/problem+json"
+
+
+class Problem(BaseModel):
+    """What went wrong (RFC 9457), with the code and the remedy that the command line prints."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    remedy: str | None = None
+    where: str | None = None
+    errors: list[dict[str, str]] | None = None
+
+
+RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"description": words, "content": {MEDIA: {"schema": Problem.model_json_schema()}}}
+    for status, words in (("4XX", "The request is refused."), ("503", "Something that it needs is missing."))
+}
+"""The errors of every route, for its OpenAPI."""
 
 
 def install(app: FastAPI, mask: Callable[[str], str], protocols: Sequence[ServedProtocol] = ()) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import NotFoundError
+from zeus_runtime.serving.http.backtests import Backtests
 from zeus_runtime.serving.http.hub import Hub
 from zeus_runtime.serving.http.key_ring import KeyRing
 from zeus_runtime.serving.http.limits import CallerLimits
@@ -67,6 +68,7 @@ class Service:
     _expired: float = field(init=False, default=0.0)
     _watching: asyncio.Task[None] | None = field(init=False, default=None)
     uploads: Uploads = field(init=False)
+    backtests: Backtests = field(init=False)
     replaying: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
     """Held while a session is replayed, which takes a core."""
 
@@ -74,6 +76,7 @@ class Service:
         directory = next(iter(self.hosting)).checked.directory
         self.uploads = Uploads(directory, self.settings.limits)
         self.turns = TurnQueue(self.hosting, self.uploads)
+        self.backtests = Backtests()
         self.limits = CallerLimits(self.settings.limits)
         self.metrics = Metrics(lambda: self.turns.working)
         self.issuers = TokenIssuers(self.settings.oidc)
@@ -94,6 +97,7 @@ class Service:
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.wait((self._watching,))
+        await self.backtests.aclose()
         await self.turns.aclose()
         await self.hosting.aclose()
         if self.keys is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, cast
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Header, Query, Request
 
 from zeus_runtime.serving.http.page_login import token_of
 from zeus_runtime.serving.http.principals import Principal, Scope, UnknownPrincipalError
@@ -77,6 +77,7 @@ Administrator = Annotated[Principal, Depends(_scoped("admin"))]
 MetricsReader = Annotated[Principal, Depends(_scoped("metrics"))]
 Approver = Annotated[Principal, Depends(_scoped("approve"))]
 
+Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
 AgentName = Annotated[
     str | None, Query(max_length=200, description="The agent's name; without one the only agent.")
 ]

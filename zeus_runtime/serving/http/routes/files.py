@@ -20,7 +20,12 @@ _BODY: dict[str, Any] = {
 }
 
 
-@router.put("/{sha256}", status_code=201, openapi_extra=_BODY)
+@router.put(
+    "/{sha256}",
+    status_code=201,
+    openapi_extra=_BODY,
+    responses={200: {"description": "It is there already."}},
+)
 async def put(request: Request, response: Response, caller: Runner, sha256: Digest) -> dict[str, Any]:
     """Upload a file: its bytes are the body. 200 if it is there already. It is the user's own, for some days."""
     data = await request.body()

@@ -164,7 +164,7 @@ async def undo(request: Request, caller: Runner, batch: str, agent: AgentName = 
     return _told(owner, (await memory.batches.undo(batch))._asdict())
 
 
-@router.post("/memories", status_code=201)
+@router.post("/memories", status_code=201, responses={200: {"description": "It was kept already."}})
 async def add(
     request: Request,
     response: Response,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import StreamingResponse
 
@@ -20,7 +20,7 @@ from zeus_runtime.serving.http.boundary import note_act
 from zeus_runtime.serving.http.hub import Read
 from zeus_runtime.serving.http.parts import Cursor, Limit, Place, part_of, place_of, tell_next
 from zeus_runtime.serving.http.revalidation import RevalidatedRoute
-from zeus_runtime.serving.http.routes.depends import Reader, Runner, service_of
+from zeus_runtime.serving.http.routes.depends import Key, Reader, Runner, service_of
 from zeus_runtime.serving.http.service import as_json
 from zeus_runtime.serving.http.turn_queue import session_of_key
 from zeus_runtime.serving.http.visible_json import VisibleJSON
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 router = APIRouter(route_class=RevalidatedRoute)
 
-Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
 After = Annotated[int, Query(ge=0, description="The last event that the client has.")]
 
 

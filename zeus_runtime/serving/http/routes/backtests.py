@@ -1,0 +1,99 @@
+"""Backtests as jobs: sessions recomputed under other context policies, without a model and without a tool."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from zeus_runtime.agent.what_if import recomputed
+from zeus_runtime.serving.http.revalidation import RevalidatedRoute
+from zeus_runtime.serving.http.routes.depends import Administrator, Key, service_of
+from zeus_runtime.serving.http.turn_queue import session_of_key
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.agent import Agent
+    from zeus_runtime.plan.validated import Checked
+    from zeus_runtime.serving.http.backtests import Backtest, Replay
+    from zeus_runtime.serving.http.service import Service
+
+router = APIRouter(prefix="/backtests", tags=["context"], route_class=RevalidatedRoute)
+
+Name = Annotated[str, Field(min_length=1, max_length=100)]
+PRESENT = "present"
+"""The name of the policies that the session's agent has now."""
+
+
+class NewBacktest(BaseModel):
+    """What to recompute."""
+
+    model_config = ConfigDict(extra="forbid")
+    sessions: list[str] = Field(min_length=1, max_length=20)
+    policies: dict[Name, Annotated[str, Field(max_length=20_000)]] = Field(
+        default_factory=dict,
+        max_length=5,
+        description="Candidates: a name to the value of `middlewares`, in YAML. The present ones are played too.",
+    )
+    needles: list[str] = Field(
+        default_factory=list, max_length=50, description="Texts that the last request should still contain."
+    )
+
+
+@router.post("", status_code=202)
+async def begin(
+    request: Request, caller: Administrator, body: NewBacktest, key: Key = None
+) -> dict[str, Any]:
+    """Begin a backtest; it runs in the background. A repeated idempotency key gives the one that it began."""
+    service = service_of(request)
+    replays: list[Replay] = []
+    for session in dict.fromkeys(body.sessions):
+        hosted, agent = await service.of_session(caller, session)
+        await agent.stored_session(session)
+        configs = {PRESENT: hosted.read(())}
+        configs |= {name: hosted.read([f"middlewares={text}"]) for name, text in body.policies.items()}
+        replays += [
+            _replay(service, agent, session, name, checked, body.needles) for name, checked in configs.items()
+        ]
+    name = None if key is None else session_of_key(caller.owner, f"backtest\0{key}")
+    return _told(request, service.backtests.begin(caller, replays, name=name))
+
+
+@router.get("")
+async def listed(request: Request, caller: Administrator) -> list[dict[str, Any]]:
+    """The caller's backtests since the service began, oldest first."""
+    return [_told(request, each) for each in service_of(request).backtests.of(caller)]
+
+
+@router.get("/{backtest}")
+async def one(request: Request, caller: Administrator, backtest: str) -> dict[str, Any]:
+    """A backtest: its state, how far it is, and the outcome of each session under each policy."""
+    return _told(request, service_of(request).backtests.find(caller, backtest))
+
+
+@router.post("/{backtest}/cancel")
+async def cancel(request: Request, caller: Administrator, backtest: str) -> dict[str, Any]:
+    """End a backtest that runs; the outcomes that it has stay."""
+    service = service_of(request)
+    job = service.backtests.find(caller, backtest)
+    await service.backtests.cancel(job)
+    return _told(request, job)
+
+
+def _replay(
+    service: Service, agent: Agent, session: str, policy: str, checked: Checked, needles: list[str]
+) -> Replay:
+    async def replay() -> dict[str, Any]:
+        recording = await agent.recording(session)
+        async with service.replaying:
+            found = await recomputed(checked, recording, policy=policy, needles=needles)
+        told: dict[str, Any] = agent.masked(asdict(found))
+        return {"session": session, "policy": policy, **told}
+
+    return replay
+
+
+def _told(request: Request, job: Backtest) -> dict[str, Any]:
+    told = job.as_json()
+    return {**told, "problem": service_of(request).mask(told["problem"])}
