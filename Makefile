@@ -57,6 +57,7 @@ bench: $(VENV)/.installed-bench  ## Measure beside peers, and evaluate the defau
 	$(BIN)/python -m benchmarks.sandbox
 	$(BIN)/python -m benchmarks.powers
 	$(BIN)/python -m benchmarks.serve
+	$(BIN)/python -m benchmarks.serve_load
 
 bench-install: $(VENV)/.installed-dev  ## Measure an installation: a fresh environment, megabytes by distribution.
 	$(BIN)/python -m benchmarks.install

@@ -57,7 +57,8 @@ class Scripted:
         step = sum(message.type == "ai" for message in request.messages[last:])
         said = []
         for number in range(asked["words"]):
-            said.append(f"{time.monotonic():.6f} " if asked["stamp"] else f"w{step}.{number} ")
+            stamp = f"{time.monotonic():.6f} is the time of this word, more or less. "
+            said.append(stamp if asked["stamp"] else f"w{step}.{number} ")
             yield TextDelta(said[-1])
             await asyncio.sleep(asked["pause_seconds"])
         text = f"{id(asked)}-{last}-{step}" if asked["stamp"] else f"{last}-{step}"
@@ -84,7 +85,8 @@ def prompt(
     """What the scripted model does: steps with a tool call, words in each, pauses between them.
 
     Args:
-        stamp: whether each word is the moment at which it left the model, in monotonic seconds.
+        stamp: whether each word tells the moment at which it left the model, in monotonic seconds. Words follow it,
+            because the end of a text is held back as long as it may be the beginning of a secret.
     """
     return json.dumps({"steps": steps, "words": words, "pause_seconds": pause_seconds, "stamp": stamp})
 
@@ -131,33 +133,34 @@ class Served:
 
     Args:
         folder: gets its config and its databases.
+        more: further lines of the config.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, more: str = "") -> None:
         (folder / "served.py").write_text(_PLUGIN)
-        (folder / "zeus.yaml").write_text(_CONFIG)
+        (folder / "zeus.yaml").write_text(_CONFIG + more)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
+        assert self.process is not None
+        return self.process.pid
 
     def start(self) -> None:
         environ = {**os.environ, "ZEUS_TOKEN": TOKEN, "ZEUS_TRUST": "all"}
         command = [sys.executable, "-m", "zeus_runtime", "serve", "zeus.yaml", "--port", str(self.port)]
         with (self._folder / "log.txt").open("a") as log:
-            self._process = subprocess.Popen(command, cwd=self._folder, env=environ, stderr=log)
+            self.process = subprocess.Popen(command, cwd=self._folder, env=environ, stderr=log)
 
     def kill(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
 
     def client(self) -> httpx.AsyncClient:
         """A client with the token."""

@@ -66,13 +66,14 @@ class Demo:
 
     def settled(self) -> list[dict[str, Any]]:
         """The sessions, once no turn runs: the last one waits for a decision."""
-        return until(
-            lambda: (
-                [each for each in self.get("/v1/sessions") if each["agent"] == CONFIG]
-                if self.get("/v1/approvals")
-                else []
-            )
-        )
+
+        def at_rest() -> list[dict[str, Any]]:
+            sessions = [each for each in self.get("/v1/sessions") if each["agent"] == CONFIG]
+            turns = [turn for each in sessions for turn in self.get(f"/v1/sessions/{each['session']}/runs")]
+            states = {turn["state"] for turn in turns}
+            return sessions if "waiting" in states and not states & {"queued", "running"} else []
+
+        return until(at_rest)
 
 
 def until(ask: Callable[[], list[Found]]) -> list[Found]:
@@ -152,7 +153,7 @@ def test_a_named_folder_keeps_it_and_nothing_happens_twice(tmp_path: Path) -> No
     first = Demo(tmp_path, "here")
     before = first.get("/v1/sessions")
     # Its turns are interrupted, and the next process continues them.
-    assert first.ended(signal.SIGINT) == 130
+    assert first.ended(signal.SIGTERM) == 130
     second = Demo(tmp_path, "here")
     sessions = second.settled()
     assert {each["session"] for each in before} <= {each["session"] for each in sessions}

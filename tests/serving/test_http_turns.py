@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage
 from tests.support.agents import PositionModel, call, calling, script, write_agent
 from tests.support.serving import begun, service_of, serving, told, until
 from zeus_runtime.plugin.model import ModelRequest
-from zeus_runtime.serving.http import streams
+from zeus_runtime.serving.http import hub
 
 ASKING = "middlewares: [approve]\n"
 JSON = {"content-type": "application/json"}
@@ -293,7 +293,7 @@ async def test_no_agent_may_write_what_decides_about_another_agent_of_the_servic
 async def test_a_stream_ends_with_a_turn_that_is_cancelled_while_it_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(hub, "PAUSE_SECONDS", 0.05)
     write_agent(tmp_path, ASKING)
     model = script(calling(call("record", "a", text="draft")), "Done.")
     async with serving(service_of(tmp_path, model)) as client:

@@ -14,15 +14,15 @@ from tests.support.agents import script, write_agent
 from tests.support.databases import storage
 from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime.events import RunFailed
+from zeus_runtime.serving.http import hub
 from zeus_runtime.serving.http import service as service_module
-from zeus_runtime.serving.http import streams
 
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service_module, "CHECK_SECONDS", 0.05)
     # What a reader hears of another service must not wait for the pause.
-    monkeypatch.setattr(streams, "PING_SECONDS", 60)
+    monkeypatch.setattr(hub, "PAUSE_SECONDS", 60)
 
 
 async def test_a_reader_of_one_service_hears_of_the_others_turn_and_cancels_it(

@@ -50,11 +50,18 @@ def stripping(prefix: str, port: int) -> Iterator[str]:
     async def begin() -> asyncio.Server:
         return await asyncio.start_server(passed, "127.0.0.1", 0)
 
+    async def end(server: asyncio.Server) -> None:
+        server.close()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for each in left:
+            each.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
     server = asyncio.run_coroutine_threadsafe(begin(), loop).result()
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
-        loop.call_soon_threadsafe(server.close)
+        asyncio.run_coroutine_threadsafe(end(server), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
 

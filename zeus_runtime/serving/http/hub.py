@@ -12,19 +12,24 @@ from zeus_runtime.store.event_log import StoredEvent
 RECENT: Final = 256
 """Events of a session that are kept in memory for its readers."""
 AT_ONCE: Final = 500
+PAUSE_SECONDS: Final = 10.0
+"""After so long without an event a reader sends a ping: one of the usual proxies cuts a silent connection after 16."""
 
 Read = Callable[[int, int], Awaitable[Sequence[StoredEvent]]]
 """Reads stored events: those after a number, at most so many."""
 
 
 class _Channel:
-    """The recent events of one session, while it has readers."""
+    """The recent events of one session, while it has readers.
+
+    One timer wakes all of them after a pause: a timer for each reader and event would take as much CPU as sending it.
+    """
 
     def __init__(self) -> None:
         self.recent: deque[StoredEvent] = deque(maxlen=RECENT)
         self.readers = 0
         self.news = asyncio.Event()
-
+        self._timer = asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._wake)
         self.last = 0
 
     def add(self, rows: Sequence[StoredEvent]) -> None:
@@ -45,6 +50,11 @@ class _Channel:
     def _wake(self) -> None:
         news, self.news = self.news, asyncio.Event()
         news.set()
+        self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._wake)
+
+    def close(self) -> None:
+        self._timer.cancel()
 
     def after(self, seq: int) -> list[StoredEvent] | None:
         """The events after ``seq``; None if the database has to say."""
@@ -78,16 +88,18 @@ class Hub:
             channel.hear(last)
 
     async def follow(
-        self, session: str, after: int, read: Read, *, pause_seconds: float
+        self, session: str, after: int, read: Read
     ) -> AsyncGenerator[Sequence[StoredEvent], None]:
         """Yield the events after ``after`` for ever, in order and without gap; an empty list after each pause.
 
+        Events that another process stored are found after a pause, or when ``hear`` tells of them.
+
         Args:
             read: reads the session's stored events.
-            pause_seconds: how long to wait for an event. Events that another process stored are found after a pause,
-                or when ``hear`` tells of them.
         """
-        channel = self._channels.setdefault(session, _Channel())
+        channel = self._channels.get(session)
+        if channel is None:
+            channel = self._channels[session] = _Channel()
         channel.readers += 1
         try:
             while True:
@@ -97,16 +109,13 @@ class Hub:
                 if rows is None:
                     rows = await read(after, AT_ONCE)
                 if not rows:
-                    try:
-                        async with asyncio.timeout(pause_seconds):
-                            await news.wait()
-                        continue
-                    except TimeoutError:
-                        rows = await read(after, AT_ONCE)
+                    await news.wait()
+                    rows = channel.after(after) or await read(after, AT_ONCE)
                 yield rows
                 if rows:
                     after = rows[-1].seq
         finally:
             channel.readers -= 1
             if not channel.readers:
+                channel.close()
                 self._channels.pop(session, None)

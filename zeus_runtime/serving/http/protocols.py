@@ -16,7 +16,6 @@ from zeus_runtime.events import SubAgentEvent
 from zeus_runtime.models.messages import to_payload
 from zeus_runtime.serving.http.hub import AT_ONCE
 from zeus_runtime.serving.http.routes.depends import principal_of
-from zeus_runtime.serving.http.streams import PING_SECONDS
 from zeus_runtime.store.event_log import last_number
 from zeus_runtime.store.turns import StoredTurn, marked_turns, set_mark, turns_of
 from zeus_runtime.tools.approval import Decision, PendingApproval
@@ -285,11 +284,7 @@ class ProtocolCaller:
             return await agent.stored_events(turn.session, last, at_most=most)
 
         hub = self._service.hub
-        following = (
-            hub.follow(turn.session, after, read, pause_seconds=PING_SECONDS)
-            if follow
-            else _stored(read, after)
-        )
+        following = hub.follow(turn.session, after, read) if follow else _stored(read, after)
         async with aclosing(following) as batches:
             async for rows in batches:
                 for row in rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import StreamingResponse
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from zeus_runtime.serving.http.hub import Hub, Read
     from zeus_runtime.store.event_log import StoredEvent
 
-PING_SECONDS: Final = 10.0
-"""Proxies cut a connection that is silent for longer; one of the usual ones after 16 seconds."""
 PING: Final = b": ping\n\n"
 HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -30,14 +29,18 @@ def started_after(request: Request, after: int) -> int:
     return int(given) if given.isascii() and given.isdigit() else after
 
 
+@lru_cache(maxsize=512)
 def encoded(event: StoredEvent) -> bytes:
-    """One event as text of a stream, which a terminal may show; its JSON has no line break of any kind."""
+    """One event as text of a stream, which a terminal may show; its JSON has no line break of any kind.
+
+    Computed once for all readers: it takes as much CPU as sending it.
+    """
     return f"id: {event.seq}\ndata: {json_text(event.payload)}\n\n".encode()
 
 
 async def of_session(hub: Hub, session: str, after: int, read: Read) -> AsyncIterator[bytes]:
     """The stream of a session's events; it has no end."""
-    async with aclosing(hub.follow(session, after, read, pause_seconds=PING_SECONDS)) as batches:
+    async with aclosing(hub.follow(session, after, read)) as batches:
         async for rows in batches:
             yield b"".join(map(encoded, rows)) if rows else PING
 
@@ -50,7 +53,7 @@ async def of_run(
     Args:
         is_over: asked in a pause, because a turn that is cancelled while it waits has no such event.
     """
-    async with aclosing(hub.follow(session, after, read, pause_seconds=PING_SECONDS)) as batches:
+    async with aclosing(hub.follow(session, after, read)) as batches:
         async for rows in batches:
             own = [each for each in rows if each.run == run]
             yield b"".join(map(encoded, own)) if own else PING
