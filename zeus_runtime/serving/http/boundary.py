@@ -157,7 +157,8 @@ class Boundary:
 
     def _most_bytes(self, scope: Scope) -> int:
         """Of the request's body."""
-        is_file = scope["method"] == "PUT" and scope["path"].startswith(FILES)
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        is_file = scope["method"] == "PUT" and path.startswith(FILES)
         return self._limits.file_bytes if is_file else self._limits.body_bytes
 
     async def _audit(self, passing: _Passing) -> None:
