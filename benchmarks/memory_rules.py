@@ -67,6 +67,7 @@ RULES = (
     Rule("numbers that name things", "statement._is_label", False),
     Rule("he and she, I and they", "comparison._other_person", False),
     Rule("little in common", "comparison._share_little", False),
+    Rule("long near-repeats", "comparison._is_short", True),
     Rule("part of a list or table", "comparison._is_part", False),
     Rule("it, this, these", "statement._points_back", False),
     Rule("before the subject", "statement._opening", 0),

@@ -61,7 +61,8 @@ def build() -> bool:
     with tempfile.TemporaryDirectory(dir=BUNDLE.parent, prefix=".bundle-") as folder:
         target = Path(folder) / "bundle"
         target.mkdir()
-        run("node_modules/esbuild/bin/esbuild", *_ESBUILD, f"--outdir={target}")
+        for options in (_PAGE, (*_PLOT, f"--banner:js={_licences('preact', 'uplot')}")):
+            run("node_modules/esbuild/bin/esbuild", *options, *_ESBUILD, f"--outdir={target}")
         shutil.copy(WEB / "src" / "index.html", target / "index.html")
         (target / _DIGEST).write_text(made)
         if BUNDLE.exists():
@@ -70,19 +71,23 @@ def build() -> bool:
     return True
 
 
+_PAGE = ("src/page.tsx", "src/page.css", "--format=esm", "--legal-comments=linked")
+_PLOT = ("src/plot.tsx", "src/plot.css", "--format=iife", "--legal-comments=inline")
 _ESBUILD = (
-    "src/page.tsx",
-    "src/page.css",
     "--bundle",
     "--minify",
-    "--format=esm",
     "--target=es2022",
     "--jsx=automatic",
     "--jsx-import-source=preact",
     "--charset=utf8",
-    "--legal-comments=linked",
     "--log-level=warning",
 )
+
+
+def _licences(*packages: str) -> str:
+    """A comment for the chart's script, which `zeus context --plot` copies into a user's file."""
+    texts = [f"{name}\n{(WEB / 'node_modules' / name / 'LICENSE').read_text()}" for name in packages]
+    return f"/*!\n{chr(10).join(texts)}*/"
 
 
 def install() -> None:

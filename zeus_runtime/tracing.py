@@ -166,7 +166,7 @@ class TraceSpan:
 
 
 class _Sdk(NamedTuple):
-    """What spans need of the SDK that the program has set up.
+    """The parts that spans need of the SDK that the program has set up.
 
     Args:
         api, context: the modules ``opentelemetry.trace`` and ``opentelemetry.context``.

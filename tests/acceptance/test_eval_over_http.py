@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import secrets
+import signal
+from time import sleep
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -13,13 +17,16 @@ from tests.acceptance.test_run_over_http import (
     VARIABLES,
     assert_no_key_anywhere,
     configured,
+    finished,
     read,
 )
-from tests.cli.conftest import Project, Zeus
+from tests.cli.conftest import Project, Zeus, spawn
 from tests.support.provider import Call, Provider, Received, Reply
+from tests.support.shells import alive, below, need_bubblewrap, processes_of
 
 pytestmark = pytest.mark.xdist_group("litellm")
 
+FORMER = "<testsuites tests='9'/>"
 VERDICT = {"reason": "It names order 1.", "passed": True}
 
 
@@ -99,3 +106,54 @@ def test_the_judge_is_the_model_that_the_evaluation_names(project: Project, zeus
     assert result.exit_code == 5
     assert "expected the judge to find true: It is true." in result.out
     assert "found false: It is false." in result.out
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("contain", ["bubblewrap", "none"])
+def test_a_killed_evaluation_leaves_whole_files_and_no_process_and_the_next_one_is_whole(
+    project: Project, zeus: Zeus, kind: str, contain: str
+) -> None:
+    if contain == "bubblewrap":
+        need_bubblewrap()
+    mark = f"30{secrets.randbelow(10**9)}"
+    cases = [
+        {"name": f"case {each}", "prompt": f"Go {each}.", "expect": [{"contains": "Done"}]} for each in "abc"
+    ]
+    more = {"tools": [{"shell": {"contain": contain}}]}
+    serves = Call("run_command", json.dumps({"command": f"echo up; sleep {mark}", "background": True}), "s")
+    project.write("cases.yaml", json.dumps({"version": 1, "agent": "zeus.yaml", "cases": cases}))
+    project.write("report.xml", FORMER)
+    tapes = project.folder / "cases.cassettes"
+    tapes.mkdir()
+    words = ["eval", "cases.yaml", "--record", "--concurrency", "1", "--json", "--junit", "report.xml"]
+    replies = [Reply(calls=[serves]), Reply("Done.")]
+    with Provider(*replies, Reply(calls=[serves]), Reply("Half of", hang_after=3)) as provider:
+        configured(project, provider, kind, json.dumps(more))
+        # Each case ends its commands itself, so it is the second one's that runs.
+        killed = spawn(words, project.folder)
+        assert provider.wait_for_requests(4)
+        while f"sleep {mark}" not in " ".join(processes_of(mark)):
+            assert killed.poll() is None
+            sleep(0.02)
+        started = set(below(killed.pid))
+        killed.send_signal(signal.SIGKILL)
+        ended = finished(killed)
+    assert (ended.exit_code, ended.out) == (-signal.SIGKILL, "")
+    while processes_of(mark) or started & alive():
+        sleep(0.02)  # the kernel or a keeper ends them; the test's time limit is the limit
+    assert (project.folder / "report.xml").read_text() == FORMER
+    assert [each.name for each in tapes.glob("*.jsonl")] == ["case_a.jsonl"]
+    whole = (tapes / "case_a.jsonl").read_text()
+    assert [json.loads(line) for line in whole.splitlines()]
+    replayed = zeus("eval", "cases.yaml", "--replay", "--case", "case a", "--json")
+    assert replayed.json["cases"][0]["passed"], replayed.out
+
+    with Provider(*[Reply("Done.")] * 3) as provider:
+        configured(project, provider, kind, json.dumps(more))
+        again = zeus(*words)
+    assert again.exit_code == 0, again.out + again.err
+    assert [each["case"] for each in again.json["cases"]] == ["case a", "case b", "case c"]
+    root = ElementTree.parse(project.folder / "report.xml").getroot()
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("3", "0", "0")
+    assert sorted(each.name for each in tapes.iterdir()) == [f"case_{each}.jsonl" for each in "abc"]
+    assert zeus("eval", "cases.yaml", "--replay").exit_code == 0

@@ -109,6 +109,36 @@ def test_an_always_that_cannot_be_remembered_decides_nothing(zeus: Zeus, project
     assert waiting(zeus) == [pending]
 
 
+def test_an_always_for_a_sub_agents_folder_is_not_for_the_agent_above_it(
+    zeus: Zeus, project: Project
+) -> None:
+    write = {"call": "write_file", "args": {"path": "f.txt", "content": "new\n"}}
+    task = {"call": "task", "args": {"description": "d", "prompt": "go", "agent": "w"}}
+    above = "middlewares: [{approve: {allow: [task]}}]\nagents: {w: {description: d, config: child.yaml}}\n"
+    (project.folder / "scratch").mkdir()
+    below = "workspace: {root: scratch}\nmiddlewares: [approve]\n"
+    for path, tools in (
+        (
+            project.agent(write, "child done", name="child.yaml", more=below),
+            "[filesystem]",
+        ),
+        (project.agent(task, write, "done", more=above), "[filesystem, subagents]"),
+    ):
+        path.write_text(path.read_text().replace("[voices]", tools))
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    went = zeus("resume", pending["session"], "--decide", f"{pending['id']}=always")
+    assert went.exit_code == 7, went.err
+    assert (project.folder / "scratch" / "f.txt").exists()
+    assert not (project.folder / "f.txt").exists()
+    (pending,) = waiting(zeus)
+    assert "for another workspace" in pending["reason"]
+    assert zeus("resume", pending["session"], "--decide", f"{pending['id']}=reject").exit_code == 0
+    again = zeus("run", "zeus.yaml", "go")
+    assert "w ← write_file: Replaced" in again.err, "the sub-agent's own call is not asked about again"
+    assert [each["reason"] for each in waiting(zeus)] == [pending["reason"]]
+
+
 def entries(zeus: Zeus) -> list[tuple[str, bool]]:
     """The allowlist: tools, and whether an entry is for any of its name."""
     return [(each["tool"], each["any_of_this_name"]) for each in zeus("approvals", "list", "--json").json]

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sqlite3
+import subprocess
 import sys
-import warnings
+from base64 import b64encode
 from contextlib import chdir
+from hashlib import sha256
 from pathlib import Path
 from shutil import copytree
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
 from tests.cli.conftest import Project, Zeus
 from zeus_runtime.cli import main
 from zeus_runtime.escaping import is_unseen
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +135,7 @@ def test_why_missing_looks_into_what_a_rollback_set_aside(talked: Project, zeus:
         (("backtest", "x", "--policy", "zeus.yaml", "--chain", "9"), "--chain is about trajectories"),
         (("backtest", "session_none", "--policy", "zeus.yaml"), "there is no session 'session_none'"),
         (("backtest", "--trajectories", "none.jsonl", "--policy", "zeus.yaml"), "cannot be read"),
-        (("show", "--plot", "picture.gif"), "a plot is .html or .png"),
+        (("show", "--plot", "picture.gif"), "a plot is an HTML page"),
     ],
 )
 def test_what_does_not_fit_is_a_usage_error(
@@ -186,54 +190,64 @@ def test_secrets_are_masked(project: Project, zeus: Zeus, monkeypatch: pytest.Mo
             assert "blue-boat-4711" not in result.out
 
 
-@pytest.mark.parametrize("name", ["plot.html", "plot.png"])
-def test_plots_are_written(talked: Project, zeus: Zeus, name: str) -> None:
-    pytest.importorskip("matplotlib")
-    assert zeus("context", "show", "--plot", name).exit_code == 0
-    data = (talked.folder / name).read_bytes()
-    if name.endswith(".png"):
-        assert data.startswith(b"\x89PNG")
-    else:
-        text = data.decode()
-        assert "<svg" in text
-        assert "http-equiv" not in text
-        assert "<script" not in text
+@pytest.fixture(scope="module")
+def bundle() -> None:
+    subprocess.run([sys.executable, "web/bundle.py"], cwd=ROOT, check=True)
 
 
-@pytest.mark.parametrize("name", ["plot.html", "plot.png"])
-def test_a_plot_shows_escapes_and_no_secret_whatever_a_tool_is_called(tmp_path: Path, name: str) -> None:
-    pytest.importorskip("matplotlib")
+def values_of(page: Path) -> Any:
+    """The values in a plot, which is one page whose only script and style are inside it."""
+    text = page.read_text("utf-8")
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert policy.startswith("default-src 'none'; ")
+    for kind in ("script", "style"):
+        (inside,) = re.findall(rf"<{kind}>(.*?)</{kind}>", text, re.DOTALL)
+        assert f"{kind}-src 'sha256-{b64encode(sha256(inside.encode()).digest()).decode()}'" in policy
+    assert re.findall(r'(?:src|href)="([^"]*)"', text.split("<style>")[0]) == ["data:,"]
+    return json.loads(text.split('<script type="application/json" id="data">')[1].split("</script>")[0])
+
+
+@pytest.mark.usefixtures("bundle")
+def test_a_plot_is_one_page_with_every_step(talked: Project, zeus: Zeus) -> None:
+    assert zeus("context", "show", "--plot", "plot.html").exit_code == 0
+    (found,) = values_of(talked.folder / "plot.html")
+    assert [each["number"] for each in found["steps"]] == [1, 2, 3, 4, 5, 6]
+    assert found["totals"]["cost_usd"] == 1.5
+    assert [step["number"] for step in found["steps"] if any(e["admitted"] for e in step["decisions"])]
+    policies = ("--policy", "zeus.yaml", "--policy", "economy")
+    session = found["session"]
+    assert zeus("context", "backtest", session, *policies, "--plot", "two.html").exit_code == 0
+    assert [each["session"] for each in values_of(talked.folder / "two.html")] == [
+        f"{session} · zeus.yaml",
+        f"{session} · economy",
+    ]
+
+
+@pytest.mark.usefixtures("bundle")
+def test_a_plot_shows_escapes_and_no_secret_whatever_a_tool_is_called(tmp_path: Path) -> None:
     from zeus_runtime.cli.context.plots import write_plot
-    from zeus_runtime.context.inspection import Curve
+    from zeus_runtime.config.secrets.masking import Redactor
 
-    odd = "<b>$\x07\x1b\u202e key -->"
-    curve = Curve(odd, [1, 2], {odd: [1, 2], "prompt": [2, 3]}, {1: odd})
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        write_plot(tmp_path / name, [curve], title=odd, mask=lambda text: text.replace("key", "***"))
-    assert not warned
-    if name == "plot.html":
-        text = (tmp_path / name).read_text("utf-8")
-        assert not any(map(is_unseen, text))
-        assert "key" not in text.replace("keyboard", "")
-        assert text.count("&lt;b&gt;$\\x07\\x1b\\u202e *** ") == 4
-        ElementTree.fromstring(text[text.index("<svg") : text.index("</body>")])
+    odd = "</script><b>$\x07\x1b\u202e\ud800 blue-boat-4711 -->"
+    secrets = Redactor({"blue-boat-4711": "TOKEN"})
+    write_plot(tmp_path / "plot.html", [{"session": odd, odd: 1}], title=odd, redactor=secrets)
+    text = (tmp_path / "plot.html").read_text("utf-8")
+    assert "blue-boat" not in text
+    assert not any(map(is_unseen, text.split("<style>")[0] + text.split("</style>")[1].split("<script>")[0]))
+    assert "<title>&lt;/script&gt;&lt;b&gt;$\\x07\\x1b\\u202e\\ud800 " in text
+    (found,) = values_of(tmp_path / "plot.html")
+    assert found["session"].startswith("</script><b>$\x07\x1b\u202e\ud800 ")
 
 
-def test_without_matplotlib_a_plot_says_what_to_install(
+def test_in_a_checkout_without_the_chart_a_plot_says_how_to_build_it(
     talked: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import importlib.util
+    from zeus_runtime.cli.context import plots
 
-    found = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util,
-        "find_spec",
-        lambda name, package=None: None if name == "matplotlib" else found(name, package),
-    )
-    result = zeus("context", "show", "--plot", "plot.png")
+    monkeypatch.setattr(plots, "BUNDLE", talked.folder)
+    result = zeus("context", "show", "--plot", "plot.html")
     assert result.exit_code == 4
-    assert "pip install 'zeus-runtime[plot]'" in result.err
+    assert "make web" in result.err
 
 
 def trajectory(turns: int = 12) -> str:

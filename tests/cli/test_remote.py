@@ -242,7 +242,7 @@ async def test_a_decision_is_about_the_change_that_the_terminal_showed() -> None
     assert "; the sub-agent test/helper calls it" in question_lines(asked[0])[0].text
 
 
-UNTOLD = {"run_id", "digest", "workspace", "setting_digest", "decision", "decided_ms", "withdrawn"}
+UNTOLD = {"run_id", "digest", "workspace", "remembered_as", "decision", "decided_ms", "withdrawn"}
 """Fields that a person who decides is not shown, and that the service keeps for itself."""
 
 

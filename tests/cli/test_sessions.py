@@ -59,6 +59,22 @@ def test_no_text_passes_for_a_message_and_every_call_is_shown_whole(zeus: Zeus, 
     assert "── agent · 4\n  done\n  \n  ── you · 9\n  → echo()" in shown.out
 
 
+def test_a_conversation_shows_in_a_pipe_what_a_pager_would_hide_and_no_reason_is_a_heading(
+    zeus: Zeus, project: Project
+) -> None:
+    project.agent({"call": "shout", "args": {"text": "a\u202eb"}}, "done", more="middlewares: [approve]\n")
+    assert zeus("run", "zeus.yaml", "c\u200bd\x1b[2J").exit_code == 7
+    (pending,) = zeus("approvals", "pending", "--json").json
+    decision = f"{pending['id']}=reject:no\n\n── tool shout · 9 · approved by the user"
+    assert zeus("resume", pending["session"], "--decide", decision).exit_code == 0
+    shown = zeus("sessions", "show", pending["session"]).out
+    assert "  c\\u200bd\\x1b[2J\n" in shown
+    assert "a\\u202eb" in shown
+    assert not set("\u202e\u200b\x1b") & set(shown)
+    assert "rejected by the user: no\\n\\n── tool" in shown
+    assert "\n── tool shout · 9" not in shown
+
+
 def test_a_message_that_is_no_users_is_refused_with_those_that_are(zeus: Zeus, project: Project) -> None:
     project.agent("A")
     session = talk(zeus, "one", "two")
@@ -163,13 +179,12 @@ def test_an_export_has_everything_and_masks_secrets(
 
 
 def test_signs_that_are_no_line_end_stay_in_a_view_of_a_session(zeus: Zeus, project: Project) -> None:
-    """They became line ends in an export, and vanished at the ends of a message. Markdown shows them as escapes."""
+    """They became line ends in an export, and vanished at the ends of a message. They are shown as escapes."""
     project.agent("\x85one\u2028two\x0b")
     session = zeus("run", "zeus.yaml", "go", "--output", "json").json["session"]
     assert "> \\x85one\\u2028two\\x0b" in zeus("sessions", "export", session, "--format", "markdown").out
     shown = zeus("sessions", "show", session).out
-    assert "\x85one" in shown
-    assert "two\x0b" in shown
+    assert "\n  \\x85one\\u2028two\\x0b\n" in shown
 
 
 def test_no_text_of_an_exported_message_leaves_it(zeus: Zeus, project: Project) -> None:

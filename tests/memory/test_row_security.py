@@ -16,7 +16,7 @@ from tests.support.least_rights import acting, as_agent
 from tests.support.memory import service
 from zeus_runtime.memory.items import ROLES, VISIBILITIES, Caller, MemorySettings
 from zeus_runtime.memory.permissions import may
-from zeus_runtime.store.row_security import SECURED
+from zeus_runtime.store.row_security import SECURED, SESSIONS
 
 SETTINGS = MemorySettings(duplicate_threshold=1, related_threshold=1, related_words=1)
 
@@ -80,7 +80,7 @@ async def test_who_says_nothing_sees_nothing(filled: Any) -> None:
     knowledge = {f"knowledge_{name}" for name in ("base", "source", "document", "part")}
     people = {"user_profile", "user_setting", "project_profile", "project_member"}
     collections = {"vector_collection_pg", "vector_collection_pg_entry"}
-    assert memory | batches | people | knowledge | collections == set(SECURED)
+    assert memory | batches | people | knowledge | collections | set(SESSIONS) == set(SECURED)
 
 
 async def test_another_user_sees_nothing_whatever_the_query_says(filled: Any) -> None:

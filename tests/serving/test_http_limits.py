@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from tests.support.serving import begun, told, until
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.serving.http.limits import Buckets
 from zeus_runtime.serving.http.settings import Cors, ServiceLimits, Settings
-from zeus_runtime.store.service_audit import entries
+from zeus_runtime.store.service_audit import add_entry, entries, expire
 
 
 @given(st.lists(st.floats(0, 5), max_size=200), st.integers(1, 600), st.integers(1, 20))
@@ -142,6 +144,13 @@ async def test_the_audit_log_has_acts_without_contents_and_cannot_be_changed(
                     lambda connection, statement=statement: connection.execute(text(statement))
                 )
         assert len(await entries(database)) == 4
+        aged = round((time.time() - 29 * 86_400) * 1000)
+        for at_ms in (1, aged):
+            await add_entry(database, replace(found[0], at_ms=at_ms))
+        with pytest.raises((ZeusError, IntegrityError), match="append-only"):
+            await expire(database, aged + 1)
+        assert await expire(database, aged) == 1
+        assert len(await entries(database)) == 5
     lines = [json.loads(each.message) for each in caplog.records if each.name == "zeus.access"]
     assert {each["user"] for each in lines if each["path"].startswith("/v1/")} == {"ann"}
     assert session in {each["session"] for each in lines}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import signal
@@ -16,9 +17,14 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.support.page_service import LONG
+from tests.support.page_service import KEEPER, LONG
+from tests.support.pictures import png
 from tests.support.ports import unused_port
 from tests.support.serving import TOKEN
+from zeus_runtime.config.secrets.masking import Redactor
+from zeus_runtime.context.inspection import overview_of
+from zeus_runtime.context.ledger import PolicyDecision, StepRecord, StepUsage
+from zeus_runtime.serving.http.bundled import BUNDLE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 ROOT = Path(__file__).parents[2]
@@ -119,6 +125,10 @@ def user(server: Server, browser: Any) -> Iterator[User]:
     context.close()
 
 
+FITS = "view => view.scrollWidth <= view.clientWidth"
+"""Whether nothing is cut off at the side, so that a user of a phone need not move the view."""
+
+
 def say(page: Any, text: str) -> None:
     turns = page.locator(".turn").count()
     page.locator(".composer textarea").fill(text)
@@ -154,7 +164,20 @@ def test_a_user_logs_in_by_the_printed_address_and_works_with_an_agent(user: Use
     turn = answered(page)
     assert turn.locator("td").all_inner_texts() == ["1042", "3 days", "1077", "1 day"]
     assert turn.locator("img").count() == 0
-    assert page.get_by_role("navigation").get_by_role("link").first.inner_text().startswith("Which orders")
+    assert page.locator(".sessions a").first.inner_text().startswith("Which orders")
+    say(page, "Does @notes.md say more? @missing.md does not.")
+    answered(page)
+    files = page.locator(".prompt .files li").all_inner_texts()
+    shown, missing = [" ".join(each.split()) for each in files]
+    assert (shown, missing.startswith("missing.md /missing.md does not exist")) == ("notes.md 3 kB", True)
+    page.get_by_role("button", name="task").click()
+    page.get_by_text("Its work").click()
+    sub = page.locator(".sub")
+    sub.get_by_text("Order 1077 is one day late.").wait_for()
+    assert sub.locator(".tool .name").all_inner_texts() == ["echo"]
+    sub.get_by_role("link", name="Open its session").click()
+    page.get_by_role("link", name="Back to its parent").click()
+    page.locator(".prompt .files").wait_for()
     assert user.hosts == {f"127.0.0.1:{user.server.port}"}
     assert user.complaints == []
 
@@ -177,6 +200,11 @@ def test_a_stream_and_an_approval_outlive_a_killed_server(user: User) -> None:
     assert (
         user.server.folder / "plan.md"
     ).read_text() == "# Plan\n\n1. Ship order 1042.\n2. Call the customer.\n"
+    asking.locator(".menu summary").click()
+    asking.get_by_role("button", name="Files that tools wrote").click()
+    with asking.expect_download() as kept:
+        asking.get_by_role("dialog").get_by_role("link", name="/plan.md").click()
+    assert kept.value.path().read_text().startswith("# Plan")
 
 
 def test_a_call_runs_with_the_arguments_that_the_user_wrote_and_a_turn_can_be_stopped(user: User) -> None:
@@ -186,8 +214,12 @@ def test_a_call_runs_with_the_arguments_that_the_user_wrote_and_a_turn_can_be_st
     assert "text: draft" in card.locator(".exact").inner_text()
     card.get_by_role("button", name="Edit arguments").click()
     card.get_by_role("textbox", name="Arguments").fill('{"text": "final"}')
+    card.get_by_role("textbox", name="Reason or instruction").fill("Then tell the customer.")
     card.get_by_role("button", name="Approve", exact=True).click()
     answered(page)
+    session = page.url.split("#/")[1]
+    stored = page.request.get(f"{user.server.address}v1/sessions/{session}/messages").text()
+    assert "Then tell the customer." in stored
     assert (user.server.folder / "effects.txt").read_text() == "final\n"
     say(page, "a long answer")
     page.get_by_role("heading", name="Part 1").wait_for()
@@ -214,6 +246,28 @@ def test_a_call_shows_what_a_browser_would_hide_before_and_after_it_is_approved(
     assert r"pay\u{202e}\u{200b}bob" in turn.locator(".tool .gist").inner_text()
     turn.get_by_role("button", name="record").click()
     assert turn.locator(".exact").first.inner_text() == r"pay\u{202e}\u{200b}bob"
+
+
+def test_a_card_whose_file_changed_is_refused_and_then_shows_the_change_as_it_is_now(user: User) -> None:
+    plan = user.server.folder / "plan.md"
+    plan.write_text("old\n")
+    page = user.tab()
+    say(page, "write the plan")
+    card = page.get_by_role("region", name="Approve this call?")
+    card.get_by_text("- old").wait_for()
+    plan.write_text("newer\n")
+    elsewhere = user.tab()
+    elsewhere.evaluate(
+        "async () => { for (const each of await (await fetch('v1/approvals')).json())"
+        " await fetch(`v1/approvals/${each.id}`); }"
+    )
+    card.get_by_role("button", name="Approve", exact=True).click()
+    card.get_by_text("another change now than the one that you saw").wait_for()
+    card.get_by_text("- newer").wait_for()
+    assert plan.read_text() == "newer\n"
+    card.get_by_role("button", name="Approve", exact=True).click()
+    answered(page)
+    assert plan.read_text().startswith("# Plan")
 
 
 LEFT_OF = """
@@ -315,7 +369,65 @@ def test_the_context_shows_what_was_forgotten_and_why(user: User) -> None:
     page.get_by_role("textbox", name="middlewares").fill("- recal\n")
     page.get_by_role("button", name="Recompute").click()
     assert "recall" in page.locator(".whatif .problem").inner_text()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.locator(".context").evaluate(FITS)
     assert [each for each in user.complaints if "422" not in each] == []
+
+
+def test_a_plot_is_a_file_in_which_a_user_looks_at_each_step(
+    server: Server, browser: Any, tmp_path: Path
+) -> None:
+    from zeus_runtime.cli.context.plots import write_plot
+
+    compaction = PolicyDecision("summarization", "summarize", True, "it was <large>", tokens_before=900)
+    steps = [
+        StepRecord(
+            number,
+            "r",
+            number,
+            0,
+            "gpt-4o",
+            input_limit_tokens=2000,
+            fixed_tokens=300,
+            expected_tokens=300 + 100 * number,
+            by_source={"user": 100 * number, "tool:<b>": 50},
+            usage=StepUsage(400, 10, cache_read_tokens=300),
+            cost_usd=0.25,
+            decisions=(compaction,) if number == 4 else (),
+        )
+        for number in range(1, 7)
+    ]
+    write_plot(tmp_path / "plot.html", [overview_of("talk", steps)], title="talk", redactor=Redactor())
+    asked: list[str] = []
+    complaints: list[str] = []
+    with browser.new_context(viewport={"width": 1000, "height": 800}, color_scheme="dark") as context:
+        page = context.new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: complaints.append(message.text))
+        page.goto((tmp_path / "plot.html").as_uri())
+        assert page.locator(".figures dd").nth(4).inner_text() == "$1.50"
+        page.get_by_role("region", name="Step 6").wait_for()
+        box = page.locator(".u-over").bounding_box()
+        page.locator(".u-over").click(position={"x": box["width"] * 3.5 / 6.2, "y": 100})
+        step = page.get_by_role("region", name="Step 4")
+        assert "it was <large>" in step.inner_text()
+        page.keyboard.press("ArrowLeft")
+        page.get_by_role("region", name="Step 3").wait_for()
+        page.get_by_role("button", name="Cache").click()
+        assert page.locator(".legend li").first.inner_text().split() == ["Cache", "read", "300"]
+        assert axe(page) == []
+    assert asked == [(tmp_path / "plot.html").as_uri()]
+    assert complaints == []
+
+
+def test_the_page_is_small_enough_for_a_slow_network(server: Server) -> None:
+    sizes = {
+        each.name: len(gzip.compress(each.read_bytes()))
+        for each in BUNDLE.iterdir()
+        if each.name.startswith("page.")
+    }
+    assert {"page.js", "page.css"} <= sizes.keys()
+    assert sum(sizes.values()) < 300_000
 
 
 def test_a_user_goes_back_to_say_it_otherwise(user: User) -> None:
@@ -331,6 +443,203 @@ def test_a_user_goes_back_to_say_it_otherwise(user: User) -> None:
     say(page, "The second question")
     assert "The second question" in answered(page).inner_text()
     assert page.locator(".prompt .bubble").all_inner_texts() == ["The first question", "The second question"]
+
+
+def test_files_go_along_with_a_message(user: User, tmp_path: Path) -> None:
+    page = user.tab()
+    (tmp_path / "orders.csv").write_text("order,late\n1042,3\n")
+    (tmp_path / "shelf.png").write_bytes(png(40, 30))
+    (tmp_path / "other.txt").write_text("not this one")
+    chosen = page.locator("input[type=file]")
+    chosen.set_input_files([tmp_path / "orders.csv", tmp_path / "shelf.png", tmp_path / "other.txt"])
+    attached = page.get_by_role("list", name="Attached files")
+    attached.locator("img").wait_for()
+    attached.get_by_role("button", name="Remove: other.txt").click()
+    say(page, "What do these say?")
+    answered(page)
+    files = page.locator(".prompt .files li")
+    files.first.wait_for()
+    assert {" ".join(each.split()) for each in files.all_inner_texts()} == {
+        "orders.csv 1 kB",
+        "shelf.png 40×30",
+    }
+    assert attached.count() == 0
+    assert user.complaints == []
+    with (tmp_path / "big.bin").open("wb") as big:
+        big.truncate(25_000_001)
+    chosen.set_input_files(tmp_path / "big.bin")
+    attached.locator(".problem").wait_for()
+    page.locator(".composer textarea").fill("And this?")
+    page.keyboard.press("Enter")
+    page.get_by_role("alert").get_by_text("Remove it, then send again").wait_for()
+    assert page.locator(".composer textarea").input_value() == "And this?"
+
+
+def test_a_session_is_found_by_its_words_forked_at_a_step_kept_and_put_away(user: User) -> None:
+    page = user.tab()
+    say(page, "Use tools for the zebra")
+    answered(page)
+    search = page.get_by_role("searchbox", name="Search sessions")
+    search.fill("ZEBRA")
+    page.get_by_role("region", name="Messages").get_by_role("link").first.click()
+    page.locator(".prompt.target").wait_for()
+    search.fill("")
+    page.goto(page.url.split("?")[0] + "/context?step=2")
+    page.get_by_role("button", name="Fork here").click()
+    page.get_by_role("heading", name="Use tools for the zebra (from step 2)").wait_for()
+    names = page.locator(".tool .name")
+    names.first.wait_for()
+    assert names.all_inner_texts() == ["write_todos"]
+    page.get_by_role("button", name="Ask the model again").click()
+    page.get_by_text("It is done.").wait_for()
+    answered(page)
+    assert names.all_inner_texts() == ["write_todos", "echo", "task"]
+    page.locator(".menu summary").click()
+    with page.expect_download() as kept:
+        page.get_by_role("link", name="Export as Markdown").click()
+    assert "Use tools for the zebra" in kept.value.path().read_text()
+    page.get_by_role("button", name="Archive", exact=True).click()
+    page.get_by_text("This session is archived.").wait_for()
+    page.get_by_role("button", name="Archived sessions").click()
+    page.locator(".sessions a[aria-current]").wait_for()
+    page.get_by_role("button", name="Restore").click()
+    page.get_by_text("It is done.").wait_for()
+    assert user.complaints == []
+
+
+def test_a_user_corrects_what_the_agent_remembers(user: User) -> None:
+    page = user.tab()
+    page.get_by_role("link", name="Memory", exact=True).click()
+    page.get_by_text("The agent has no memory").wait_for()
+    page.get_by_role("combobox", name="Agent").select_option("keeper")
+    memories = page.get_by_role("region", name="Memories")
+    memories.get_by_role("searchbox").fill("Where does Ada live?")
+    memories.get_by_title("Similarity").first.wait_for()
+    memories.get_by_role("link").first.click()
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("textbox", name="Text").fill("The customer Ada lives in Linz.")
+    page.evaluate(
+        """async () => {
+            const id = new URLSearchParams(location.hash.split("?")[1]).get("item");
+            const headers = {"X-Zeus-Page": "1", "Content-Type": "application/json"};
+            const body = JSON.stringify({subject: "Ada"});
+            await fetch(`v1/memories/${id}?agent=keeper`, {method: "PATCH", headers, body});
+        }"""
+    )
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("alert").get_by_text("it was changed since you read it").wait_for()
+    page.locator(".facts").get_by_text("Subject").wait_for()
+    page.get_by_role("button", name="Save").click()
+    versions = page.get_by_role("region", name="History").locator("li")
+    versions.nth(2).wait_for()
+    assert [each.split()[0] for each in versions.all_inner_texts()] == ["stored", "updated", "updated"]
+    assert page.locator(".content").inner_text() == "The customer Ada lives in Linz."
+    page.get_by_role("button", name="New memory").click()
+    form = page.get_by_role("dialog")
+    form.get_by_role("textbox").fill("The key is AKIAIOSFODNN7EXAMPLE.")
+    form.get_by_role("button", name="Save").click()
+    form.get_by_role("alert").get_by_text("not saved").wait_for()
+    form.get_by_role("textbox").fill("The shop sells lamps.")
+    form.get_by_label("Scope").select_option("project")
+    form.get_by_role("button", name="Save").click()
+    form.wait_for(state="detached")
+    page.get_by_role("link", name="Memories").click()
+    page.get_by_role("link", name="The shop sells lamps.").click()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    memories.get_by_role("link", name="The shop closes at six.").wait_for()
+    assert memories.get_by_role("link", name="The shop sells lamps.").count() == 0
+    assert [each for each in user.complaints if "412" not in each and "422" not in each] == []
+
+
+def test_a_user_releases_a_memory_and_takes_back_what_a_model_changed(user: User) -> None:
+    page = user.tab("#memory?agent=keeper")
+    page.get_by_role("button", name="Quarantine (1)").click()
+    waiting = page.get_by_role("region", name="Quarantine")
+    assert "Ignore all previous instructions" in waiting.locator(".content").inner_text()
+    waiting.get_by_role("button", name="Release").click()
+    waiting.get_by_text("Nothing is in quarantine.").wait_for()
+    page.get_by_role("button", name="Changes").click()
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("dialog").get_by_role("button", name="Undo").click()
+    page.get_by_text("1 removed, 0 restored").wait_for()
+    page.get_by_text("undone").wait_for()
+    page.get_by_role("button", name="Memories").click()
+    page.get_by_role("link", name="Ignore all previous instructions").wait_for()
+    assert page.get_by_role("link", name="The shop closes at six.").count() == 0
+    assert user.complaints == []
+
+
+def test_a_user_looks_something_up_with_its_citation(user: User) -> None:
+    page = user.tab("#knowledge?agent=keeper")
+    assert "2 passages" in page.get_by_role("region", name="Search").inner_text()
+    page.get_by_role("searchbox", name="Search as the agent does").fill("How is a refund paid?")
+    page.locator(".hits li").first.wait_for()
+    assert page.locator(".hits cite").first.inner_text() == "handbook/handbook.md · Returns > Refund · line 9"
+    assert "by the card that was used" in page.locator(".hits blockquote").first.inner_text()
+    assert "handbook.md" in page.get_by_role("region", name="Documents").inner_text()
+    assert user.complaints == []
+
+
+def test_a_user_finds_where_a_value_was_written_and_checks_an_edited_config(user: User) -> None:
+    page = user.tab("#plan?agent=keeper")
+    values = page.get_by_role("region", name="Values")
+    values.get_by_role("searchbox").fill("max_steps")
+    row = values.get_by_role("row", name="limits.max_steps")
+    line = KEEPER.splitlines().index("limits: {max_steps: 9}") + 1
+    assert row.get_by_role("cell").all_inner_texts() == ["limits.max_steps", "9", f"keeper.yaml:{line}:21"]
+    page.get_by_role("button", name="Parts").click()
+    assert page.get_by_role("row", name="search_knowledge_base").count() == 1
+    page.get_by_role("button", name="Prompt").click()
+    page.locator(".sent summary").first.click()
+    page.get_by_role("button", name="Edit and check").click()
+    page.get_by_text("This config is valid").wait_for()
+    text = page.get_by_role("textbox", name="Text of the config")
+    written = text.input_value()
+    assert written == KEEPER
+    text.fill(written.replace("max_steps: 9", "max_stps: 9"))
+    page.get_by_text("This config is not valid").wait_for()
+    page.get_by_role("button", name=f"keeper.yaml:{line}:10").click()
+    chosen = text.evaluate("field => field.value.slice(field.selectionStart, field.selectionEnd)")
+    assert chosen == "max_stps: 9}"
+    page.get_by_role("button", name="Values").click()
+    page.get_by_role("button", name="Edit and check").click()
+    assert "max_stps" in text.input_value()
+    page.get_by_role("button", name="As it is now").click()
+    page.get_by_text("This config is valid").wait_for()
+    assert (user.server.folder / "keeper.yaml").read_text() == KEEPER
+    assert user.complaints == []
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_the_views_of_an_agent_are_accessible(user: User, look: str) -> None:
+    page = user.tab()
+    page.emulate_media(color_scheme=look)
+    page.evaluate(f"localStorage.setItem('language', '{'en' if look == 'light' else 'zh'}')")
+    if look == "dark":
+        page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    for room in ("memory", "knowledge", "plan"):
+        page.goto(f"{user.server.address}#{room}?agent=keeper")
+        page.locator(".card").first.wait_for()
+        if room == "knowledge":
+            page.locator("main input[type=search]").first.fill("refund")
+            page.locator(".hits li").first.wait_for()
+            assert axe(page) == []
+            continue
+        if room == "memory":
+            page.locator(".rows a").first.click()
+            page.locator(".history li").first.wait_for()
+            assert axe(page) == []
+        if room == "plan":  # axe compares the colours of each row, and all rows have the same
+            page.locator("main input[type=search]").first.fill("limits.")
+        segments = page.locator(".segments button").all()
+        for each in segments:
+            each.click()
+            page.locator(".card").last.wait_for()
+            if look == "light" or each is segments[-1]:
+                assert axe(page) == [], each.inner_text()
+            assert page.locator(".context").evaluate(FITS), each.inner_text()
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Thread
+from threading import Condition, Thread
 from typing import Any
 
 import pytest
@@ -27,8 +27,19 @@ class Collector:
         self.spans: list[Any] = []
         self.services: set[str] = set()
         self.metrics: set[str] = set()
+        self._changed = Condition()
+
+    def wait_for(self, name: str) -> None:
+        """Wait until a span of this name has arrived."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: any(each.name == name for each in self.spans), 60)
 
     def take(self, path: str, body: bytes) -> None:
+        with self._changed:
+            self._take(path, body)
+            self._changed.notify_all()
+
+    def _take(self, path: str, body: bytes) -> None:
         if path == "/v1/traces":
             for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
                 named = {each.key: each.value.string_value for each in resource.resource.attributes}

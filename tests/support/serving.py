@@ -18,6 +18,7 @@ from zeus_runtime.serving.http.hosting import EditedConfig, HostedAgent, Hosting
 from zeus_runtime.serving.http.hub import Hub
 from zeus_runtime.serving.http.principals import LocalToken
 from zeus_runtime.serving.http.protocols import ServedProtocol
+from zeus_runtime.serving.http.server import ServiceServer
 from zeus_runtime.serving.http.service import Service
 from zeus_runtime.trust.decision import recorded_trust
 
@@ -46,7 +47,7 @@ async def serving(
     config = uvicorn.Config(
         app_of(service, protocols, prefix=prefix), port=0, log_config=None, access_log=False
     )
-    server = uvicorn.Server(config)
+    server = ServiceServer(config, service)
     task = asyncio.create_task(server.serve())
     while not server.started:
         assert not task.done(), task.exception()

@@ -2,14 +2,16 @@
 
 import { parsed } from "./json";
 
-export interface AgentInfo { name: string; description: string; model: string; digest: string }
+export interface AgentInfo { name: string; description: string; model: string; digest: string; memory: boolean; knowledge: string[] }
 export interface SessionInfo {
   session: string; agent: string; title: string; messages: number; created_ms: number; updated_ms: number;
   state: string; archived_ms: number | null; parent: string;
 }
 export type RunState = "queued" | "running" | "waiting" | "complete" | "failed" | "cancelled";
 export interface RunInfo {
-  run: string; session: string; number: number; state: RunState; prompt: string;
+  run: string; session: string; number: number; state: RunState;
+  /** Null for a turn that answers the last message again. */
+  prompt: string | null;
   created_ms: number; started_ms: number | null; ended_ms: number | null; ending: Json | null;
 }
 export interface Approval {
@@ -33,20 +35,42 @@ let onStranger: () => void = () => {};
 export function whenStranger(call: () => void): void { onStranger = call; }
 
 export async function call<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
+  const answer = await answered(method, path, body, headers);
+  return (answer.status === 204 ? undefined : parsed(await answer.text())) as T;
+}
+
+/** The answer of a successful request. */
+async function answered(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
   const answer = await fetch(path, {
     method,
     credentials: "same-origin",
     headers: {
       ...(method === "GET" ? {} : { "X-Zeus-Page": "1" }),
-      ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+      ...(body === undefined || body instanceof Blob ? {} : { "Content-Type": "application/json" }),
       ...headers,
     },
-    body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
+    body: body === undefined || typeof body === "string" || body instanceof Blob ? body : JSON.stringify(body),
   });
-  if (answer.ok) return (answer.status === 204 ? undefined : parsed(await answer.text())) as T;
+  if (answer.ok) return answer;
   const told = await answer.json().catch(() => ({}));
   if (answer.status === 401 && path !== "login") onStranger();
   throw new Problem(answer.status, told.code ?? "http", told.detail ?? `HTTP ${answer.status}`, told.remedy ?? "");
+}
+
+/** A list's part, and the address of the next one. */
+export interface ListPart<T> { value: T; next: string | null }
+
+export async function part<T>(path: string): Promise<ListPart<T>> {
+  const answer = await answered("GET", path);
+  const next = /<([^>]+)>;\s*rel="?next/.exec(answer.headers.get("Link") ?? "")?.[1];
+  // The service names itself by the host that it was asked at; relative to it the page may be behind a prefix.
+  return { value: parsed(await answer.text()), next: next ? path.split("?")[0] + new URL(next, location.href).search : null };
+}
+
+/** A thing, and its `ETag`: an edit that sends it in `If-Match` is refused if another one came first. */
+export async function tagged<T>(path: string): Promise<{ value: T; tag: string }> {
+  const answer = await answered("GET", path);
+  return { value: parsed(await answer.text()), tag: answer.headers.get("ETag") ?? "*" };
 }
 
 export const get = <T>(path: string): Promise<T> => call<T>("GET", path);
@@ -55,14 +79,31 @@ export const post = <T>(path: string, body?: unknown, headers?: Record<string, s
 const of = (session: string): string => `v1/sessions/${encodeURIComponent(session)}`;
 
 export const agents = () => get<AgentInfo[]>("v1/agents");
-export const sessions = () => get<SessionInfo[]>("v1/sessions");
+/** The sessions used last; more are slow to draw, and nobody reads them. */
+export const sessions = () => part<SessionInfo[]>("v1/sessions?limit=200");
 export const session = (id: string) => get<SessionInfo>(of(id));
 export const newSession = (agent: string, title: string) => post<SessionInfo>("v1/sessions", { agent, title });
 export const deleteSession = (id: string) => call<void>("DELETE", of(id));
 export const messages = (id: string) => get<Json[]>(`${of(id)}/messages`);
 export const runs = (id: string) => get<RunInfo[]>(`${of(id)}/runs`);
-export const begin = (id: string, prompt: string, key: string) =>
-  post<RunInfo>(`${of(id)}/runs?queue=1`, { prompt }, { "Idempotency-Key": key });
+/** Without a prompt the model is asked again about the last message. */
+export const begin = (id: string, prompt: string | null, attachments: Attachment[], key: string) =>
+  post<RunInfo>(`${of(id)}/runs?queue=1`, prompt === null ? { resume: true } : { prompt, attachments }, { "Idempotency-Key": key });
+export interface Attachment { sha256: string; name: string }
+export async function upload(file: File): Promise<Attachment> {
+  const data = await file.arrayBuffer();
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", data));
+  const sha256 = [...digest].map((each) => each.toString(16).padStart(2, "0")).join("");
+  await answered("PUT", `v1/files/${sha256}`, new Blob([data], { type: "application/octet-stream" }));
+  return { sha256, name: file.name };
+}
+export interface FoundMessage { session: string; title: string; number: number; role: string; excerpt: string; created_ms: number }
+export const searchMessages = (query: string) => get<FoundMessage[]>(`v1/sessions/search?${new URLSearchParams({ query })}`);
+export const archivedSessions = () => part<SessionInfo[]>("v1/sessions?archived=1&limit=200");
+export const fork = (id: string, step: number, key: string) => post<SessionInfo>(`${of(id)}/fork`, { step }, { "Idempotency-Key": key });
+export const archive = (id: string) => post<SessionInfo>(`${of(id)}/archive`);
+export const restore = (id: string) => post<SessionInfo>(`${of(id)}/restore`);
+export const exported = (id: string, format: "json" | "markdown") => `${of(id)}/export?format=${format}`;
 export const rollback = (id: string, to: number) => post<Json>(`${of(id)}/rollback`, { to, before: true });
 export const cancel = (run: string) => post<RunInfo>(`v1/runs/${encodeURIComponent(run)}/cancel`);
 export const approvals = () => get<Approval[]>("v1/approvals");

@@ -20,7 +20,11 @@ export function Approvals({ ids, reload }: { ids: string[]; reload: () => Promis
   return (
     <>
       {found.filter((each) => ids.includes(each.id)).map((each) => (
-        <ApprovalCard key={each.id} approval={each} decided={() => { setFound((all) => all.filter((one) => one.id !== each.id)); void reload(); }} />
+        <ApprovalCard
+          key={each.id} approval={each}
+          decided={() => { setFound((all) => all.filter((one) => one.id !== each.id)); void reload(); }}
+          lookAgain={async () => { const now = await api.approval(each.id); setFound((all) => all.map((one) => (one.id === now.id ? now : one))); }}
+        />
       ))}
     </>
   );
@@ -37,7 +41,7 @@ function Shown({ lines }: { lines: api.ShownLine[] }) {
   );
 }
 
-function ApprovalCard({ approval, decided }: { approval: api.Approval; decided: () => void }) {
+function ApprovalCard({ approval, decided, lookAgain }: { approval: api.Approval; decided: () => void; lookAgain: () => Promise<void> }) {
   const isQuestion = approval.answer_schema !== undefined;
   const [reason, setReason] = useState("");
   const [edited, setEdited] = useState<string | null>(null);
@@ -54,6 +58,8 @@ function ApprovalCard({ approval, decided }: { approval: api.Approval; decided: 
       decided();
     } catch (error) {
       setProblem(error instanceof Error ? error.message : String(error));
+      // It may make another change by now, or be decided.
+      await lookAgain().catch(() => undefined);
       setBusy(false);
     }
   };
@@ -67,7 +73,7 @@ function ApprovalCard({ approval, decided }: { approval: api.Approval; decided: 
         return;
       }
     }
-    void decide({ decision: "approve", always }, edited ?? undefined);
+    void decide({ decision: "approve", always, instruction: reason }, edited ?? undefined);
   };
   const lines = (isWhole ? approval.whole : approval.lines) ?? [];
   return (
@@ -86,7 +92,7 @@ function ApprovalCard({ approval, decided }: { approval: api.Approval; decided: 
           <div class="actions">
             <button class="primary" disabled={isBusy} onClick={approve}>{t("Approve")}</button>
             <button class="danger" disabled={isBusy} onClick={() => void decide({ decision: "reject", reason })}>{t("Reject")}</button>
-            <input class="reason" value={reason} placeholder={t("Reason for the model (optional)")} aria-label={t("Reason for the model (optional)")} onInput={(event) => setReason(event.currentTarget.value)} />
+            <input class="reason" value={reason} placeholder={t("Reason or instruction for the model (optional)")} aria-label={t("Reason or instruction for the model (optional)")} onInput={(event) => setReason(event.currentTarget.value)} />
             <button class="link" onClick={() => setEdited(edited === null ? approval.editable ?? "" : null)}>
               {edited === null ? t("Edit arguments") : t("Keep the arguments")}
             </button>

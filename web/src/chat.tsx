@@ -4,14 +4,15 @@ import { memo } from "preact/compat";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { Approvals } from "./approvals";
+import { AttachButton, AttachedFiles, type Attaching, useAttaching } from "./attaching";
 import { Dialog } from "./dialog";
 import { t, word } from "./i18n";
 import { Icon } from "./icons";
 import { Markdown } from "./markdown";
 import { addressOf, type Place } from "./place";
 import type { Loaded } from "./session";
-import { ToolCard } from "./tools";
-import { type LiveTurn, type Part, type Task, tasksOf, type Turn } from "./transcript";
+import { Files, ToolCard } from "./tools";
+import { type KeptFile, type LiveTurn, type Part, type Task, tasksOf, type Turn } from "./transcript";
 
 export function PartView({ part, session }: { part: Part; session: string | null }) {
   if (part.kind === "tool") return <ToolCard part={part} session={session} />;
@@ -39,10 +40,13 @@ export function Why({ session, seq }: { session: string; seq: number }) {
   );
 }
 
-function Prompt({ text, seq, session, back }: { text: string; seq: number | null; session: string | null; back?: (seq: number, text: string) => void }) {
+function Prompt({ text, seq, session, back, files = [] }: {
+  text: string; seq: number | null; session: string | null; back?: (seq: number, text: string) => void; files?: KeptFile[];
+}) {
   return (
     <div class="prompt" data-seq={seq}>
       <div class="bubble">{text}</div>
+      <Files files={files} />
       {seq && session && (
         <span class="deeds">
           {back && <button class="link" onClick={() => back(seq, text)}>{t("Go back to here")}</button>}
@@ -56,7 +60,7 @@ function Prompt({ text, seq, session, back }: { text: string; seq: number | null
 const TurnView = memo(function TurnView({ turn, session, back }: { turn: Turn; session: string | null; back: (seq: number, text: string) => void }) {
   return (
     <article class="turn">
-      {turn.prompt !== null && <Prompt text={turn.prompt} seq={turn.seq} session={session} back={back} />}
+      {turn.prompt !== null && <Prompt text={turn.prompt} seq={turn.seq} session={session} back={back} files={turn.files} />}
       {turn.parts.map((part) => (
         <div key={part.key} data-seq={part.seq}><PartView part={part} session={session} /></div>
       ))}
@@ -84,7 +88,7 @@ function Tasks({ tasks }: { tasks: Task[] }) {
 
 export function Chat(props: {
   session: string | null; loaded: Loaded; live: LiveTurn | null; isLost: boolean; place: Place;
-  send: (prompt: string) => Promise<void>; reload: () => Promise<void>;
+  send: (prompt: string | null, attachments: api.Attachment[]) => Promise<void>; reload: () => Promise<void>;
   parent: string; agent: api.AgentInfo | undefined; agents: api.AgentInfo[]; chooseAgent: ((name: string) => void) | null;
 }) {
   const { loaded, live, session } = props;
@@ -133,11 +137,30 @@ export function Chat(props: {
     }
     setGoal(null);
   };
+  const attaching = useAttaching();
+  const [isOver, setOver] = useState(false);
+  const onDrag = (event: DragEvent) => {
+    if (props.parent || !event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    setOver(event.type === "dragover");
+    if (event.type === "drop") attaching.add(event.dataTransfer.files);
+  };
   const isRunning = loaded.active !== null;
+  const lastTurn = loaded.turns[loaded.turns.length - 1];
+  // After a failure, and in a fork: nobody has answered the last message.
+  const isUnanswered = !isRunning && lastTurn !== undefined && lastTurn.parts[lastTurn.parts.length - 1]?.kind !== "text";
+  const again = async () => {
+    try {
+      await props.send(null, []);
+      setProblem("");
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error));
+    }
+  };
   const tasks = tasksOf([...loaded.turns, ...(live ? [{ parts: live.parts }] : [])]);
   const isEmpty = !loaded.turns.length && !isRunning;
   return (
-    <div class="chat">
+    <div class={isOver ? "chat over" : "chat"} onDragOver={onDrag} onDrop={onDrag} onDragLeave={() => setOver(false)}>
       <div class="scroller" ref={box} onScroll={onScroll} tabIndex={0} role="region" aria-label={t("Conversation")}>
         <div class="column">
           {isEmpty && (
@@ -155,16 +178,17 @@ export function Chat(props: {
             </div>
           )}
           {loaded.turns.map((turn) => <TurnView key={turn.key} turn={turn} session={session} back={askBack} />)}
+          {isUnanswered && <p><button onClick={() => void again()}>{t("Ask the model again")}</button></p>}
           {loaded.active && (
             <article class="turn live" aria-busy={loaded.active.state === "running"}>
-              <Prompt text={loaded.active.prompt} seq={null} session={null} />
+              {loaded.active.prompt !== null && <Prompt text={loaded.active.prompt} seq={null} session={null} />}
               {live?.parts.map((part) => <PartView key={part.key} part={part} session={null} />)}
               {!live?.isWaiting && <p class="working"><span class="dot" />{live?.notice}</p>}
             </article>
           )}
           {loaded.queued.map((run) => (
             <div key={run.run} class="prompt queued">
-              <div class="bubble">{run.prompt}</div>
+              <div class="bubble">{run.prompt ?? t("Ask the model again")}</div>
               <span class="meta">
                 {t("Queued")} · <button class="link" onClick={() => void api.cancel(run.run).then(props.reload)}>{t("Remove")}</button>
               </span>
@@ -180,7 +204,7 @@ export function Chat(props: {
         {problem && <p class="problem" role="alert">{problem}</p>}
         {props.parent ? <p class="meta"><a href={addressOf({ session: props.parent })}>{t("This session is a sub-agent's. Back to its parent")}</a></p> : <Composer
           key={session ?? "new"} draft={draft} session={session} agent={props.agent?.name ?? ""} active={loaded.active}
-          send={async (text) => { toEnd(); await props.send(text); }}
+          send={async (text, files) => { toEnd(); await props.send(text, files); }} attaching={attaching}
         />}
       </div>
       {goal && (
@@ -198,8 +222,10 @@ export function Chat(props: {
 }
 
 function Composer(props: {
-  draft: { text: string } | null; session: string | null; agent: string; active: api.RunInfo | null; send: (text: string) => Promise<void>;
+  draft: { text: string } | null; session: string | null; agent: string; active: api.RunInfo | null; attaching: Attaching;
+  send: (text: string, attachments: api.Attachment[]) => Promise<void>;
 }) {
+  const { attaching } = props;
   const place = `draft ${props.session ?? ""}`;
   const [text, setText] = useState(sessionStorage.getItem(place) ?? "");
   const [problem, setProblem] = useState("");
@@ -226,7 +252,8 @@ function Composer(props: {
     setSending(true);
     setText("");
     try {
-      await props.send(prompt);
+      await props.send(prompt, await attaching.ready());
+      attaching.clear();
       setProblem("");
     } catch (error) {
       setText(prompt);
@@ -254,11 +281,14 @@ function Composer(props: {
   return (
     <>
       {problem && <p class="problem" role="alert">{problem}</p>}
+      <AttachedFiles files={attaching.files} remove={attaching.remove} />
       <form class="composer" onSubmit={(event) => { event.preventDefault(); void submit(); }}>
         <textarea
           ref={field} rows={1} value={text} placeholder={t("Message {agent}", { agent: props.agent })} aria-label={t("Message")}
           onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKey}
+          onPaste={(event) => { if (event.clipboardData?.files.length) { event.preventDefault(); attaching.add(event.clipboardData.files); } }}
         />
+        <AttachButton add={attaching.add} />
         {props.active && (
           <button type="button" class="stop" disabled={isStopping} onClick={() => void stop()}>
             <Icon name="stop" />{isStopping ? t("Stopping…") : t("Stop")}

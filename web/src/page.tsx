@@ -5,6 +5,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { initialLanguage, type Language, setLanguage, t } from "./i18n";
 import { Icon } from "./icons";
+import { RoomLinks, RoomView } from "./room";
 import { SessionList } from "./sessions";
 import { SessionView } from "./session";
 import { type Place, go, placeNow } from "./place";
@@ -49,7 +50,7 @@ function Page() {
   const [isStranger, setStranger] = useState(false);
   const [logins, setLogins] = useState(0);
   const [agents, setAgents] = useState<api.AgentInfo[] | null>(null);
-  const [sessions, setSessions] = useState<api.SessionInfo[] | null>(null);
+  const [sessions, setSessions] = useState<api.ListPart<api.SessionInfo[]> | null>(null);
   const [place, setPlace] = useState<Place>(placeNow);
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [hasSettings, setSettings] = useState(false);
@@ -60,7 +61,7 @@ function Page() {
     try {
       const [known, found] = await Promise.all([api.agents(), api.sessions()]);
       setAgents(known);
-      setSessions(found.filter((each) => !each.parent));
+      setSessions({ ...found, value: found.value.filter((each) => !each.parent) });
       setProblem("");
     } catch (error) {
       if (!(error instanceof api.Problem && error.status === 401)) setProblem(error instanceof api.Problem ? error.message : t("The connection is lost. Trying again…"));
@@ -97,7 +98,7 @@ function Page() {
   }, []);
 
   const onLogin = () => { setStranger(false); setLogins(logins + 1); };
-  const shown = sessions?.find((each) => each.session === place.session) ?? null;
+  const shown = sessions?.value.find((each) => each.session === place.session) ?? null;
   // What is typed or shown stays behind the login, so that it is there afterwards.
   return (
     <>
@@ -110,12 +111,14 @@ function Page() {
             <button class="quiet" aria-label={t("New session")} title={`${t("New session")} (Alt+N)`} onClick={() => { go({ session: null }); setMenuOpen(false); }}><Icon name="plus" /></button>
             <button class="quiet only-narrow" aria-label={t("Close")} onClick={() => setMenuOpen(false)}><Icon name="close" /></button>
           </div>
+          <RoomLinks place={place} agent={place.agent ?? shown?.agent.split("/")[0]} />
           <SessionList sessions={sessions} shown={place.session} search={search} hasAgents={(agents?.length ?? 0) > 1} />
         </nav>
         {isMenuOpen && <div class="shade only-narrow" onClick={() => setMenuOpen(false)} />}
         <main class="main">
           {problem && <p class="banner" role="status">{problem}</p>}
-          {agents && (
+          {agents && place.room && <RoomView key={`${place.room} ${logins}`} place={place} agents={agents} openMenu={() => setMenuOpen(true)} />}
+          {agents && !place.room && (
             <SessionView
               key={`${place.session ?? "new"} ${logins}`}
               session={place.session}

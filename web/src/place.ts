@@ -3,9 +3,18 @@
 export const VIEWS = ["chat", "context", "trace"] as const;
 export type View = (typeof VIEWS)[number];
 
+/** Views of an agent, beside its sessions. */
+export const ROOMS = ["memory", "knowledge", "plan"] as const;
+export type Room = (typeof ROOMS)[number];
+
 export interface Place {
   session: string | null;
   view?: View;
+  room?: Room;
+  /** The agent of a room; by default the first. */
+  agent?: string;
+  /** The memory or the knowledge base that is shown. */
+  item?: string;
   /** The step of the context view. */
   step?: number | null;
   /** The message that is asked about in the context view, or shown in the chat. */
@@ -13,6 +22,12 @@ export interface Place {
 }
 
 export function placeNow(): Place {
+  const [, wanted, about] = /^#([a-z]+)\??(.*)$/.exec(location.hash) ?? [];
+  const room = ROOMS.find((each) => each === wanted);
+  if (room) {
+    const values = new URLSearchParams(about);
+    return { session: null, room, agent: values.get("agent") ?? undefined, item: values.get("item") ?? undefined };
+  }
   const [, session = "", view = "", query = ""] = /^#\/([^/?]*)\/?([^?]*)\??(.*)$/.exec(location.hash) ?? [];
   const values = new URLSearchParams(query);
   const whole = (name: string): number | null => (values.get(name) ? Number(values.get(name)) : null);
@@ -25,6 +40,12 @@ export function placeNow(): Place {
 }
 
 export function addressOf(place: Place): string {
+  if (place.room) {
+    const values = new URLSearchParams();
+    if (place.agent) values.set("agent", place.agent);
+    if (place.item) values.set("item", place.item);
+    return `#${place.room}${values.size ? `?${values}` : ""}`;
+  }
   if (!place.session) return "#/";
   const values = new URLSearchParams();
   if (place.step) values.set("step", String(place.step));

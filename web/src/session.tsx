@@ -2,6 +2,7 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
+import { Artifacts } from "./artifacts";
 import { Chat } from "./chat";
 import { ContextView } from "./context";
 import { Dialog } from "./dialog";
@@ -33,16 +34,21 @@ async function load(session: string): Promise<Loaded> {
   if (active && active.state !== "queued") {
     const last = turns[turns.length - 1];
     // What the running turn has stored so far is told by its events.
-    if (last && last.prompt?.trim() === active.prompt.trim()) turns.pop();
+    if (last && active.prompt !== null && last.prompt?.trim() === active.prompt.trim()) turns.pop();
   }
   // The service's runs and the conversation's turns, from the newest back: the command line's turns have no run here.
   let at = turns.length - 1;
+  const told = new Set<number>();
   for (const run of runs.filter((each) => FINAL.has(each.state) && each.started_ms !== null).reverse()) {
-    const place = turns.findLastIndex((turn, index) => index <= at && turn.prompt?.trim() === run.prompt.trim());
+    const again = run.prompt === null;
+    const place = again ? at : turns.findLastIndex((turn, index) => index <= at && turn.prompt?.trim() === run.prompt!.trim());
     if (place < 0) continue;
-    if (run.state !== "complete")
+    // The newest run of a turn tells how it ended.
+    if (run.state !== "complete" && !told.has(place))
       turns[place].failure = run.state === "cancelled" ? t("cancelled") : String(run.ending?.message ?? run.state);
-    at = place - 1;
+    told.add(place);
+    // A turn that was asked again belongs to the message before it, whose own turn comes next.
+    if (!again) at = place - 1;
   }
   return { turns, active, queued };
 }
@@ -86,8 +92,10 @@ export function SessionView(props: {
   const [agentName, setAgentName] = useState(props.agents[0]?.name ?? "");
   const [problem, setProblem] = useState("");
   const [isDeleting, setDeleting] = useState(false);
+  const [hasFiles, setFiles] = useState(false);
+  const isPutAway = useRef(false);
   const reload = useCallback(async () => {
-    if (!session) return;
+    if (!session || isPutAway.current) return;
     try {
       setLoaded(await load(session));
       setProblem("");
@@ -111,13 +119,26 @@ export function SessionView(props: {
   const ended = () => { void reload(); void props.changed(); };
   const { live, isLost } = useLive(loaded?.active?.run ?? null, ended);
 
-  const send = async (prompt: string): Promise<void> => {
-    const to = session ?? (await api.newSession(agentName, prompt.split("\n")[0].slice(0, 100))).session;
-    await api.begin(to, prompt, crypto.randomUUID());
+  const send = async (prompt: string | null, attachments: api.Attachment[]): Promise<void> => {
+    const to = session ?? (await api.newSession(agentName, prompt!.split("\n")[0].slice(0, 100))).session;
+    await api.begin(to, prompt, attachments, crypto.randomUUID());
     if (session) await reload();
     else go({ session: to });
     void props.changed();
   };
+  const put = async (work: (id: string) => Promise<api.SessionInfo>) => {
+    try {
+      const found = await work(session!);
+      isPutAway.current = found.archived_ms !== null;
+      setOwn(found);
+      setProblem("");
+      await props.changed();
+      if (found.archived_ms === null) await reload();
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error));
+    }
+  };
+  const isArchived = isPutAway.current || info?.archived_ms != null;
   const remove = async () => {
     await api.deleteSession(session!);
     setDeleting(false);
@@ -155,15 +176,20 @@ export function SessionView(props: {
             <details class="menu">
               <summary class="quiet" aria-label={t("More")}><Icon name="dots" /></summary>
               <div class="popup">
-                <a href={`v1/sessions/${session}/messages`} download={`${session}.json`}>{t("Export")}</a>
+                <button onClick={(event) => { event.currentTarget.closest("details")!.open = false; setFiles(true); }}>{t("Files that tools wrote")}</button>
+                <a href={api.exported(session, "markdown")} download={`${session}.md`}>{t("Export as Markdown")}</a>
+                <a href={api.exported(session, "json")} download={`${session}.json`}>{t("Export as JSON")}</a>
+                {!isArchived && <button onClick={(event) => { event.currentTarget.closest("details")!.open = false; void put(api.archive); }}>{t("Archive")}</button>}
                 <button onClick={(event) => { event.currentTarget.closest("details")!.open = false; setDeleting(true); }}>{t("Delete")}</button>
               </div>
             </details>
           </>
         )}
       </header>
-      {problem && <p class="banner problem" role="alert">{problem}</p>}
-      {place.view === "context" && session ? (
+      {problem && !isArchived && <p class="banner problem" role="alert">{problem}</p>}
+      {isArchived ? (
+        <p class="empty">{t("This session is archived.")} <button onClick={() => void put(api.restore)}>{t("Restore")}</button></p>
+      ) : place.view === "context" && session ? (
         <ContextView session={session} place={place} version={loaded?.turns.length ?? 0} isRunning={!!loaded?.active} />
       ) : place.view === "trace" && session ? (
         <TraceView session={session} version={loaded?.turns.length ?? 0} />
@@ -175,6 +201,7 @@ export function SessionView(props: {
           />
         )
       )}
+      {hasFiles && session && <Artifacts session={session} close={() => setFiles(false)} />}
       {isDeleting && (
         <Dialog title={t("Delete")} close={() => setDeleting(false)}>
           <p>{t("Delete this session with all its messages?")}</p>

@@ -1,20 +1,28 @@
 import type { RefObject } from "preact";
 import { useState } from "preact/hooks";
-import type { SessionInfo } from "./api";
-import { number, t, when, word } from "./i18n";
+import { archivedSessions, type ListPart, searchMessages, type SessionInfo } from "./api";
+import { t, when, word } from "./i18n";
+import { Icon } from "./icons";
 import { addressOf } from "./place";
+import { useRead, useSettled } from "./reading";
 import { visible } from "./visible";
 
-/** A longer list is slow to draw, and nobody reads it. */
-const MOST = 200;
+const WAIT_MS = 300;
+/** A shorter text is in nearly every message; a Chinese word has two characters. */
+const FEWEST = 2;
 const LIVELY = new Set(["open", "approval", "running", "waiting", "queued"]);
 
 export function SessionList(props: {
-  sessions: SessionInfo[] | null; shown: string | null; search: RefObject<HTMLInputElement | null>; hasAgents: boolean;
+  sessions: ListPart<SessionInfo[]> | null; shown: string | null; search: RefObject<HTMLInputElement | null>; hasAgents: boolean;
 }) {
   const [query, setQuery] = useState("");
+  const text = useSettled(query.trim(), WAIT_MS);
+  const messages = useRead(async () => (text.length < FEWEST ? [] : searchMessages(text)), [text]);
+  const [isArchive, setArchive] = useState(false);
+  const archived = useRead(async () => (isArchive ? archivedSessions() : null), [isArchive, props.sessions]);
   const wanted = query.trim().toLowerCase();
-  const found = (props.sessions ?? []).filter((each) =>
+  const list = isArchive ? archived.value : props.sessions;
+  const found = (list?.value ?? []).filter((each) =>
     [each.title, each.session, each.agent].some((text) => text.toLowerCase().includes(wanted)));
   return (
     <>
@@ -23,7 +31,7 @@ export function SessionList(props: {
         aria-label={t("Search sessions")} onInput={(event) => setQuery(event.currentTarget.value)}
       />
       <ul class="sessions">
-        {found.slice(0, MOST).map((each) => (
+        {found.map((each) => (
           <li key={each.session}>
             <a href={addressOf({ session: each.session })} aria-current={each.session === props.shown ? "page" : undefined}>
               <span class="title">{visible(each.title) || t("New session")}</span>
@@ -36,8 +44,26 @@ export function SessionList(props: {
           </li>
         ))}
       </ul>
-      {found.length > MOST && <p class="empty">{t("{n} more: search for them", { n: number(found.length - MOST) })}</p>}
-      {props.sessions && !found.length && <p class="empty">{wanted ? t("No session matches") : t("No session yet")}</p>}
+      {list?.next && <p class="empty">{t("Older ones are found by their words.")}</p>}
+      {!isArchive && props.sessions && !found.length && !(wanted && messages.value?.length) && <p class="empty">{wanted ? t("No session matches") : t("No session yet")}</p>}
+      {isArchive && archived.value && !found.length && <p class="empty">{t("No session is archived")}</p>}
+      {wanted && messages.value && messages.value.length > 0 && (
+        <section class="messages" aria-label={t("Messages")}>
+          <h2 class="label">{t("Messages")}</h2>
+          <ul class="sessions">
+            {messages.value.map((each) => (
+              <li key={`${each.session} ${each.number}`}>
+                <a href={addressOf({ session: each.session, message: each.number })}>
+                  <span class="excerpt">{visible(each.excerpt)}</span>
+                  <span class="meta"><span class="title">{visible(each.title) || t("New session")}</span><span>{when(each.created_ms)}</span></span>
+                </a>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {messages.problem && <p class="problem empty" role="alert">{messages.problem}</p>}
+      <button class="quiet archive" aria-pressed={isArchive} onClick={() => setArchive(!isArchive)}><Icon name="box" />{t("Archived sessions")}</button>
     </>
   );
 }

@@ -1,13 +1,15 @@
 // A tool call as a card: its name, its arguments, its state and its result.
 
 import { memo } from "preact/compat";
-import { useState } from "preact/hooks";
-import type { Json } from "./api";
+import { useEffect, useState } from "preact/hooks";
+import { type Json, messages } from "./api";
 import { PartView, Why } from "./chat";
 import { t } from "./i18n";
 import { Exact } from "./exact";
 import { Icon } from "./icons";
-import type { ToolPart } from "./transcript";
+import { addressOf } from "./place";
+import { subAgentsOf } from "./trace";
+import { type KeptFile, type Part, type SubTurn, type ToolPart, turnsOf } from "./transcript";
 import { visible } from "./visible";
 
 const MOST_OF_LINE = 160;
@@ -55,11 +57,55 @@ function Result({ text }: { text: string }) {
   );
 }
 
+/** What a message brought along. */
+export function Files({ files }: { files: KeptFile[] }) {
+  if (!files.length) return null;
+  return (
+    <ul class="files">
+      {files.map((each) => (
+        <li class={each.problem ? "problem" : ""}><Icon name="clip" /><span>{visible(each.name)}</span><span class="meta">{visible(each.problem || each.about)}</span></li>
+      ))}
+    </ul>
+  );
+}
+
+/** A sub-agent's work: as it happens, or read when a user asks for it. */
+function SubAgent({ sub }: { sub: SubTurn }) {
+  const [parts, setParts] = useState<Part[] | null>(null);
+  const [problem, setProblem] = useState("");
+  const load = (isOpen: boolean) => {
+    if (isOpen && !parts)
+      messages(sub.session).then((found) => setParts(turnsOf(found).flatMap((each) => each.parts)), (error) => setProblem(String(error.message ?? error)));
+  };
+  return (
+    <div class="sub">
+      <p class="line">
+        <span class="meta">{t("Sub-agent")} {visible(sub.agent)}</span>
+        <a href={addressOf({ session: sub.session })}>{t("Open its session")}</a>
+      </p>
+      {sub.live ? (
+        sub.live.parts.map((each) => <PartView key={each.key} part={each} session={null} />)
+      ) : (
+        <details onToggle={(event) => load(event.currentTarget.open)}>
+          <summary class="meta">{t("Its work")}</summary>
+          {problem && <p class="problem">{problem}</p>}
+          {parts?.map((each) => <PartView key={each.key} part={each} session={sub.session} />)}
+        </details>
+      )}
+    </div>
+  );
+}
+
 const WORDS = { writing: "writing the call", running: "running", waiting: "needs your decision", done: "done", error: "error" } as const;
 
 export const ToolCard = memo(
   function ToolCard({ part, session }: { part: ToolPart; session: string | null }) {
     const [isOpen, setOpen] = useState(false);
+    const [subs, setSubs] = useState<SubTurn[]>([]);
+    useEffect(() => {
+      // The stored messages do not tell which session worked on the call. Without an answer the card shows the rest.
+      if (isOpen && session) subAgentsOf(session, part.callId).then(setSubs, () => {});
+    }, [isOpen, session, part.callId]);
     return (
       <div class={`tool ${part.state}`}>
         <button class="head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
@@ -68,12 +114,7 @@ export const ToolCard = memo(
           <span class="gist"><Exact text={inLine(part.progress || summary(part.args, part.written))} /></span>
           <span class={`badge ${part.state}`}>{t(WORDS[part.state])}</span>
         </button>
-        {part.sub && (
-          <div class="sub">
-            <p class="meta">{t("Sub-agent")} {part.sub.agent}</p>
-            {part.sub.live.parts.map((each) => <PartView key={each.key} part={each} session={null} />)}
-          </div>
-        )}
+        {(part.sub ? [part.sub] : isOpen ? subs : []).map((each) => <SubAgent key={each.session} sub={each} />)}
         {isOpen && (
           <div class="body">
             <p class="label">{t("Arguments")}</p>
@@ -81,6 +122,7 @@ export const ToolCard = memo(
             {part.result !== null && (
               <>
                 <p class="label">{t("Result")}{part.seq && session && <Why session={session} seq={part.seq} />}</p>
+                <Files files={part.files} />
                 <Result text={part.result} />
               </>
             )}

@@ -4,21 +4,30 @@ import { useEffect, useState } from "preact/hooks";
 import { get } from "./api";
 import { type Key, money, seconds, short, t, when, word } from "./i18n";
 import { addressOf } from "./place";
+import type { SubTurn } from "./transcript";
 
-interface Span {
+export interface Span {
   kind: "run" | "model_call" | "compaction" | "tool_call" | "approval"; name: string; start_ms: number; end_ms: number | null;
-  session: string; run: string; state: string; details: Record<string, number>; spans: Span[];
+  session: string; run: string; state: string; details: Record<string, any>; spans: Span[];
 }
 
 const KINDS: Record<Span["kind"], Key> = {
   run: "Sub-agent", model_call: "Model", compaction: "compaction", tool_call: "Tool", approval: "Decision",
 };
 
+export const trace = (session: string) => get<Span[]>(`v1/sessions/${encodeURIComponent(session)}/trace`);
+
+/** The sessions of the sub-agents that worked for a call, in order: providers may use a call's id again. */
+export async function subAgentsOf(session: string, callId: string): Promise<SubTurn[]> {
+  const calls = (await trace(session)).flatMap((each) => each.spans).filter((each) => each.kind === "tool_call" && each.details.call_id === callId);
+  return calls.flatMap((each) => each.spans).filter((each) => each.kind === "run").map((run) => ({ agent: run.name, session: run.session, live: null }));
+}
+
 export function TraceView({ session, version }: { session: string; version: number }) {
   const [runs, setRuns] = useState<Span[] | null>(null);
   const [problem, setProblem] = useState("");
   useEffect(() => {
-    get<Span[]>(`v1/sessions/${encodeURIComponent(session)}/trace`).then(setRuns, (error) => setProblem(String(error.message ?? error)));
+    trace(session).then(setRuns, (error) => setProblem(String(error.message ?? error)));
   }, [session, version]);
   if (problem) return <p class="banner problem" role="alert">{problem}</p>;
   if (!runs) return null;

@@ -7,12 +7,16 @@ export interface TextPart { kind: "text" | "reasoning" | "note"; key: string; te
 export type ToolState = "writing" | "running" | "waiting" | "done" | "error";
 export interface ToolPart {
   kind: "tool"; key: string; callId: string; name: string; args: Json | null; written: string;
-  state: ToolState; result: string | null; seq?: number; progress: string; sub: SubTurn | null;
+  state: ToolState; result: string | null; seq?: number; progress: string; sub: SubTurn | null; files: KeptFile[];
 }
-export interface SubTurn { agent: string; session: string; live: LiveTurn }
+/** The session that worked on a call's task; `live` while it works. */
+export interface SubTurn { agent: string; session: string; live: LiveTurn | null }
 export type Part = TextPart | ToolPart;
 
-export interface Turn { key: string; prompt: string | null; seq: number | null; parts: Part[]; failure: string }
+/** A file or a picture that a message brought along; its bytes are in the workspace. */
+export interface KeptFile { name: string; about: string; problem: string }
+
+export interface Turn { key: string; prompt: string | null; seq: number | null; parts: Part[]; failure: string; files: KeptFile[] }
 
 const textOf = (content: unknown): string => {
   if (typeof content === "string") return content;
@@ -23,6 +27,17 @@ const textOf = (content: unknown): string => {
 const isUsers = (message: Json): boolean =>
   message.role === "user" && !(message.additional_kwargs && "from_runtime" in message.additional_kwargs);
 
+function filesOf(message: Json): KeptFile[] {
+  const { references = [], pictures = [] } = (message.additional_kwargs ?? {}) as { references?: Json[]; pictures?: Json[] };
+  const seen = new Set(pictures.map((each) => each.name || each.path));
+  return [
+    ...pictures.map((each) => ({ name: String(each.name || each.path), about: `${each.width}×${each.height}`, problem: "" })),
+    ...references.filter((each) => !seen.has(each.path)).map((each) => ({
+      name: String(each.path), about: each.folder || !each.size_bytes ? "" : `${Math.max(1, Math.round(each.size_bytes / 1000))} kB`, problem: String(each.problem ?? ""),
+    })),
+  ];
+}
+
 /** Stored messages as turns. */
 export function turnsOf(messages: Json[]): Turn[] {
   const turns: Turn[] = [];
@@ -30,10 +45,10 @@ export function turnsOf(messages: Json[]): Turn[] {
   messages.forEach((message, index) => {
     const seq = index + 1;
     if (isUsers(message)) {
-      turns.push({ key: `m${seq}`, prompt: textOf(message.content), seq, parts: [], failure: "" });
+      turns.push({ key: `m${seq}`, prompt: textOf(message.content), seq, parts: [], failure: "", files: filesOf(message) });
       return;
     }
-    if (!turns.length) turns.push({ key: "m0", prompt: null, seq: null, parts: [], failure: "" });
+    if (!turns.length) turns.push({ key: "m0", prompt: null, seq: null, parts: [], failure: "", files: [] });
     const { parts } = turns[turns.length - 1];
     if (message.role === "assistant") {
       const reasoning = message.additional_kwargs?.reasoning_content;
@@ -44,7 +59,7 @@ export function turnsOf(messages: Json[]): Turn[] {
         const isValid = typeof call.args === "object" && call.args !== null;
         const part: ToolPart = {
           kind: "tool", key: `c${seq}-${call.id}`, callId: call.id, name: call.name ?? "", args: isValid ? call.args : null,
-          written: isValid ? "" : String(call.args ?? ""), state: "running", result: null, seq, progress: "", sub: null,
+          written: isValid ? "" : String(call.args ?? ""), state: "running", result: null, seq, progress: "", sub: null, files: [],
         };
         calls.set(call.id, part);
         parts.push(part);
@@ -55,6 +70,7 @@ export function turnsOf(messages: Json[]): Turn[] {
         part.result = textOf(message.content);
         part.state = message.is_error ? "error" : "done";
         part.seq = seq;
+        part.files = filesOf(message);
       }
     } else {
       parts.push({ kind: "note", key: `n${seq}`, text: textOf(message.content), seq });
@@ -158,7 +174,7 @@ export class LiveTurn {
         const part = this.find(event.call_id);
         if (part) {
           part.sub ??= { agent: event.agent, session: event.session, live: new LiveTurn() };
-          part.sub.live.apply({ ...event.event, seq: event.seq });
+          part.sub.live!.apply({ ...event.event, seq: event.seq });
         }
         break;
       }
@@ -196,7 +212,7 @@ export class LiveTurn {
     // Providers may use a call's id again in a later answer; a call with a result is over.
     if (known && known.result === null) return known;
     const part: ToolPart = {
-      kind: "tool", key: `c${id}-${callId}`, callId, name, args: null, written: "", state, result: null, progress: "", sub: null,
+      kind: "tool", key: `c${id}-${callId}`, callId, name, args: null, written: "", state, result: null, progress: "", sub: null, files: [],
     };
     this.parts.push(part);
     return part;

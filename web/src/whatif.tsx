@@ -83,12 +83,12 @@ function Comparison({ present, other }: { present: api.Recomputed; other: api.Re
 function Column({ title, found, least }: { title: string; found: api.Recomputed; least: number }) {
   const [step, setStep] = useState(found.steps.length);
   const steps = useMemo(() => found.steps.map(asStep), [found]);
-  const stacks = useMemo(() => stacksOf(steps), [steps]);
+  const stacks = useMemo(() => stacksOf(steps, "sources"), [steps]);
   const shown = steps[step - 1];
   return (
     <section aria-label={title}>
       <div class="line"><h3>{title}</h3>{shown && <span class="meta">{t("Step {n}", { n: step })} · {short(shown.sent_tokens)}{found.steps[step - 1].compactions.length > 0 && ` · ${found.steps[step - 1].compactions.join(", ")}`}</span>}</div>
-      <Chart steps={steps} stacks={stacks} chosen={step} choose={setStep} hover={() => {}} least={least} />
+      <Chart steps={steps} stacks={stacks} measure="sources" title={title} chosen={step} choose={setStep} hover={() => {}} least={least} />
     </section>
   );
 }

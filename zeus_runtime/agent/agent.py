@@ -254,7 +254,7 @@ class Agent:
         given = {name: masked_decision(each, self._runner.secrets) for name, each in decisions.items()}
         for pending in await decide(log, session, given, seen=seen):
             if pending.decision is not None and pending.decision.always:
-                await allow(log, self._runner.user, pending.tool, pending.setting_digest)
+                await allow(log, self._runner.user, pending.tool, pending.remembered_as)
 
     def cancel(self, session: str) -> bool:
         """Cancel the run on ``session``; its stream ends with a ``RunFailed`` of code ``cancelled``.
@@ -263,6 +263,16 @@ class Agent:
             whether a run was active.
         """
         return self._runner.running.cancel(session)
+
+    @property
+    def name(self) -> str:
+        """The config's name."""
+        return self._plan.config.name
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a session runs now."""
+        return bool(self._runner.running)
 
     def suspend(self, session: str) -> bool:
         """Interrupt the run on ``session`` so that another process can resume it: its stored events get no end.
@@ -364,7 +374,7 @@ class Agent:
         """
         from zeus_runtime.agent.artifacts import artifacts
 
-        return await artifacts(await self.log(), self._plan, session)
+        return await artifacts(await self.log(), await self._runner.plan_of(session), session)
 
     @_masking
     async def artifact(self, session: str, path: str) -> bytes:
@@ -376,7 +386,8 @@ class Agent:
         """
         from zeus_runtime.agent.artifacts import content
 
-        return await content(await self.log(), self._plan, self._runner.secrets, session, path)
+        plan = await self._runner.plan_of(session)
+        return await content(await self.log(), plan, self._runner.secrets, session, path)
 
     @_masking
     async def stored_session(self, session: str) -> StoredSession:

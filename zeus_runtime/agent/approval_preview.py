@@ -31,19 +31,20 @@ async def previewed(checked: Checked, log: ThreadLog, pending: PendingApproval) 
     """
     if pending.is_question:
         return pending
-    shown = await _previewed(checked, await _entries(log, pending.session), pending)
+    entries, outermost = await _entries(log, pending.session)
+    shown = await _previewed(replace(checked, session=outermost), entries, pending)
     await note_shown(log, shown)
     return shown
 
 
-async def _entries(log: ThreadLog, session: str) -> list[str]:
-    """The names under ``agents``, outermost first, that lead to the agent of a sub-agent's session."""
+async def _entries(log: ThreadLog, session: str) -> tuple[list[str], str]:
+    """The names under ``agents``, outermost first, that lead to the agent of a session; and the outermost session."""
     names: list[str] = []
     thread = await log.find(session)
     while (parent := await parent_of(log, thread)) is not None:
         names.insert(0, (await log.info(thread)).agent.rpartition("/")[2])
         thread = await log.find(parent)
-    return names
+    return names, thread.session
 
 
 async def _previewed(checked: Checked, entries: Sequence[str], pending: PendingApproval) -> PendingApproval:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.agent.background_memory import BackgroundMemory
 from zeus_runtime.agent.running import Running
+from zeus_runtime.agent.session_plans import SessionPlans, make_roots
 from zeus_runtime.delegation.dispatcher import Dispatcher
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, Notice
@@ -19,10 +20,11 @@ from zeus_runtime.plan.redaction import masked_for
 from zeus_runtime.registry import Observers
 from zeus_runtime.run.approvals import ApprovalBroker
 from zeus_runtime.run.attachments import brought_along, pictures_left_out
-from zeus_runtime.run.connections import ConnectionPool, Connections, sandboxes_of
+from zeus_runtime.run.connections import ConnectionPool, Connections
 from zeus_runtime.run.emitter import Emitter
 from zeus_runtime.run.stored_thread import mode_note
 from zeus_runtime.run.turn import Compaction, Session, new_session_id
+from zeus_runtime.sessions.deletion import forgetting
 from zeus_runtime.sessions.lifecycle import SessionLifecycle
 from zeus_runtime.sessions.retention import prune_daily
 from zeus_runtime.tools.attachments import GivenFile, Reference
@@ -74,6 +76,7 @@ class Runner:
             lambda session: self._emitter(lambda _event: None, session),
             self.running.__contains__,
         )
+        self._plans = SessionPlans(checked, plan, self.running.__contains__)
         self._is_trusted = False
         self.tape: Tape | None = None
         self.stored: Callable[[str, Sequence[StoredEvent]], None] | None = None
@@ -110,23 +113,26 @@ class Runner:
         if prompt is not None:
             _refuse_bad_text(prompt, is_all=not attachments)
         self._require_trust()
-        references = await brought_along(self._plan, prompt, attachments, self.secrets)
         connections = await self.connections()
         name = session or new_session_id()
+        thread = None
+        if session is not None:
+            thread = await connections.log.find(session)
+            await _refuse_sub_agents(connections.log, thread)
+        plan = await self._plans.of(name, connections)
+        references = await brought_along(plan, prompt, attachments, self.secrets)
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         outlet = _Outlet(events.put_nowait)
         emit = self._emitter(outlet, name)
-        resources = await self._resources(connections, name, emit, approvals)
+        resources = await self._resources(connections, plan, name, emit, approvals)
         if tools:
-            resources = self._with(resources, tools)
-        if session is None:
+            resources = _with(plan, resources, tools)
+        if thread is None:
             thread = await connections.log.open(
                 name, agent=self._plan.config.name, title=self.secrets.text(prompt or "")
             )
-        else:
-            thread = await connections.log.find(session)
-            await _refuse_sub_agents(connections.log, thread)
         self.running.refuse(name)
+        await make_roots(plan)
         # The claim is held until `ended` of the run: from here on no other process may write to the session.
         give_back = await connections.database.claim(name)
         try:
@@ -134,12 +140,12 @@ class Runner:
         except BaseException:
             give_back()
             raise
-        for notice in _notices(self._plan, references):
+        for notice in _notices(plan, references):
             emit(notice)
 
         async def work() -> None:
             try:
-                with _untraced(), connections.toolsets_of(self._plan).telling(emit):
+                with _untraced(), connections.toolsets_of(plan).telling(emit):
                     await self._memory.begin(name)
                     started = self._session(connections, thread)
                     await started.run(
@@ -184,7 +190,9 @@ class Runner:
         thread = await connections.log.find(session)
         self.running.refuse(session)
         emit = self._emitter(lambda _event: None, session)
-        resources = await self._resources(connections, session, emit, None)
+        plan = await self._plans.of(session, connections)
+        await make_roots(plan)
+        resources = await self._resources(connections, plan, session, emit, None)
         give_back = await connections.database.claim(session)
         try:
             with _untraced():
@@ -242,10 +250,22 @@ class Runner:
         """The agent's open connections."""
         return await self._pool.open()
 
+    async def plan_of(self, session: str) -> Plan:
+        """The plan of a session: with a workspace of its own, if sessions have one.
+
+        Raises:
+            UsageError: the session does not exist, or it is archived.
+        """
+        connections = await self.connections()
+        await connections.log.find(session)
+        return await self._plans.of(session, connections)
+
     async def aclose(self) -> None:
         """Cancel all runs and close all connections."""
         await self.running.aclose()
         await self._memory.aclose()
+        if self._pool.is_open:
+            await self._plans.aclose(await self._pool.open())
         await self._pool.aclose()
 
     def _require_trust(self) -> None:
@@ -259,7 +279,11 @@ class Runner:
         config = self._plan.config
 
         async def maintenance() -> None:
-            lifecycle = self._lifecycle_of(connections)
+            from zeus_runtime.store.thread_log import ThreadLog
+
+            # A retention is about the sessions of all users of the agent.
+            everyones = ThreadLog(connections.database.for_everyone())
+            lifecycle = replace(self._lifecycle_of(connections), log=everyones)
             await prune_daily(lifecycle, config.retention, agent=config.name, spare=thread.session)
 
         return Session(thread, connections, maintenance=maintenance)
@@ -267,6 +291,7 @@ class Runner:
     async def _resources(
         self,
         connections: Connections,
+        plan: Plan,
         session: str,
         emit: Callable[[Event], None],
         channel: ApprovalChannel | None,
@@ -275,31 +300,22 @@ class Runner:
         broker = ApprovalBroker(
             connections.log,
             user=self.user,
-            workspace=self._plan.context.workspace.folders_identity(),
+            workspace=plan.context.workspace.folders_identity(),
             known=redactor,
             secrets=self.secrets,
             emit=emit,
             channel=channel,
         )
-        return await Dispatcher(connections, self._plan, session, broker).resources()
-
-    def _with(self, resources: RunResources, tools: Sequence[ClientTool]) -> RunResources:
-        """The resources of a run with further tools, also in the part of the prompt that lists the tools."""
-        from zeus_runtime.tools.client_tool import tools_of_client
-
-        toolbox = resources.toolbox
-        toolbox.add(tools_of_client(tools, list(toolbox.by_name)))
-        return replace(resources, stable=self._plan.stable_with(toolbox.tools))
+        return await Dispatcher(connections, plan, session, broker).resources()
 
     def _lifecycle_of(self, connections: Connections) -> SessionLifecycle:
         context = self._plan.context
-        forget = [each.remove for each in sandboxes_of(self._plan)]
         return SessionLifecycle(
             connections.log,
             connections.saver,
             self.running.__contains__,
             context.workspace,
-            forget,
+            forgetting(self._checked, self._plan),
             context.memory,
         )
 
@@ -351,6 +367,15 @@ def _untraced() -> Iterator[None]:
             )
     with tracing_context(enabled=False):
         yield
+
+
+def _with(plan: Plan, resources: RunResources, tools: Sequence[ClientTool]) -> RunResources:
+    """The resources of a run with further tools, also in the part of the prompt that lists the tools."""
+    from zeus_runtime.tools.client_tool import tools_of_client
+
+    toolbox = resources.toolbox
+    toolbox.add(tools_of_client(tools, list(toolbox.by_name)))
+    return replace(resources, stable=plan.stable_with(toolbox.tools))
 
 
 def _notices(plan: Plan, references: Sequence[Reference]) -> Iterator[Notice]:

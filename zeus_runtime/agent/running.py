@@ -16,6 +16,9 @@ class Running:
     def __init__(self) -> None:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
+    def __len__(self) -> int:
+        return len(self._tasks)
+
     def __contains__(self, session: object) -> bool:
         return session in self._tasks
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _HELP: Final = """\
   y [TEXT]  run it once; TEXT is told the model besides
-  a         run it, and never ask this user again about the tool with these options
+  a         run it, and never ask this user again about the tool with these options, in this workspace
   c [JSON]  run it with these arguments instead
   n [TEXT]  do not run it; TEXT tells the model why
   v         show all of it: long values, and the arguments behind a diff

@@ -112,8 +112,8 @@ def list_allowed(
 ) -> None:
     """List the tools that the user is never asked about.
 
-    An entry is for the tool as it was approved (its plugin, options and server), or for any tool of its name if a
-    person named it with `zeus approvals allow` or it is from before Zeus told tools of one name apart.
+    An entry is for the tool as it was approved (its plugin, options, server and workspace), or for any tool of its
+    name if a person named it with `zeus approvals allow` or it is from before Zeus told tools of one name apart.
     """
     from zeus_runtime.store.approvals import allowlist
 

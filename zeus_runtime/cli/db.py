@@ -71,9 +71,10 @@ def upgrade(process: Process, which: ConfigArgs) -> None:
 
 async def _current(checked: Checked) -> str | None:
     from zeus_runtime.store.database import Database
+    from zeus_runtime.store.row_security import EVERYONE
     from zeus_runtime.store.schema import current
 
-    database = Database(checked.config.storage.url, directory=checked.directory)
+    database = Database(checked.config.storage.url, directory=checked.directory, acting=EVERYONE)
     try:
         return await current(database)
     finally:
@@ -84,10 +85,11 @@ async def _upgrade(checked: Checked) -> str | None:
     from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.plan.services import planned_vectors
     from zeus_runtime.store.database import Database
+    from zeus_runtime.store.row_security import EVERYONE
     from zeus_runtime.store.schema import upgrade as bring_up
     from zeus_runtime.store.word_entries import prepare_words
 
-    database = Database(checked.config.storage.url, directory=checked.directory)
+    database = Database(checked.config.storage.url, directory=checked.directory, acting=EVERYONE)
     try:
         found = await bring_up(database)
         if database.is_server:

@@ -299,13 +299,10 @@ def _reported(
 
 
 def _write_junit(process: Process, file: Path, report: EvaluationReport) -> None:
-    from zeus_runtime.errors import UsageError
+    from zeus_runtime.cli.whole_file import write_whole
     from zeus_runtime.testing.cases.report import junit
 
-    try:
-        file.write_text(junit(report, process.redact), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}") from None
+    write_whole(file, junit(report, process.redact), str(file))
 
 
 def _shown(report: EvaluationReport) -> Shown:
@@ -388,6 +385,7 @@ def add_case(process: Process, session: str, target: Path, which: ConfigArgs) ->
     """
     from zeus_runtime.cli.options import read_owner
     from zeus_runtime.cli.sessions.reading import stored_session
+    from zeus_runtime.cli.whole_file import write_whole
     from zeus_runtime.errors import UsageError
     from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.testing.cases.adding import new_file, with_case
@@ -413,10 +411,7 @@ def add_case(process: Process, session: str, target: Path, which: ConfigArgs) ->
     else:
         made = with_case(text, masked, str(target))
     kept.write()
-    try:
-        target.write_text(made.replace("\n", newline), encoding="utf-8", newline="")
-    except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror}") from None
+    write_whole(target, made.replace("\n", newline), str(target))
     complain_masked(process, f"added the case {masked['name']!r} to {target}; edit what it expects")
 
 

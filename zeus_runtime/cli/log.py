@@ -33,13 +33,14 @@ def with_log(
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.masked_log import MaskedLog
+    from zeus_runtime.store.row_security import EVERYONE
 
     if not makes and is_missing(checked):
         return None
     _learn_family(process, checked)
 
     async def run() -> T:
-        database = Database(checked.config.storage.url, directory=checked.directory)
+        database = Database(checked.config.storage.url, directory=checked.directory, acting=EVERYONE)
         try:
             log = MaskedLog(database, process.secrets)
             await log.create_tables()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zeus_runtime.cli.streams import answer, complain, terminal_columns
 from zeus_runtime.columns import columns, cut_line, most_columns
-from zeus_runtime.escaping import json_text, terminal_line
+from zeus_runtime.escaping import json_text, terminal_line, utf8_text
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.strict_json import plain_json
 
@@ -111,10 +111,10 @@ def complain_masked(process: Process, text: str, style: Style = "plain") -> None
 
 
 def rendered(shown: Shown, *, mask: Mask | None = None) -> str:
-    """An answer for people as text."""
+    """An answer for people as text, with escapes for what cannot be seen also in a pipe, such as to a pager."""
     parts = [shown] if isinstance(shown, str | TextTable) else shown
     return "\n".join(
-        part.text(mask=mask) if isinstance(part, TextTable) else mask(part) if mask else part
+        part.text(mask=mask) if isinstance(part, TextTable) else utf8_text(mask(part) if mask else part)
         for part in parts
     )
 

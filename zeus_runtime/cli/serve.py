@@ -306,10 +306,7 @@ def _leaves(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str
 
 
 def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, port: int, prefix: str) -> None:
-    import uvicorn
-
-    from zeus_runtime.serving.http.app import app_of
-    from zeus_runtime.serving.http.heads import bounded_http
+    from zeus_runtime.serving.http.server import ServiceServer, server_config
 
     settings = service.settings
     _log_access()
@@ -317,30 +314,14 @@ def _serve(service: Service, protocols: Sequence[ServedProtocol], host: str, por
     query = "" if service.token is None else f"?token={service.token.text}"
     at = f"[{host}]" if ":" in host else host
 
-    class _Announcing(uvicorn.Server):
+    class _Announcing(ServiceServer):
         def _log_started_message(self, listeners: object) -> None:
             for each in self.servers:
                 for socket in each.sockets:
                     complain(f"{scheme}://{at}:{socket.getsockname()[1]}{prefix}/{query}")
 
-    # The access line is the app's own, with the caller.
-    config = uvicorn.Config(
-        app_of(service, protocols, prefix=prefix),
-        host=host,
-        port=port,
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=10,
-        ssl_certfile=None if settings.tls is None else settings.tls.certificate,
-        ssl_keyfile=None if settings.tls is None else settings.tls.key,
-        proxy_headers=bool(settings.proxies),
-        forwarded_allow_ips=list(settings.proxies),
-        server_header=False,
-        http=bounded_http(settings.limits.header_bytes),
-        h11_max_incomplete_event_size=settings.limits.header_bytes,
-        limit_concurrency=settings.limits.connections,
-    )
-    _Announcing(config).run()
+    config = server_config(service, protocols, host=host, port=port, prefix=prefix)
+    _Announcing(config, service).run()
 
 
 def _reader(process: Process, which: ConfigArgs, settings: ReadSettings) -> ConfigReader:

@@ -195,6 +195,21 @@ class Profiles:
 
 
 @dataclass(frozen=True)
+class WorkspaceQuota:
+    """How much a workspace may hold; its routes do not count."""
+
+    bytes: Annotated[
+        int | None,
+        Doc(
+            "The sizes of its files together; null for any. A tool's write that would exceed it is refused. After a"
+            " command of the shell the files are counted, and further writes are refused until there is room."
+        ),
+        Minimum(1),
+    ] = None
+    files: Annotated[int | None, Doc("How many files it may have; null for any number."), Minimum(1)] = None
+
+
+@dataclass(frozen=True)
 class Workspace:
     """The files the agent works on; paths in tools are rooted here."""
 
@@ -225,6 +240,16 @@ class Workspace:
             " make them. Elsewhere such a file is refused: its other name may be outside of the workspace."
         ),
     ] = ("node_modules", ".venv", "venv")
+    per: Annotated[
+        Literal["session", "user"] | None,
+        Doc(
+            "A folder of its own below `root` for each session or each user, made at first use; null: all share"
+            " `root`. Sub-agents share that of their parent. A session's folder is deleted with the session."
+        ),
+    ] = None
+    quota: Annotated[WorkspaceQuota, Doc("How much the workspace, or each such folder, may hold.")] = field(
+        default_factory=WorkspaceQuota
+    )
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.opened import OpenedMemory
     from zeus_runtime.memory.records import HistoryEntry
     from zeus_runtime.memory.retrieval.search import Measure
+    from zeus_runtime.memory.retrieval.time_words import Period
 
 _log = logging.getLogger(__name__)
 
@@ -97,8 +98,19 @@ class DatabaseMemory(MemoryBackend):
         return await operations.decide(write.caller, write.passed, write.scope, embedded)
 
     async def search(
-        self, query: str, wanted: MemoryFilter, *, limit: int, mode: str = "fused"
+        self,
+        query: str,
+        wanted: MemoryFilter,
+        *,
+        limit: int,
+        mode: str = "fused",
+        times: Sequence[Period] = (),
     ) -> Sequence[FoundMemory]:
+        """As ``MemoryBackend.search``.
+
+        Args:
+            times: of the query, which is without the words for them; memories of these times are surer.
+        """
         embedded, measure = await self._compared_by(query, mode)
         operations = await self._opened.operations()
         found = await operations.search(
@@ -109,6 +121,7 @@ class DatabaseMemory(MemoryBackend):
             top_k=limit,
             memory_type=wanted.memory_type,
             scope=wanted.scope,
+            times=times,
         )
         return [FoundMemory(each.item, each.similarity) for each in found]
 
@@ -119,7 +132,9 @@ class DatabaseMemory(MemoryBackend):
 
         embedder = await self._opened.embedder(self._caller.user_id)
         try:
-            embedded = None if embedder is None else await embedded_query(embedder, query)
+            embedded = (
+                None if embedder is None or not query.strip() else await embedded_query(embedder, query)
+            )
         except EmbeddingUnavailableError as error:
             if mode == "vector":
                 raise

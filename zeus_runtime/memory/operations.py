@@ -30,7 +30,7 @@ from zeus_runtime.memory.items import Caller, Embedding, Holds, MemoryItem, Memo
 from zeus_runtime.memory.neighbours import MOST_NEAR, near, neighbours
 from zeus_runtime.memory.permissions import Operation, reach
 from zeus_runtime.memory.removal import Derived, Removal, forget_in_context
-from zeus_runtime.memory.retrieval.ranked_search import ranked_search
+from zeus_runtime.memory.retrieval.ranked_search import Question, ranked_in_time, ranked_search
 from zeus_runtime.memory.retrieval.ranking import Ranked
 from zeus_runtime.memory.retrieval.search import Measure
 from zeus_runtime.memory.retrieval.search_index import SearchIndex
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from zeus_runtime.memory.admission.comparison import OfAKind
+    from zeus_runtime.memory.retrieval.time_words import Period
     from zeus_runtime.memory.undoing import Undone
     from zeus_runtime.memory.writes import Elsewhere, PastMemory
     from zeus_runtime.store.database import Database
@@ -382,20 +383,27 @@ class Operations:
         top_k: int | None,
         memory_type: MemoryType | None,
         scope: Scope | None,
+        times: Sequence[Period] = (),
     ) -> list[Ranked]:
-        """The best of all that the caller may read, best first."""
+        """The best of all that the caller may read, best first.
+
+        Args:
+            times: that the query names, beside its words; then ``top_k`` is a number.
+        """
+        question = Question(
+            caller,
+            query,
+            embedded,
+            measure,
+            now_ms=records.to_ms(self.database.time()),
+            memory_type=memory_type,
+            scope=scope,
+        )
         return await self.database.read(
-            lambda connection: ranked_search(
-                connection,
-                self._index,
-                caller,
-                query,
-                embedded,
-                measure,
-                now_ms=records.to_ms(self.database.time()),
-                top_k=top_k,
-                memory_type=memory_type,
-                scope=scope,
+            lambda connection: (
+                ranked_search(connection, self._index, question, top_k)
+                if not times or top_k is None
+                else ranked_in_time(connection, self._index, question, times, top_k)
             ),
             caller,
             at_hand=self._is_at_hand(caller, scope),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import UsageError
@@ -12,6 +12,7 @@ from zeus_runtime.memory.backend import FoundMemory, MemoryBackend, MemoryFilter
 from zeus_runtime.memory.items import Caller, MemoryItem, MemoryType, Scope
 from zeus_runtime.memory.retrieval.analysis import query_tokens, search_tokens
 from zeus_runtime.memory.retrieval.fusion import corpus, lexical_similarity
+from zeus_runtime.memory.retrieval.of_a_time import FURTHER, SOON, TIME_ALONE, surer
 from zeus_runtime.memory.retrieval.ranking import Ranked, rank
 from zeus_runtime.memory.retrieval.time_words import Period, periods, times_of, without_times
 
@@ -68,7 +69,7 @@ class MemorySearch:
             if wanted.covers(item) and item.trust != "quarantined" and _is_over(item, now)
         ]
         times, rest = periods(query, now), without_times(query, now)
-        fits = await self._fitting(query, rest, wanted, max(_FURTHER, limit))
+        fits = await self._fitting(query, rest, wanted, max(FURTHER, limit))
         words = [search_tokens(item.content) for item in items]
         asked, known = query_tokens(rest), corpus(words)
         by_id = {item.id: item for item in items}
@@ -77,7 +78,7 @@ class MemorySearch:
             by_words = min(1.0, lexical_similarity(asked, own, known)) if asked else 0.0
             similarity = max(by_words, _of_successor(item, by_id, fits))
             if times and _is_in(item, times):
-                similarity = max(1 - (1 - similarity) * (1 - _IN_TIME), _TIME_ALONE)
+                similarity = max(surer(similarity), TIME_ALONE)
             if similarity >= _LEAST:
                 found.append((item, similarity))
         return rank(found, limit)
@@ -98,16 +99,19 @@ class MemorySearch:
         Args:
             rest: the query without the words that name the times.
         """
+        if self._backend.in_database:
+            further: dict[str, Any] = {"times": times}
+            return list(await self._backend.search(rest, wanted, limit=limit, **further))
         found: Sequence[FoundMemory] = ()
         if rest.strip():
-            found = await self._found(rest, wanted, limit=max(_FURTHER, limit), mode="fused")
-        others, surer = [], []
+            found = await self._found(rest, wanted, limit=max(FURTHER, limit), mode="fused")
+        others, surer_ones = [], []
         for each in found:
             if _is_in(each.item, times):
-                surer.append(_surer(each))
+                surer_ones.append(each._replace(similarity=surer(each.similarity)))
             else:
                 others.append(each)
-        return [*(surer or await self._said_in(wanted, times, limit)), *others]
+        return [*(surer_ones or await self._said_in(wanted, times, limit)), *others]
 
     async def _said_in(
         self, wanted: MemoryFilter, times: Sequence[Period], limit: int
@@ -115,10 +119,10 @@ class MemorySearch:
         """The memories of a time: what was said in it, or soon after it of it, last changed first."""
         found: dict[str, FoundMemory] = {}
         for time in times:
-            said = replace(wanted, said_from=time.start, said_until=time.end + _SOON)
-            for item in await self._backend.list(said, limit=max(_FURTHER, limit)):
+            said = replace(wanted, said_from=time.start, said_until=time.end + SOON)
+            for item in await self._backend.list(said, limit=max(FURTHER, limit)):
                 if _is_in(item, [time]):
-                    found[item.id] = FoundMemory(item, _TIME_ALONE)
+                    found[item.id] = FoundMemory(item, TIME_ALONE)
         return list(found.values())[:limit]
 
     async def _found(
@@ -131,16 +135,6 @@ class MemorySearch:
             )
         further: dict[str, Any] = {} if mode == "fused" else {"mode": mode}
         return await self._backend.search(query, wanted, limit=limit, **further)
-
-
-_FURTHER: Final = 200
-"""Of a query that names a time so many are compared: what happens each month differs in the time alone."""
-_IN_TIME: Final = 0.5
-"""How much it tells that a memory is of the time that the query names, beside its words."""
-_TIME_ALONE: Final = 0.3
-"""The similarity of a memory of that time, if none of that time has the query's words."""
-_SOON: Final = timedelta(days=35)
-"""After a time, in which it is spoken of as "last week" or "last month"."""
 
 
 _MOST_PAST: Final = 2_000
@@ -170,7 +164,3 @@ def _of_successor(item: MemoryItem, past: Mapping[str, MemoryItem], fits: Mappin
 
 def _is_in(item: MemoryItem, times: Sequence[Period]) -> bool:
     return any(own.meets(asked) for own in times_of(item) for asked in times)
-
-
-def _surer(found: FoundMemory) -> FoundMemory:
-    return found._replace(similarity=1 - (1 - min(1.0, found.similarity)) * (1 - _IN_TIME))

@@ -35,6 +35,7 @@ def set_apart(checked: Checked, folder: Path) -> Checked:
     workspace = replace(
         config.workspace,
         root=str(folder / WORKSPACE),
+        per=None,
         routes={prefix: str(place) for prefix, place in routes.items()},
     )
     memory = None if config.memory is None else replace(config.memory, vector_store=None, backend=None)

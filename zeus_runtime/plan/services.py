@@ -63,6 +63,7 @@ def plan_context(
     def context() -> PlanContext:
         return made
 
+    lent = checked.lender
     made = PlanContext(
         config=config,
         directory=checked.directory,
@@ -75,8 +76,12 @@ def plan_context(
         ),
         profile=profile,
         workspace=workspace,
-        memory=None if memory is None else _memory_service(checked, memory, context),
-        knowledge=knowledge_service(*_of_project(checked, context)) if config.knowledge else None,
+        memory=lent.memory if lent else None if memory is None else _memory_service(checked, memory, context),
+        knowledge=lent.knowledge
+        if lent
+        else knowledge_service(*_of_project(checked, context))
+        if config.knowledge
+        else None,
         sandboxes=Sandboxes(lambda ref: _sandbox_backend(checked, made, ref)),
         profile_of=lambda name: lookup(
             name, overrides=config.profiles, homes=checked.homes, table=checked.model_table()

@@ -149,7 +149,7 @@ def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
     lifting = gate.policy.floor.lifting
     return {
         "folders": {
-            "/": str(gate.mounts.root),
+            "/": f"{gate.mounts.root}{_own_folder(checked)}",
             **{prefix: str(host) for prefix, host in plan.context.workspace.routes.items()},
         },
         "rules": [
@@ -163,6 +163,11 @@ def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
         ],
         "protected": list(gate.protected()),
     }
+
+
+def _own_folder(checked: Checked) -> str:
+    # The plan of a session, or of another user, has that one's folder.
+    return "/<session>" if checked.config.workspace.per == "session" and not checked.session else ""
 
 
 def _agents_object(plan: Plan) -> dict[str, Any]:

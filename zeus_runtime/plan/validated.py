@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.model import Plugins
     from zeus_runtime.config.secrets.masking import Redactor
     from zeus_runtime.config.yaml.tree import Path as ConfigPath
+    from zeus_runtime.middleware.contexts import PlanContext
     from zeus_runtime.models.profile_tables import Table
     from zeus_runtime.notice import Notice
     from zeus_runtime.registry import PluginProblem, Registry
@@ -66,6 +67,9 @@ class Checked:
         apart: the folder that replaces the project for the agent's own files (``plan/apart.py``).
         beside: the configs of the agents that the same service runs; their files are closed to this agent's tools too.
         service_files: the service's settings and its database; they are closed too.
+        place: whose the workspace is, if users have their own: the user, and the project if there is one.
+        session: whose the workspace is, if sessions have their own; empty for none yet.
+        lender: the context of a plan of the same config, whose memory and knowledge bases are used.
     """
 
     document: Document
@@ -84,6 +88,9 @@ class Checked:
     apart: Path | None = None
     beside: tuple[Checked, ...] = field(default=(), repr=False, compare=False)
     service_files: tuple[Path, ...] = field(default=(), repr=False, compare=False)
+    place: tuple[str, ...] = ()
+    session: str = ""
+    lender: PlanContext | None = field(default=None, repr=False, compare=False)
 
     @property
     def process_environ(self) -> Mapping[str, str]:
@@ -117,15 +124,16 @@ class Checked:
     def working_for(self, above: Checked) -> Checked:
         """The same config as a sub-agent's of ``above``: from now on, each masks the other's secrets."""
         above.secrets.learn_all(self.document.redactor)
-        return replace(self, family=above.secrets)
+        return replace(self, family=above.secrets, lender=None)
 
     def acting_for(self, user: str, project: str | None, role: Role | None) -> Checked:
         """The same config on behalf of a service's user: with that user's memories, in that project, in that role."""
+        own = replace(self, place=(user,) if project is None else (user, project))
         memory = self.config.memory
         if memory is None:
-            return self
+            return own
         acting = replace(memory, user=user, project=project, role=role or "viewer")
-        return replace(self, config=replace(self.config, memory=acting))
+        return replace(own, config=replace(self.config, memory=acting))
 
     def diagnostic(self, code: str, message: str, path: ConfigPath, *, hint: str | None = None) -> Diagnostic:
         """A problem with the value at ``path``, with its position."""

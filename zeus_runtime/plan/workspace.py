@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,6 +21,7 @@ from zeus_runtime.tools.gate import Gate
 from zeus_runtime.tools.mounts import Mounts
 from zeus_runtime.tools.own_folders import ARCHIVES, STATE
 from zeus_runtime.tools.patterns import compile_glob, has_magic, start_problem
+from zeus_runtime.tools.quota import Quota
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 
 if TYPE_CHECKING:
@@ -56,13 +60,56 @@ def planned_workspace(
         gate = Gate(
             mounts, AccessPolicy(rules, floor, tuple(_layers(components, mode))), workspace.hard_links, above
         )
-        files = WorkspaceFiles(mounts.root, routes, quiet=quiet, gate=gate)
+        files = WorkspaceFiles(
+            mounts.root, routes, quiet=quiet, gate=gate, is_own=bool(place_of(checked)), quota=_quota(checked)
+        )
         files.check()
     except WorkspaceConfigError as error:
         written = {f"/{prefix.strip('/')}/": prefix for prefix in workspace.routes}
         place = ("workspace", *(written.get(step, step) for step in error.key))
         raise ConfigError([checked.diagnostic(error.code, error.message, place, hint=error.remedy)]) from None
     return files
+
+
+def place_of(checked: Checked) -> tuple[str, ...]:
+    """Whose folder below ``workspace.root`` is the workspace; empty if it is the root itself."""
+    workspace = checked.config.workspace
+    if workspace.per == "user":
+        return checked.place or (checked.config.user,)
+    return (checked.session,) if workspace.per == "session" and checked.session else ()
+
+
+def session_folder(checked: Checked, session: str) -> WorkspaceFiles | None:
+    """The folder of a session, without its access policy; None if sessions have none of their own."""
+    if checked.config.workspace.per != "session":
+        return None
+    return WorkspaceFiles(_root(replace(checked, session=session)), is_own=True)
+
+
+def folder_name(place: Sequence[str]) -> str:
+    """The name of a folder for a session or a user: no other has it, and it leads nowhere else.
+
+    A name of small letters and digits stays itself. Any other gets a digest, after a ``~`` that no such name has; a
+    file system may not tell large letters from small ones.
+    """
+    if len(place) == 1 and re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", place[0]):
+        return place[0]
+    digest = hashlib.sha256(json.dumps(list(place)).encode()).hexdigest()[:32]
+    return f"{re.sub('[^a-z0-9]+', '-', place[0].lower())[:24].strip('-')}~{digest}"
+
+
+def _root(checked: Checked) -> Path:
+    root = (checked.directory / checked.config.workspace.root).absolute()
+    place = place_of(checked)
+    return root / folder_name(place) if place else root
+
+
+def _quota(checked: Checked) -> Quota | None:
+    given = checked.config.workspace.quota
+    if given.bytes is None and given.files is None:
+        return None
+    spare = (checked.apart or checked.directory).absolute() / STATE
+    return Quota(_root(checked), max_bytes=given.bytes, max_files=given.files, spare=spare)
 
 
 class LiftingRule(NamedTuple):
@@ -97,8 +144,7 @@ def lifts(checked: Checked) -> Iterator[LiftingRule]:
 
 def _mounts(checked: Checked, routes: Mapping[str, Path]) -> Mounts:
     workspace = checked.config.workspace
-    root = (checked.directory / workspace.root).absolute()
-    return Mounts(root, routes, [f"/{prefix.strip('/')}/" for prefix in workspace.routes])
+    return Mounts(_root(checked), routes, [f"/{prefix.strip('/')}/" for prefix in workspace.routes])
 
 
 def _routes(checked: Checked) -> Mapping[str, Path]:

@@ -197,10 +197,10 @@ class ApprovalBroker:
         return False
 
     async def listing(self, tool: Tool) -> Listing:
-        """What the user's stored allowlist says of the tool with its present setting."""
+        """What the user's stored allowlist says of the tool with its present setting in this workspace."""
         from zeus_runtime.store.approvals import listing
 
-        return await listing(self._log, self.user, tool.name, setting_digest(tool.setting))
+        return await listing(self._log, self.user, tool.name, setting_digest(tool.setting, self._workspace))
 
     async def mode(self, modes: AskModes) -> AskMode:
         """How often the user is asked; a stored choice that the config does not allow gives one notice per run."""
@@ -424,10 +424,11 @@ class ApprovalBroker:
         decision = pending.counting(decision)
         if problem := pending.problem_with(decision):
             raise UsageError(f"{pending.id} cannot be decided so: {problem}")
-        settled = await settle(self._log, pending, masked_decision(decision, self._secrets))
+        stored = masked_decision(pending.fitting(decision), self._secrets)
+        settled = await settle(self._log, pending, stored)
         # Another process may have decided first: then this answer does not change the allowlist.
-        if settled.decision == decision and decision.always:
-            await allow(self._log, self.user, pending.tool, pending.setting_digest)
+        if settled.decision == stored and stored.always:
+            await allow(self._log, self.user, pending.tool, pending.remembered_as)
         return settled
 
     async def _timed_out(self, pending: PendingApproval) -> PendingApproval:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from zeus_runtime.events import Event, Notice
@@ -42,9 +42,16 @@ class OpenToolsets:
 
         def needs(each: Plan) -> object:
             config = each.config
-            return config.mcp_servers, config.connectors, [(one.name, one.value) for one in each.opens]
+            given = [(one.name, one.value) for one in each.opens]
+            # Of sessions with workspaces of their own, each has servers that see its own.
+            place = each.context.workspace.root if config.workspace.per == "session" else None
+            return config.mcp_servers, config.connectors, given, place
 
         return plan is self._plan or needs(plan) == needs(self._plan)
+
+    def is_of(self, plan: Plan) -> bool:
+        """Whether they were opened for that plan."""
+        return self._plan is plan
 
     async def opened(self) -> Mapping[str, Toolset]:
         """The toolsets by component name, opened at the first call; concurrent callers wait for the same opening.
@@ -120,6 +127,7 @@ class Connections:
         given_model: replaces every model that a plan names.
         recorded: wraps a model in a recorder if calls are recorded.
         loop: the event loop in which they were opened.
+        alike: by the ``id()`` of a plan, the plan of the same config whose models it uses.
     """
 
     database: Database
@@ -134,6 +142,7 @@ class Connections:
     given_model: Model | None
     recorded: Callable[[Model], Model]
     loop: asyncio.AbstractEventLoop
+    alike: dict[int, Plan] = field(default_factory=dict)
 
     def model_of(self, plan: Plan) -> Model:
         """The model of the agent or of one of its sub-agents, opened once; of a chain, the first one."""
@@ -149,6 +158,7 @@ class Connections:
         Args:
             role: the key under ``models``.
         """
+        plan = self.alike.get(id(plan), plan)
         if self.given_model is not None or not plan.roles[role]:
             return ()
         key, config = (role, id(plan)), plan.config
@@ -157,7 +167,21 @@ class Connections:
             self.role_models[key] = open_models(plan.roles[role], written, config.retry, self.circuits)
         return self.role_models[key]
 
+    def share(self, plan: Plan, other: Plan) -> None:
+        """Let a further plan of the same config, with its sub-agents, use the models of ``plan``."""
+        for own, further in zip(plans(plan), plans(other), strict=True):
+            self.alike[id(further)] = own
+
+    async def unshare(self, plan: Plan) -> None:
+        """Forget a plan that ``share`` was told of, and close the toolsets that it has alone."""
+        for each in plans(plan):
+            self.alike.pop(id(each), None)
+            for opened in [one for one in self.toolsets if one.is_of(each)]:
+                self.toolsets.remove(opened)
+                await opened.aclose()
+
     def _opened(self, plan: Plan) -> tuple[OpenModel, ...]:
+        plan = self.alike.get(id(plan), plan)
         if id(plan) not in self.models:
             config = plan.config
             self.models[id(plan)] = open_models(plan.models, config.model, config.retry, self.circuits)
@@ -239,10 +263,13 @@ class ConnectionPool:
         from zeus_runtime.run.graph import build_graph
         from zeus_runtime.store.database import Database
         from zeus_runtime.store.thread_log import ThreadLog
+        from zeus_runtime.store.threads import acting_for
 
         plan, stack = self._plan, self._stack
         # The stack closes in reverse order: toolsets first, the database last, after all that write to it.
-        database = Database(plan.config.storage.url, directory=plan.context.directory)
+        database = Database(
+            plan.config.storage.url, directory=plan.context.directory, acting=acting_for(self._owner)
+        )
         stack.push_async_callback(database.close)
         for each in plans(plan):
             if each.context.memory is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -50,6 +51,7 @@ from zeus_runtime.tools.paths import WorkspaceError, join, split
 from zeus_runtime.tools.pausable_timeout import Clock, all_standing_still
 from zeus_runtime.tools.preview import preview_of
 from zeus_runtime.tools.question import MOST_LINES, shown_texts
+from zeus_runtime.tools.quota import COUNTED, PROGRAMS
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -441,6 +443,17 @@ class Run:
             known=self._resources.known,
         )
 
+    async def _counted(self, tool: Tool, result: ToolResult) -> ToolResult:
+        """The result, and whether the files of the workspace are too large after a program wrote some."""
+        quota = self._resources.workspace.quota
+        if quota is None or tool.category in COUNTED:
+            return result
+        quota.forget()
+        if tool.category not in PROGRAMS or (why := await asyncio.to_thread(quota.problem)) is None:
+            return result
+        told = f"The workspace is too large: {why}. Until files are removed, no tool can write more."
+        return replace(result, content=f"{result.content}\n\n{told}")
+
     async def _invoked(
         self, tool: Tool, request: ApprovalRequest, view: ToolRunView, clock: Clock
     ) -> ToolResult:
@@ -462,6 +475,7 @@ class Run:
         while True:
             try:
                 result = await (run() if question is None else approvals.signed(tool, question, run))
+                result = await self._counted(tool, result)
                 if not instructions:
                     return result
                 return replace(result, content="\n\n".join([result.content, *instructions]))

@@ -5,11 +5,29 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from zeus_runtime.plan.workspace import session_folder
+from zeus_runtime.run.connections import sandboxes_of
+
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from sqlalchemy import Connection
 
+    from zeus_runtime.plan.plan import Plan
+    from zeus_runtime.plan.validated import Checked
     from zeus_runtime.sessions.lifecycle import SessionLifecycle
     from zeus_runtime.store.threads import Thread
+
+
+def forgetting(checked: Checked, plan: Plan) -> list[Callable[[str], Awaitable[None]]]:
+    """The further steps for a deleted session: its sandboxes, and its workspace if sessions have their own."""
+
+    async def remove_folder(session: str) -> None:
+        folder = session_folder(checked, session)
+        if folder is not None:
+            await asyncio.to_thread(folder.remove_root)
+
+    return [*(each.remove for each in sandboxes_of(plan)), remove_folder]
 
 
 async def delete(lifecycle: SessionLifecycle, thread: Thread) -> None:

@@ -73,7 +73,7 @@ async def put(
         "needs_person": request.needs_person,
         "on_timeout": request.on_timeout,
         "workspace": workspace,
-        "setting_digest": setting_digest(request.setting),
+        "remembered_as": setting_digest(request.setting, workspace),
     }
     change = "" if request.preview is None else request.preview.digest
     expires = None if request.timeout_seconds is None else now + round(request.timeout_seconds * 1000)
@@ -194,7 +194,8 @@ async def decide(
         known = {each.id: each for each in _all(connection, _rows().where(APPROVAL.c.thread.in_(family)))}
         checked = [_decidable(name, decision, known, session, now) for name, decision in decisions.items()]
         decided = []
-        for pending, decision in zip(checked, decisions.values(), strict=True):
+        for pending, given in zip(checked, decisions.values(), strict=True):
+            decision = pending.fitting(given)
             if seen is not None and pending.id in seen and decision.answer == "approve":
                 _require_seen(pending, seen[pending.id])
             undecided = update(APPROVAL).where(
@@ -314,7 +315,7 @@ async def listing(log: ThreadLog, user: str, tool: str, setting: str) -> Listing
     """What a user's allowlist says about a tool.
 
     Args:
-        setting: ``setting_digest`` of the tool.
+        setting: ``setting_digest`` of the tool in its workspace.
     """
     query = select(ALLOWED.c.setting).where(ALLOWED.c.user == user, ALLOWED.c.tool == tool)
     found = await log.database.run(lambda connection: set(connection.execute(query).scalars()))
@@ -441,8 +442,9 @@ def _all(connection: Connection, query: Select[Any]) -> list[PendingApproval]:
 def _read(row: RowMapping) -> PendingApproval:
     decision = None if row["decision"] is None else Decision(**json.loads(row["decision"]))
     request = json.loads(row["request"])
-    if "setting_digest" not in request:
-        # A request that is older than these digests: "always" would be for every tool of that name.
+    request.pop("setting_digest", None)
+    if "remembered_as" not in request:
+        # A request that is older than these digests: "always" would be for other tools or workspaces too.
         request["may_remember"] = False
     return PendingApproval(
         id=row["id"],

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
+from copy import copy
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -23,6 +24,7 @@ from zeus_runtime.errors import BusyError, MissingError, RunError, ZeusError
 from zeus_runtime.store.compiled_statements import sqlite_driver
 from zeus_runtime.store.database_url import without_password
 from zeus_runtime.store.group_commit import GroupCommit, join, leave
+from zeus_runtime.store.row_security import EVERYONE, NOBODY, Acting, act
 from zeus_runtime.store.session_lock import claim
 from zeus_runtime.store.transactions import BUSY_TIMEOUT_SECONDS, Transactions, retry_while_locked
 from zeus_runtime.store.write_ahead_log import compact, move_log, shorten_log
@@ -65,13 +67,18 @@ class Database:
         url: SQLAlchemy URL of a SQLite file or a PostgreSQL database.
         directory: the base of a relative SQLite path.
         is_scratch: whether it is temporary, so that it is not recorded as the user's.
+        acting: whose rows the transactions see on PostgreSQL, unless they say it themselves (``row_security``).
 
     Raises:
         MissingError: the URL does not name a usable database.
     """
 
-    def __init__(self, url: str, *, directory: Path, is_scratch: bool = False) -> None:
+    def __init__(
+        self, url: str, *, directory: Path, is_scratch: bool = False, acting: Acting = NOBODY
+    ) -> None:
         self.name: Final = without_password(url)
+        self._acting = acting
+        self._origin = self
         self._held: dict[str, int | None] = {}
         self._server: Server | None = None
         self._opened: tuple[int, int] | None = None
@@ -80,7 +87,7 @@ class Database:
         if _backend(url) == "postgresql":
             from zeus_runtime.store.postgres import Server
 
-            server = self._server = Server(url, self.name)
+            server = self._server = Server(url, self.name, acting)
             self._transactions = Transactions(
                 lambda _timeout_seconds: server.connect(), server.transact, Connection.close, inline=False
             )
@@ -125,6 +132,14 @@ class Database:
         """Whether it cannot be opened a second time, not even by this process: a database in memory."""
         return self.file is None and self._server is None
 
+    def for_everyone(self) -> Database:
+        """The same database, whose transactions see every user's rows; it ends with this one."""
+        if self._server is None or self._acting == EVERYONE:
+            return self
+        view = copy(self)
+        view._acting = EVERYONE
+        return view
+
     async def claim(self, session: str) -> Callable[[], None]:
         """Keep other processes, and other agents of this one, from running ``session`` until the claim is released.
 
@@ -146,9 +161,10 @@ class Database:
                 remedy="Wait for it, stop it there, or use another session.",
             )
         self._held[session] = None
-        if self._group is None and not self.is_own:
-            self._group = join(self._key, self._make_group)
-        end = self._group.begin() if self._group else lambda: None
+        origin = self._origin
+        if origin._group is None and not self.is_own:
+            origin._group = join(self._key, self._make_group)
+        end = origin._group.begin() if origin._group else lambda: None
 
         def give_back() -> None:
             self._held.pop(session, None)
@@ -229,14 +245,14 @@ class Database:
             IntegrityError: SQLAlchemy's, unchanged.
         """
         try:
-            return await self._transactions.run(work)
+            return await self._transactions.run(self._viewed(work))
         except DBAPIError as error:
             raise self._explained(error) from error
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Like ``run``, for a few rows: without a thread if the database is a SQLite file that is not locked."""
         try:
-            return await self._transactions.write(work)
+            return await self._transactions.write(self._viewed(work))
         except DBAPIError as error:
             raise self._explained(error) from error
 
@@ -246,17 +262,19 @@ class Database:
         Args:
             work: may run twice; of all that it does, only what is committed counts.
         """
-        if self._group is None or not self._group.is_crowded:
+        group = self._origin._group
+        if group is None or not group.is_crowded:
             return await self.write(work)
         try:
-            return await self._group.commit(work)
+            # The writer's transactions are for many users; each work says whose it is.
+            return await group.commit(self._said(work))
         except DBAPIError as error:
             raise self._explained(error) from error
 
     async def compute(self, work: Callable[[Connection], T]) -> T:
         """Like ``write``, for work that also uses data of one thread only: it never runs beside other work."""
         try:
-            return await self._transactions.compute(work)
+            return await self._transactions.compute(self._viewed(work))
         except DBAPIError as error:
             raise self._explained(error) from error
 
@@ -288,6 +306,20 @@ class Database:
             raise self._explained(error) from error
         except sqlite3.Error as error:
             raise self._told(error) from error
+
+    def _viewed(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
+        # The connection's transactions begin on behalf of the one for whom it was opened.
+        return work if self._acting == self._origin._acting else self._said(work)
+
+    def _said(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
+        if self._server is None:
+            return work
+
+        def said(connection: Connection) -> T:
+            act(connection, self._acting)
+            return work(connection)
+
+        return said
 
     async def close(self) -> None:
         """Close all connections."""

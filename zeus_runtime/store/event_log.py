@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -315,6 +315,14 @@ async def last_number(database: Database, thread: Thread) -> int:
         return 0 if found is None else found.seq
 
     return await database.run(work)
+
+
+async def last_numbers(database: Database, sessions: Collection[str]) -> Mapping[str, int]:
+    """The number of the last event of each of ``sessions`` that has events."""
+    last = select(func.max(EVENT.c.seq)).where(EVENT.c.thread == THREAD.c.key).scalar_subquery()
+    query = select(THREAD.c.session, last).where(THREAD.c.session.in_(sessions))
+    found = await database.run(lambda connection: connection.execute(query).all())
+    return {session: number for session, number in found if number is not None}
 
 
 def drop_events(connection: Connection, before_ms: int, *, agent: str) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, select, text
 
 from zeus_runtime.store.compression import packed_rows
+from zeus_runtime.store.row_security import for_everyone
 from zeus_runtime.store.tables import ARCHIVE, EDIT, HANDLE
 
 _AT_ONCE: Final = 500
@@ -37,7 +38,9 @@ def named_elsewhere(connection: Connection, thread: int, handles: Collection[str
     for start in range(0, len(wanted), _AT_ONCE):
         some = wanted[start : start + _AT_ONCE]
         query = select(HANDLE.c.handle).where(HANDLE.c.handle.in_(some), HANDLE.c.thread != thread)
-        found.update(connection.execute(query).scalars())
+        # Another user's session may name it too.
+        with for_everyone(connection):
+            found.update(connection.execute(query).scalars())
     return found
 
 

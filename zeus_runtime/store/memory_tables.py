@@ -104,6 +104,7 @@ ITEM: Final = Table(
     *_wholes("version"),
     *_longs("created_ms", "updated_ms"),
     *_longs("last_used_ms", nullable=True),
+    *_texts("times", nullable=True),
     Index("memory_item_changed", "place", "changed"),
     Index("memory_item_digest", "digest"),
     Index("memory_item_listed", "place", "status", "updated_ms"),
@@ -117,6 +118,7 @@ ITEM: Final = Table(
 ``digest`` is equal for texts that differ only in case, spacing and closing punctuation. ``words`` is the lexical
 index's form of the text, empty for a text that is never searched, and ``word_count`` is the number of those words.
 ``settled`` is 1 if a model or a person decided which memories it replaces, so that no rule decides it later.
+``times`` has the periods that the text names (``memory.retrieval.named_times``), null where it is never searched.
 """
 
 LINK: Final = Table("memory_link", _METADATA, *_named("item", "other"), Index("memory_link_other", "other"))

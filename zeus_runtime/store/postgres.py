@@ -16,6 +16,8 @@ from sqlalchemy.pool import NullPool
 
 from zeus_runtime.cutting import unwrapped
 from zeus_runtime.errors import MissingError, RunError, ZeusError
+from zeus_runtime.store.compiled_statements import server_driver
+from zeus_runtime.store.row_security import NOBODY, Acting, begin_acting
 
 T = TypeVar("T")
 
@@ -75,13 +77,15 @@ class Server:
     Args:
         url: as in ``storage.url``.
         name: the URL in a form that may be shown.
+        acting: on whose behalf each transaction begins.
 
     Raises:
         MissingError: psycopg is not installed.
     """
 
-    def __init__(self, url: str, name: str) -> None:
+    def __init__(self, url: str, name: str, acting: Acting = NOBODY) -> None:
         self._name = name
+        self._acting = acting
         self._password = driver_url(url).password
         self._heard_at = 0.0
         self._engine = create_engine(
@@ -113,13 +117,23 @@ class Server:
             committing = False
             try:
                 with connection.begin():
-                    result = _as_sqlalchemy_has_it(connection, work)
+                    result = _as_sqlalchemy_has_it(connection, self._begun(work))
                     committing = True
                 self._heard_at = time.monotonic()
                 return result
             except DBAPIError as error:
                 if committing or not tries or not error.connection_invalidated:
                     raise
+
+    def _begun(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
+        if self._acting == NOBODY:
+            return work
+
+        def transaction(connection: Connection) -> T:
+            begin_acting(server_driver(connection), self._acting)
+            return work(connection)
+
+        return transaction
 
     def claim(self, session: str) -> Callable[[], None] | None:
         """Claim a session by a lock that ends with its connection, however that ends.

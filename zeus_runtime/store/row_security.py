@@ -1,15 +1,16 @@
-"""Row-level security on PostgreSQL: a second barrier behind the conditions in all queries of memory and knowledge.
+"""Row-level security on PostgreSQL: a second barrier behind the conditions in all queries of users' rows.
 
-Each transaction names its user (``act_for``), and the server shows and accepts rows accordingly, whatever the query
-says. A transaction that names no user sees nothing. The tables' owner and superusers are exempt, so agents have to use
-another role (docs/how-to/deployment.md). This catches a forgotten condition; a client that can send any SQL can also
-claim to be another user.
+Each transaction names its user (``act_for``, or ``Acting`` of a whole database), and the server shows and accepts rows
+accordingly, whatever the query says. A transaction that names no user sees nothing. The tables' owner and superusers
+are exempt, so agents have to use another role (docs/how-to/deployment.md). This catches a forgotten condition; a
+client that can send any SQL can also claim to be another user.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.store.compiled_statements import server_driver
 
@@ -55,19 +56,62 @@ def _of_base(place: str) -> Mapping[str, str]:
     return {"SELECT": seen, "INSERT": changed, "UPDATE": changed, "DELETE": changed}
 
 
+_COMMANDS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
+
+# A step writes ten small rows of its session, each by a statement that is planned anew: without subqueries, planning
+# takes half as long.
+_ALL: Final = "current_setting('zeus.upkeep', true) = 'on'"
+_OWNERS: Final = (
+    f"{_ALL} OR (owner = current_setting('zeus.user_id', true) AND owner <> ''"
+    " AND coalesce(owner_project, '') = coalesce(current_setting('zeus.project_id', true), ''))"
+)
+
+
+def _of_session(table: str) -> Mapping[str, str]:
+    """The rows of a session are visible to those who see the session."""
+    # Not EXISTS: for many rows, the server would read all sessions first.
+    seen = f"{_ALL} OR (SELECT true FROM thread AS of WHERE of.key = {table}.thread)"
+    # The function's plan is made once for a connection.
+    return {**dict.fromkeys(_COMMANDS, seen), "INSERT": "zeus_sees(thread)"}
+
+
 _Rules = Mapping[str, str]
+SESSIONS: Final[Mapping[str, _Rules]] = {
+    "thread": dict.fromkeys(_COMMANDS, _OWNERS),
+    **{
+        table: _of_session(table)
+        for table in (
+            "message",
+            "context_edit",
+            "context_step",
+            "context_text",
+            "thread_rollback",
+            "session_state_snapshot",
+            "checkpoint_archive",
+            "thread_parent",
+            "pending_approval",
+            "run_note",
+            "run_event",
+            "turn",
+            "original_handle",
+        )
+    },
+    "allowlist": dict.fromkeys(_COMMANDS, f'{_ALL} OR "user" = {_USER}'),
+}
+"""The tables of sessions. A session that no user of a service began is visible to upkeep only, as all are."""
+
 _RULES: Final[Mapping[str, _Rules]] = {
     "memory_item": {"SELECT": _SEEN, "INSERT": _MADE, "UPDATE": _EDITED, "DELETE": _REMOVED},
     # A vector is stored with its item, and the item's own rules decide who may make or change it.
     "memory_vector_pg": {"SELECT": _SEEN, "INSERT": _SEEN, "UPDATE": _SEEN, "DELETE": _SEEN},
     "memory_history": {"SELECT": _TOLD, "INSERT": f"by = {_USER}", "UPDATE": _TOLD},
     # A link names ids only; the rules of the items decide who reads them.
-    "memory_link": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _LINKED),
-    "memory_cursor": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_USER),
-    "memory_batch": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_USER),
-    "memory_batch_step": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_BATCH),
-    "user_profile": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_USER),
-    "user_setting": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_USER),
+    "memory_link": dict.fromkeys(_COMMANDS, _LINKED),
+    "memory_cursor": dict.fromkeys(_COMMANDS, _OF_USER),
+    "memory_batch": dict.fromkeys(_COMMANDS, _OF_USER),
+    "memory_batch_step": dict.fromkeys(_COMMANDS, _OF_BATCH),
+    "user_profile": dict.fromkeys(_COMMANDS, _OF_USER),
+    "user_setting": dict.fromkeys(_COMMANDS, _OF_USER),
     "project_profile": {
         "SELECT": f"{_OF_PROJECT} AND {_MEMBER}",
         **dict.fromkeys(("INSERT", "UPDATE", "DELETE"), f"{_OF_PROJECT} AND {_WRITER}"),
@@ -97,6 +141,7 @@ _RULES: Final[Mapping[str, _Rules]] = {
         "vector_collection_pg AS whole JOIN knowledge_base AS of ON of.collection = whole.name"
         " WHERE whole.key = vector_collection_pg_entry.collection"
     ),
+    **SESSIONS,
 }
 
 _SAY: Final = """
@@ -117,7 +162,7 @@ def policies(table: str) -> list[str]:
     statements = [f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"]
     for command, rule in _RULES[table].items():
         name = f"zeus_{command.lower()}"
-        allowed = f"({_EVERYTHING} OR {rule})"
+        allowed = f"({rule})" if table in SESSIONS else f"({_EVERYTHING} OR {rule})"
         clauses = {
             "SELECT": f"USING {allowed}",
             "DELETE": f"USING {allowed}",
@@ -131,6 +176,28 @@ def policies(table: str) -> list[str]:
     return statements
 
 
+_SEES: Final = f"""
+CREATE OR REPLACE FUNCTION zeus_sees(wanted integer) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN coalesce({_ALL}, false) OR EXISTS (SELECT FROM thread WHERE key = wanted);
+END $$"""
+"""Whether a session is visible to the transaction's user."""
+
+_IN_EPOCH: Final = """
+CREATE OR REPLACE FUNCTION zeus_in_epoch(wanted text, held integer) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  before text := current_setting('zeus.upkeep', true);
+  is_held boolean;
+BEGIN
+  PERFORM set_config('zeus.upkeep', 'on', true);
+  PERFORM FROM thread WHERE session = wanted AND epoch = held FOR SHARE;
+  is_held := FOUND;
+  PERFORM set_config('zeus.upkeep', coalesce(before, ''), true);
+  RETURN is_held;
+END $$"""
+"""Whether a session is in an epoch, which then stays until the transaction's end: for checkpointers, which know a
+session and not its user."""
+
 SECURED: Final = tuple(_RULES)
 """Tables with separate rows for each user or project."""
 
@@ -141,14 +208,83 @@ def secure_rows(connection: Connection, table: str) -> None:
         connection.exec_driver_sql(statement)
 
 
+def secure_sessions(connection: Connection) -> None:
+    """Secure the tables of sessions (PostgreSQL only)."""
+    if connection.dialect.name != "postgresql":
+        return
+    for statement in (_SEES, _IN_EPOCH):
+        connection.exec_driver_sql(statement)
+    for table in SESSIONS:
+        secure_rows(connection, table)
+
+
+class Acting(NamedTuple):
+    """On whose behalf a transaction runs.
+
+    Args:
+        user: the user; empty for nobody.
+        project: the project that the user works in; empty outside projects.
+        role: the user's role there.
+        upkeep: whether every user's rows are seen.
+    """
+
+    user: str = ""
+    project: str = ""
+    role: str = ""
+    upkeep: bool = False
+
+
+NOBODY: Final = Acting()
+EVERYONE: Final = Acting(upkeep=True)
+
+
+def begin_acting(raw: Any, acting: Acting) -> None:
+    """Begin a transaction on psycopg's connection ``raw`` on behalf of somebody, in one message to the server.
+
+    A separate statement would cost each small transaction a round trip more.
+    """
+    from psycopg.sql import SQL, Identifier, Literal
+
+    named = {"user_id": acting.user, "project_id": acting.project, "role": acting.role}
+    named["upkeep"] = "on" if acting.upkeep else ""
+    settings = [
+        SQL("; SET LOCAL {} = {}").format(Identifier("zeus", name), Literal(value))
+        for name, value in named.items()
+        if value
+    ]
+    if not raw.autocommit:  # otherwise psycopg would send a BEGIN of its own
+        raw.autocommit = True
+    raw.execute(SQL("BEGIN") + SQL("").join(settings))
+
+
+def act(connection: Connection, acting: Acting) -> None:
+    """Let the rest of this transaction run on behalf of somebody (PostgreSQL only)."""
+    upkeep = "on" if acting.upkeep else ""
+    _say(connection, user=acting.user, project=acting.project, role=acting.role, upkeep=upkeep)
+
+
 def act_for(connection: Connection, user_id: str, project_id: str | None, role: str | None) -> None:
     """Set the user, project and role of this transaction (PostgreSQL only)."""
-    _say(connection, user=user_id, project=project_id or "", role=role or "", upkeep="")
+    act(connection, Acting(user_id, project_id or "", role or ""))
 
 
 def act_for_upkeep(connection: Connection) -> None:
     """Give this transaction access to all users' rows, for embedding, comparing indexes, and recording use."""
-    _say(connection, user="", project="", role="", upkeep="on")
+    act(connection, EVERYONE)
+
+
+@contextmanager
+def for_everyone(connection: Connection) -> Iterator[None]:
+    """Inside, this transaction sees all users' rows; afterwards it acts as before."""
+    if connection.dialect.name != "postgresql":
+        yield
+        return
+    raw = server_driver(connection)
+    before = raw.execute("SELECT current_setting('zeus.upkeep', true)").fetchone()[0] or ""
+    raw.execute("SET LOCAL zeus.upkeep = 'on'")
+    yield
+    # After an error the transaction is over, and the setting with it.
+    raw.execute("SELECT set_config('zeus.upkeep', %s, true)", [before])
 
 
 def _say(connection: Connection, **values: str) -> None:

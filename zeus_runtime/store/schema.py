@@ -26,7 +26,7 @@ from zeus_runtime.store.tables import TABLES
 if TYPE_CHECKING:
     from zeus_runtime.store.database import Database
 
-HEAD: Final = "0021"
+HEAD: Final = "0023"
 """The newest revision of ``migrations``. Revisions have four digits, so that they can be compared as texts."""
 
 MIGRATIONS: Final = Path(__file__).with_name("migrations")
@@ -145,10 +145,12 @@ def _lock(connection: Connection) -> None:
 def _create(connection: Connection) -> None:
     from zeus_runtime.store.knowledge_tables import create_knowledge_tables
     from zeus_runtime.store.memory_tables import create_memory_tables
+    from zeus_runtime.store.row_security import secure_sessions
     from zeus_runtime.store.service_audit import append_only
 
     for table in TABLES:
         table.create(connection)
+    secure_sessions(connection)
     create_memory_tables(connection)
     create_knowledge_tables(connection)
     append_only(connection)

@@ -1,4 +1,4 @@
-"""The audit log of a service: who did what, without what was said. Rows are added, never changed or deleted."""
+"""The audit log of a service: who did what, without what was said. Rows are only added, and may expire."""
 
 from __future__ import annotations
 
@@ -6,24 +6,40 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from zeus_runtime.store.tables import AUDIT
 
 if TYPE_CHECKING:
     from zeus_runtime.store.database import Database
 
-_SQLITE: Final = """
-CREATE TRIGGER IF NOT EXISTS audit_entry_no_{name} BEFORE {verb} ON audit_entry
-BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END"""
+LEAST_DAYS: Final = 30
+"""The age in days before which the database lets nobody delete a row."""
+
+_SQLITE: Final = (
+    "DROP TRIGGER IF EXISTS audit_entry_no_update",
+    "DROP TRIGGER IF EXISTS audit_entry_no_delete",
+    """
+CREATE TRIGGER audit_entry_no_update BEFORE UPDATE ON audit_entry
+BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END""",
+    f"""
+CREATE TRIGGER audit_entry_no_delete BEFORE DELETE ON audit_entry
+WHEN old.at_ms > (CAST(strftime('%s', 'now') AS INTEGER) - {LEAST_DAYS} * 86400) * 1000
+BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END""",
+)
 _POSTGRES: Final = (
     """
 CREATE OR REPLACE FUNCTION zeus_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'the audit log is append-only'; END $$""",
     "DROP TRIGGER IF EXISTS audit_entry_no_change ON audit_entry",
+    "DROP TRIGGER IF EXISTS audit_entry_no_delete ON audit_entry",
     """
-CREATE TRIGGER audit_entry_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_entry
+CREATE TRIGGER audit_entry_no_change BEFORE UPDATE OR TRUNCATE ON audit_entry
 FOR EACH STATEMENT EXECUTE FUNCTION zeus_append_only()""",
+    f"""
+CREATE TRIGGER audit_entry_no_delete BEFORE DELETE ON audit_entry
+FOR EACH ROW WHEN (old.at_ms > (extract(epoch FROM now()) - {LEAST_DAYS} * 86400) * 1000)
+EXECUTE FUNCTION zeus_append_only()""",
 )
 
 
@@ -57,18 +73,28 @@ class AuditEntry:
 
 
 def append_only(connection: Connection) -> None:
-    """Let the database refuse changes of the audit log, whoever sends them; only the table's owner can lift this."""
-    if connection.dialect.name == "postgresql":
-        for statement in _POSTGRES:
-            connection.exec_driver_sql(statement)
-        return
-    for verb in ("UPDATE", "DELETE"):
-        connection.exec_driver_sql(_SQLITE.format(name=verb.lower(), verb=verb))
+    """Let the database refuse changes of the audit log, and deletions of its younger rows, whoever sends them.
+
+    Only the table's owner can lift this.
+    """
+    for statement in _POSTGRES if connection.dialect.name == "postgresql" else _SQLITE:
+        connection.exec_driver_sql(statement)
 
 
 async def add_entry(database: Database, entry: AuditEntry) -> None:
     """Store an act."""
     await database.write(lambda connection: connection.execute(insert(AUDIT), asdict(entry)))
+
+
+async def expire(database: Database, before_ms: int) -> int:
+    """Remove the entries from before ``before_ms`` (UTC milliseconds), which must be ``LEAST_DAYS`` ago; how many.
+
+    Raises:
+        RunError: the database refused, or cannot be written.
+    """
+    return await database.run(
+        lambda connection: connection.execute(delete(AUDIT).where(AUDIT.c.at_ms < before_ms)).rowcount
+    )
 
 
 async def entries(

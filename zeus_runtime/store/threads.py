@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, select, true
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store.compiled_statements import Prepared
+from zeus_runtime.store.row_security import EVERYONE, Acting
 from zeus_runtime.store.tables import ARCHIVE, THREAD
 
 Role: TypeAlias = Literal["owner", "admin", "editor", "viewer"]
@@ -29,6 +30,11 @@ class Owner(NamedTuple):
     user: str
     project: str | None = None
     role: Role | None = None
+
+
+def acting_for(owner: Owner | None) -> Acting:
+    """On whose behalf the transactions of an owner's sessions run; without an owner, of every session."""
+    return EVERYONE if owner is None else Acting(owner.user, owner.project or "", owner.role or "")
 
 
 @dataclass(frozen=True)

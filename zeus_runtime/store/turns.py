@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from sqlalchemy import Connection, RowMapping, Select, func, insert, select, update
 
 from zeus_runtime.errors import BusyError
-from zeus_runtime.store.tables import MESSAGE, THREAD, TURN
+from zeus_runtime.store.tables import MESSAGE, NOTE, THREAD, TURN
 from zeus_runtime.store.threads import Owner, owned
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ TurnState: TypeAlias = Literal["queued", "running", "waiting", "complete", "fail
 
 UNFINISHED: Final = ("queued", "running")
 _OPEN: Final = (*UNFINISHED, "waiting")
+_CANCEL: Final = "cancel"
+"""The note of a run that another process is to cancel."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,35 @@ async def set_state(
     own = select(THREAD.c.key).where(THREAD.c.session == turn.session).scalar_subquery()
     changed = update(TURN).where(TURN.c.thread == own, TURN.c.run_id == turn.run).values(values)
     await log.database.run(lambda connection: connection.execute(changed))
+
+
+async def ask_to_cancel(log: ThreadLog, turn: StoredTurn) -> None:
+    """Ask the process that runs a turn to cancel it; ``asked_to_cancel`` tells it so."""
+    own = select(THREAD.c.key).where(THREAD.c.session == turn.session).scalar_subquery()
+    here = (NOTE.c.thread == own, NOTE.c.run_id == turn.run, NOTE.c.name == _CANCEL)
+
+    def work(connection: Connection) -> None:
+        # The row's lock keeps two requests apart.
+        connection.execute(
+            update(THREAD).where(THREAD.c.session == turn.session).values(epoch=THREAD.c.epoch)
+        )
+        if connection.execute(select(NOTE.c.name).where(*here)).first() is None:
+            row = {"run_id": turn.run, "name": _CANCEL, "created_ms": log.now_ms(), "value": "true"}
+            connection.execute(insert(NOTE).values(thread=own, **row))
+
+    await log.database.run(work)
+
+
+async def asked_to_cancel(log: ThreadLog, sessions: Collection[str]) -> Sequence[tuple[str, str]]:
+    """The sessions among ``sessions`` whose running turn is to be cancelled, and its run."""
+    query = (
+        select(THREAD.c.session, NOTE.c.run_id)
+        .select_from(
+            NOTE.join(THREAD).join(TURN, (TURN.c.thread == NOTE.c.thread) & (TURN.c.run_id == NOTE.c.run_id))
+        )
+        .where(NOTE.c.name == _CANCEL, TURN.c.state == "running", THREAD.c.session.in_(sessions))
+    )
+    return await log.database.run(lambda connection: [(row[0], row[1]) for row in connection.execute(query)])
 
 
 async def last_run(log: ThreadLog, thread: Thread) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from zeus_runtime.frozen import dataclass
@@ -104,9 +104,14 @@ def short_seen(shown: str | None) -> str:
     return hashlib.sha256(shown.encode()).hexdigest()[:_SEEN_DIGITS] if shown else ""
 
 
-def setting_digest(setting: str) -> str:
-    """SHA-256 of a tool's setting, whose text may have secrets; never empty."""
-    return hashlib.sha256(setting.encode("utf-8", "surrogatepass")).hexdigest()
+def setting_digest(setting: str, workspace: str) -> str:
+    """SHA-256 of a tool's setting, whose text may have secrets, and of the workspace that it works in; never empty.
+
+    Args:
+        workspace: SHA-256 of its place. A sub-agent's may be another one than that of the agent above it.
+    """
+    text = json.dumps([setting, workspace])
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,8 @@ class Decision:
         reason: the reason for a rejection, shown to the model.
         arguments: arguments to run instead.
         instruction: a further text for the model.
-        always: the user does not want to be asked again about this tool with this setting (``Tool.setting``).
+        always: the user does not want to be asked again about this tool with this setting (``Tool.setting``) in this
+            workspace.
         by: ``user``; ``timeout``; ``earlier``: the user rejected the same call before; ``automatic``: a program that
             looks at no call, such as ``--yes``.
     """
@@ -148,7 +154,8 @@ class PendingApproval:
         shown: ``Preview.digest`` of the change that was shown last; the decision is bound to it too. Empty if the
             arguments were shown instead, None for a request that is older than these digests.
         workspace: SHA-256 of the place of the agent's workspace; empty for a request that is older than this.
-        setting_digest: of the tool's setting, to which "always" is bound; empty for a request that is older than this.
+        remembered_as: ``setting_digest`` of the tool and ``workspace``, to which "always" is bound; empty for a request
+            that is older than this.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
         agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
     """
@@ -173,7 +180,7 @@ class PendingApproval:
     withdrawn: bool = False
     shown: str | None = None
     workspace: str = field(default="", repr=False)
-    setting_digest: str = field(default="", repr=False)
+    remembered_as: str = field(default="", repr=False)
     preview: Preview | None = field(default=None, compare=False, repr=False)
     agent: str = ""
 
@@ -230,6 +237,13 @@ class PendingApproval:
         if not self.is_refused_to(decision):
             return decision
         return Decision("reject", f"only a person may approve it: {self.reason}", by="automatic")
+
+    def fitting(self, decision: Decision) -> Decision:
+        """Return the decision with its arguments as they will run: converted to the types of ``schema``."""
+        if self.schema is None or decision.arguments is None:
+            return decision
+        checked = fitted(self.tool, self.schema, decision.arguments, fill=self.is_question)
+        return decision if isinstance(checked, str) else replace(decision, arguments=checked)
 
     def was_seen(self, seen: str | None) -> bool:
         """Whether ``seen`` names the change that was shown last: ``shown`` itself, or the end of ``seal``."""

@@ -10,10 +10,11 @@ import copy
 import errno
 import hashlib
 import os
+import shutil
 import stat
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
@@ -32,6 +33,7 @@ from zeus_runtime.tools.own_folders import LinkedFolderError, opened, own_path
 from zeus_runtime.tools.paths import NoSuchFileError, WorkspaceError, join, split
 from zeus_runtime.tools.proc_files import is_proc
 from zeus_runtime.tools.program_view import JudgedFolders, ProgramMount, ProgramRight, program_view
+from zeus_runtime.tools.quota import Quota
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 from zeus_runtime.tools.safe_open import OpenFolder, Walk
 
@@ -53,6 +55,8 @@ class WorkspaceFiles:
             wins.
         quiet: routes that listings hide until something was written there.
         gate: the access policy, checked for every file that is opened; None: all files are allowed.
+        is_own: whether the root is a session's or a user's own folder, which ``make_root`` makes.
+        quota: how much there may be below the root; routes do not count.
 
     Raises:
         WorkspaceError: from every method, if the path is refused, does not exist or has the wrong type.
@@ -68,6 +72,8 @@ class WorkspaceFiles:
         *,
         quiet: Collection[str] = (),
         gate: Gate | None = None,
+        is_own: bool = False,
+        quota: Quota | None = None,
     ) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise MissingError(
@@ -77,6 +83,8 @@ class WorkspaceFiles:
         self.root = root.absolute()
         self.routes: Mapping[str, Path] = routes_of(routes or {})
         self.gate = gate
+        self.quota = quota
+        self._is_own = is_own
         self._mounts = Mounts(self.root, self.routes) if gate is None else gate.mounts
         self._quiet = {split(prefix): host for prefix, host in self.routes.items() if prefix in quiet}
         self._locks: WeakValueDictionary[tuple[int, int, str], threading.Lock] = WeakValueDictionary()
@@ -254,11 +262,14 @@ class WorkspaceFiles:
             WorkspaceConfigError: the root or a route cannot be used.
             LinkedFolderError: one of Zeus's own folders is a link.
         """
+        # A folder of one's own is made at first use; the folder that has them all must be there.
+        root = self.root.parent if self._is_own and not os.path.lexists(self.root) else self.root
+        follows_none = getattr(os, "O_NOFOLLOW", 0) if self._is_own and root == self.root else 0
         try:
-            os.close(os.open(self.root, os.O_RDONLY | os.O_DIRECTORY))
+            os.close(os.open(root, os.O_RDONLY | os.O_DIRECTORY | follows_none))
         except OSError as error:
             raise WorkspaceConfigError(
-                f"the workspace {self.root} cannot be used: {error.strerror}",
+                f"the workspace {root} cannot be used: {error.strerror}",
                 remedy="create the folder, or change workspace.root",
                 key=("root",),
             ) from None
@@ -270,6 +281,29 @@ class WorkspaceFiles:
                     remedy="name a folder; it is made at the first write",
                     key=("routes", prefix),
                 )
+
+    def make_root(self) -> None:
+        """Make the root if it is a session's or a user's own and not there yet, for its owner alone.
+
+        Raises:
+            WorkspaceConfigError: it cannot be made, or it is a link.
+        """
+        if self._is_own:
+            with suppress(OSError):
+                self.root.mkdir(0o700)
+            self.check()
+        if self.quota is not None:
+            self.quota.forget()
+
+    def remove_root(self) -> None:
+        """Remove the root with all that is in it, if it is a session's or a user's own. No link is followed.
+
+        Raises:
+            OSError: something of it stays.
+        """
+        if self._is_own and not self.root.is_symlink():
+            with suppress(FileNotFoundError):
+                shutil.rmtree(self.root)
 
     def normalize(self, path: str) -> str:
         """Return ``path`` as an absolute virtual path, without resolving links or accessing the disk."""
@@ -412,7 +446,8 @@ class WorkspaceFiles:
         parts = self._writable_parts(path)
         with self._explained(parts), self._place(parts, "write", create=True) as place, self._lock(place):
             old = replaceable(place, parts)
-            atomic.replace(place.folder, place.name, data, old=old, before_publish=lambda: None)
+            with self._counted(place, old, len(data)):
+                atomic.replace(place.folder, place.name, data, old=old, before_publish=lambda: None)
             return old is None
 
     def edit(self, path: str, change: Callable[[bytes], bytes], *, max_bytes: int) -> None:
@@ -445,22 +480,25 @@ class WorkspaceFiles:
                         remedy="Read it again.",
                     )
 
-            atomic.replace(place.folder, place.name, change(data), old=status, before_publish=unchanged)
+            changed = change(data)
+            with self._counted(place, status, len(changed)):
+                atomic.replace(place.folder, place.name, changed, old=status, before_publish=unchanged)
 
     def append(self, path: str, data: bytes) -> None:
         """Add ``data`` at the end of ``path`` durably, creating it and its folders as needed."""
         parts = self._writable_parts(path)
         with self._explained(parts), self._place(parts, "write", create=True) as place, self._lock(place):
-            replaceable(place, parts)
+            old = replaceable(place, parts)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _OPEN_FILE
-            descriptor = os.open(place.name, flags, 0o666, dir_fd=place.folder)
-            try:
-                require_file(os.fstat(descriptor), parts)
-                self._require_opened(place, descriptor)
-                atomic.write_all(descriptor, data)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            with self._counted(place, old, (old.st_size if old else 0) + len(data)):
+                descriptor = os.open(place.name, flags, 0o666, dir_fd=place.folder)
+                try:
+                    require_file(os.fstat(descriptor), parts)
+                    self._require_opened(place, descriptor)
+                    atomic.write_all(descriptor, data)
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
 
     def remove(self, path: str, *, with_folder: bool = False) -> None:
         """Remove a file; a missing one is not an error.
@@ -470,7 +508,9 @@ class WorkspaceFiles:
         """
         parts = self._writable_parts(path)
         with suppress(FileNotFoundError), self._place(parts, "write") as place, self._lock(place):
-            os.unlink(place.name, dir_fd=place.folder)
+            old = place.status()
+            with self._counted(place, old, 0, files=0):
+                os.unlink(place.name, dir_fd=place.folder)
         if with_folder:
             with suppress(FileNotFoundError), self._place(parts[:-1], "write", asked=parts) as place:
                 try:
@@ -478,6 +518,20 @@ class WorkspaceFiles:
                 except OSError as error:
                     if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                         raise
+
+    def _counted(
+        self, place: OpenFolder, old: os.stat_result | None, size: int, *, files: int = 1
+    ) -> AbstractContextManager[None]:
+        """Count what is written inside, so that the quota is kept.
+
+        Args:
+            old: the status of the file that is replaced.
+            size: the file's size afterwards.
+            files: how many there are of it afterwards.
+        """
+        if self.quota is None or self._mounts.of(place.parts)[0]:
+            return nullcontext()
+        return self.quota.taking(size - (old.st_size if old else 0), files - (old is not None))
 
     def _parts(self, path: str) -> tuple[str, ...]:
         parts = split(path)

@@ -1455,10 +1455,37 @@ async def test_always_is_for_the_tool_that_was_seen_and_for_no_other_of_its_name
         await elsewhere.decide(pending.session, {pending.id: Decision("approve", always=True)})
         assert isinstance((await events_of(elsewhere.resume(pending.session)))[-1], RunCompleted)
     assert await ends_in(given) == "complete"
-    changed = "record is on your allowlist with other options or from another source"
+    changed = "record is on your allowlist with other options, from another source or for another workspace"
     assert [await ends_in(other) for other in others] == [changed] * len(others)
     address.write_text("https://other.example")
     assert await ends_in(given) == (changed if given == "server" else "complete")
+
+
+@pytest.mark.parametrize("during", [True, False])
+async def test_arguments_that_a_person_wrote_run_as_the_tool_takes_them(
+    folder: Path, *, during: bool
+) -> None:
+    """As a model's: a number for a text is that text, also in the event and in what the model is told."""
+    changed = Decision("approve", arguments={"text": 5})
+    async with agent(folder, recording("a")) as living:
+        events = await events_of(living.stream("go", approvals=says(changed) if during else None))
+        if not during:
+            (pending,) = await living.pending_approvals()
+            await living.decide(pending.session, {pending.id: changed})
+            events = await events_of(living.resume(pending.session))
+        (decided,) = of(events, ApprovalDecided)
+        assert decided.changed == {"text": "5"}
+        assert effects(folder) == ["5"]
+
+
+async def test_an_always_with_a_secret_in_its_instruction_is_remembered(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BANK_API_KEY", "k-0123456789abcdef")
+    person = says(Decision("approve", always=True, instruction="the key is k-0123456789abcdef"))
+    async with agent(folder, recording("a")) as living:
+        await events_of(living.stream("go", approvals=person))
+        assert [each.tool for each in await allowlist(await living.log(), "local")] == ["record"]
 
 
 @pytest.mark.parametrize("during", [True, False])
@@ -1481,7 +1508,7 @@ async def test_always_at_a_question_from_before_settings_puts_no_tool_on_the_all
         session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
         database = Database(SQLITE_URL, directory=folder)
         try:
-            older = "UPDATE pending_approval SET request = json_remove(request, '$.setting_digest')"
+            older = "UPDATE pending_approval SET request = json_remove(request, '$.remembered_as')"
             await database.run(lambda connection: connection.execute(text(older)))
             (pending,) = await living.pending_approvals()
             assert not pending.may_remember

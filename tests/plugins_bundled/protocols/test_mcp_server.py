@@ -242,3 +242,28 @@ async def test_nobody_reaches_anothers_session(tmp_path: Path, monkeypatch: pyte
         with pytest.raises(MCPError):
             await bob.read_resource(f"zeus://sessions/{mine}")
         assert json.loads((await bob.read_resource("zeus://sessions")).contents[0].text) == []  # type: ignore[union-attr]
+
+
+async def test_errors_before_a_route_are_errors_of_json_rpc(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (native, _):
+        answers = {
+            "not_found": await native.post("/mcp/nowhere", json={}),
+            "http": await native.put("/mcp", json={}),
+            "too_large": await native.post("/mcp", content=b"x" * 4_000_001),
+            "unauthorized": await native.post("/mcp", json={}, headers={"Authorization": "Bearer wrong"}),
+            "wrong_host": await native.post("/mcp", json={}, headers={"Host": "elsewhere.example"}),
+        }
+    statuses = {name: each.status_code for name, each in answers.items()}
+    assert statuses == {
+        "not_found": 404,
+        "http": 405,
+        "too_large": 413,
+        "unauthorized": 401,
+        "wrong_host": 421,
+    }
+    for name, answer in answers.items():
+        told = answer.json()
+        assert (told["jsonrpc"], told["id"], told["error"]["code"]) == ("2.0", None, -32600), name
+        assert told["error"]["data"] == {"code": name}
+        assert told["error"]["message"]
+    assert answers["unauthorized"].headers["www-authenticate"] == "Bearer"

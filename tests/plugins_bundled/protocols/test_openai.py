@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 from openai import APIStatusError, AsyncOpenAI, BadRequestError, NotFoundError, OpenAI
+from zeus_plugins.protocols.openai.answer import TurnAnswer
 
 from tests.support.agents import PositionModel, call, calling
 from tests.support.serving import TOKEN, until
@@ -380,6 +381,16 @@ async def test_a_response_calls_the_clients_tool_and_asks_for_approval(
     assert (tmp_path / "effects.txt").read_text() == "draft\n"
 
 
+def test_a_question_shows_the_form_whose_defaults_an_approval_answers_with() -> None:
+    answer = TurnAnswer(cast(Any, None), cast(Any, None), 0)
+    form = {"type": "object", "properties": {"wipe": {"type": "boolean", "default": True}}}
+    question = {"id": "a1", "tool_name": "ask", "parameters": {"question": "Go on?"}, "answer_schema": form}
+    answer.waiting.append(question)
+    answer.asks_by_request()
+    assert json.loads(answer.calls[0].arguments) == {"question": "Go on?", "answer_schema": form}
+    assert '"default": true' in answer.asks_by_text()
+
+
 async def test_a_background_response_outlives_its_reader_and_streams_on(tmp_path: Path) -> None:
     async with asked(tmp_path) as (client, native, model):
         begun = await client.responses.create(model="test", input="hello", background=True)
@@ -464,3 +475,36 @@ async def test_a_call_waits_for_the_client_while_the_service_is_replaced(tmp_pat
         second = await client.chat.completions.create(model="test", messages=messages, tools=CHAT_TOOLS)
         assert second.choices[0].message.content == "It said: rain"
     assert "get_weather" in [each.name for each in model.requests[0].tools]
+
+
+async def test_errors_before_a_route_have_openai_s_form(tmp_path: Path) -> None:
+    async with asked(tmp_path) as (_, native, _model):
+        unknown = await native.post("/v1/chat/nowhere", json={})
+        wrong_method = await native.get("/v1/chat/completions")
+        large = await native.post("/v1/chat/completions", content=b"x" * 4_000_001)
+
+        async def pieces() -> AsyncIterator[bytes]:
+            for _ in range(5):
+                yield b"x" * 1_000_000
+
+        growing = await native.post("/v1/chat/completions", content=pieces())
+        host = await native.get("/v1/models", headers={"Host": "elsewhere.example"})
+        head = await native.get("/v1/models", headers={"X-Long": "x" * 31_900})
+        other = await native.get("/v1/nowhere")
+    found = {"unknown": unknown, "wrong method": wrong_method, "large": large, "growing": growing}
+    statuses = {name: each.status_code for name, each in {**found, "host": host, "head": head}.items()}
+    assert statuses == {
+        "unknown": 404,
+        "wrong method": 405,
+        "large": 413,
+        "growing": 413,
+        "host": 421,
+        "head": 431,
+    }
+    for name, answer in {**found, "host": host, "head": head}.items():
+        error = answer.json()["error"]
+        assert (error["type"], error["param"]) == ("invalid_request_error", None), name
+        assert error["message"], name
+        assert answer.headers["x-should-retry"] == "false", name
+    assert wrong_method.headers["allow"] == "POST"
+    assert other.headers["content-type"] == "application/problem+json"

@@ -12,11 +12,13 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from zeus_plugins.sandboxes.bubblewrap.cgroups import delegated_group, older_group
 
+from tests.support.mapped_root import as_mapped_root
 from tests.support.sandboxes import bubblewrap, processes_with, small_rootfs
 from tests.support.shells import LEAVING, MOVING, POLICY, TRIES, need_bubblewrap, policed
 from zeus_runtime import Agent, ConfigError
@@ -47,6 +49,12 @@ def agent(
     need_bubblewrap()
     if os.geteuid() == 0 and delegated_group() is None and older_group() is None:
         pytest.skip("no control group limits the processes of root here")
+    return sandboxed(folder, *steps, keys=keys, workspace=workspace, **options)
+
+
+def sandboxed(
+    folder: Path, *steps: Any, keys: dict[str, Any] | None = None, workspace: str = "write", **options: Any
+) -> Agent:
     config = {
         "version": 1,
         "model": "gpt-4o",
@@ -360,6 +368,38 @@ async def test_root_without_a_control_group_gets_no_sandbox_on_the_workspace(
     assert done.is_error
     assert "nothing limits the number of processes" in done.content
     assert not (tmp_path / "ran").exists()
+
+
+MAPPED = """
+import asyncio, os, sys
+from pathlib import Path
+from tests.plugins_bundled.tools.test_sandbox_workspace import sandboxed
+from zeus_plugins.sandboxes.bubblewrap.cgroups import delegated_group, older_group
+from zeus_runtime.events import ToolCallResult
+
+async def main():
+    assert os.geteuid() == 0 and delegated_group() is None and older_group() is None
+    script = "touch ran; for each in 1 2 3 4 5 6 7 8 9 10; do sleep 0.2 & done; echo all"
+    async with sandboxed(Path.cwd(), script, max_processes=6) as agent:
+        assert not agent.plan.off, agent.plan.off
+        async for each in agent.stream("go"):
+            if isinstance(each, ToolCallResult):
+                print(each.content)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make such a namespace without further programs")
+def test_the_kernel_counts_the_processes_of_a_root_who_is_an_ordinary_user_of_the_host() -> None:
+    """As in rootless containers."""
+    need_bubblewrap()
+    with TemporaryDirectory(dir="/tmp", prefix="zeus-mapped-") as name:
+        done = as_mapped_root(MAPPED, Path(name))
+        assert done.returncode == 0, done.stderr
+        assert "annot fork" in done.stdout
+        assert "all\n" not in done.stdout
+        assert (Path(name) / "ran").exists()
 
 
 async def test_a_backend_that_does_not_share_the_workspace_runs_no_program_on_it(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -84,7 +84,6 @@ def backtest(
     servers would offer count as listed (--tools, or as recorded), and where nothing lists them that is said.
     --env and --set apply to --config.
     """
-    from zeus_runtime.cli.context.curves import replay_curve
     from zeus_runtime.cli.context.plots import check_plot, write_plot
     from zeus_runtime.cli.context.tables import outcomes_table
     from zeus_runtime.errors import UsageError
@@ -112,12 +111,20 @@ def backtest(
     if target is not None:
         write_plot(
             target,
-            [replay_curve(each) for each in played],
+            [_overview(each) for each in played],
             title="zeus context backtest",
-            mask=process.redact,
+            redactor=process.secrets,
         )
     value = {"outcomes": found, "listings": listings}
     tell(process, value, lambda: outcomes_table(found), as_object=as_object)
+
+
+def _overview(played: Replayed) -> Mapping[str, Any]:
+    from zeus_runtime.context.inspection import overview_of
+
+    found = played.outcome
+    problems = [found.failure] if found.failure else []
+    return overview_of(f"{found.session} · {found.policy}", played.steps, problems=problems)
 
 
 @dataclass(frozen=True)

@@ -46,13 +46,13 @@ def show(
     from zeus_runtime.cli.context.plots import check_plot, write_plot
     from zeus_runtime.cli.context.tables import composition_text
     from zeus_runtime.cli.memory.session_calls import calls_json, calls_text, extraction_calls
-    from zeus_runtime.context.inspection import composition, session_curve
+    from zeus_runtime.context.inspection import composition, overview
 
     target = None if plot is None else check_plot(plot)
     trace = _read(process, session, which)
     found = composition(trace, step)
     if target is not None:
-        write_plot(target, [session_curve(trace)], title=f"{trace.session}: context", mask=process.redact)
+        write_plot(target, [overview(trace)], title=f"{trace.session}: context", redactor=process.secrets)
     calls = extraction_calls(process, read_owner(process, which)[0], trace.session)
     tell(
         process,

@@ -29,5 +29,7 @@ step_option = click.option(
     help="Which model call, from 1; the last by default.",
 )
 plot_option = click.option(
-    "--plot", metavar="FILE", help="Also draw tokens over steps: FILE.html or FILE.png (needs matplotlib)."
+    "--plot",
+    metavar="FILE.html",
+    help="Also draw the steps: one HTML page with the chart of `zeus serve`, which loads nothing.",
 )

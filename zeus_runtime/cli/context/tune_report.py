@@ -167,7 +167,7 @@ def write_overlay(
     import yaml
 
     from zeus_runtime import __version__
-    from zeus_runtime.cli.private_file import write_private
+    from zeus_runtime.cli.whole_file import write_private
     from zeus_runtime.config.layers.files import overlay_path
     from zeus_runtime.escaping import exact_line
 

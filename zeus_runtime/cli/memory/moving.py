@@ -41,7 +41,7 @@ def export_memories(
 
     Each memory has its history and its links.
     """
-    from zeus_runtime.cli.private_file import write_private
+    from zeus_runtime.cli.whole_file import write_private
 
     checked = read_remembering(process, which)
 

@@ -126,9 +126,10 @@ def with_memory(
 async def _refuse_unknown(checked: Checked, memory: MemoryService, session: str, *, saves: bool) -> None:
     """See to it that the session is there, archived or not; for a look it is enough that something is kept of it."""
     from zeus_runtime.store.database import Database
+    from zeus_runtime.store.row_security import EVERYONE
     from zeus_runtime.store.thread_log import ThreadLog
 
-    database = Database(checked.config.storage.url, directory=checked.directory)
+    database = Database(checked.config.storage.url, directory=checked.directory, acting=EVERYONE)
     try:
         log = ThreadLog(database)
         await log.create_tables()

@@ -139,7 +139,7 @@ def export_session(
     process: Process, session: str, form: Literal["json", "markdown"], output: Path | None
 ) -> None:
     """Write a session out, with what rollbacks set aside and its sub-agents' sessions."""
-    from zeus_runtime.cli.private_file import write_private
+    from zeus_runtime.cli.whole_file import write_private
 
     with client_of(process) as client:
         text = client.export_session(session, form=form).decode("utf-8", "replace")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from zeus_runtime.cli.transcript import transcript
+from zeus_runtime.escaping import exact_line
 
 if TYPE_CHECKING:
     from zeus_runtime.sessions.stored import Message
@@ -34,7 +35,8 @@ def decision_text(pending: PendingApproval) -> str:
         return ""
     done = "approved" if decision.answer == "approve" else "rejected"
     changed = "" if decision.arguments is None else ", with changed arguments"
-    reason = f": {decision.reason}" if decision.reason else ""
+    # In one line: a part of a reason may be a model's.
+    reason = f": {exact_line(decision.reason)}" if decision.reason else ""
     by = {"timeout": "by timeout", "earlier": "as before", "automatic": "automatically"}.get(
         decision.by, "by the user"
     )

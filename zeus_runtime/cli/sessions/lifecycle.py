@@ -266,8 +266,10 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[SessionLife
     from zeus_runtime.errors import UsageError
     from zeus_runtime.plan.plan import make_plan
     from zeus_runtime.run.connections import sandboxes_of
+    from zeus_runtime.sessions.deletion import forgetting
     from zeus_runtime.sessions.lifecycle import SessionLifecycle
     from zeus_runtime.store.database import Database
+    from zeus_runtime.store.row_security import EVERYONE
     from zeus_runtime.store.thread_log import ThreadLog
 
     url = checked.config.storage.url
@@ -276,15 +278,18 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[SessionLife
 
     async def run() -> T:
         plan = make_plan(checked)
-        database = Database(url, directory=checked.directory)
+        database = Database(url, directory=checked.directory, acting=EVERYONE)
         try:
             log = ThreadLog(database)
             await log.create_tables()
             async with plan.checkpointer.create(plan.context) as saver:
-                forget = [each.remove for each in sandboxes_of(plan)]
                 context = plan.context
                 lifecycle = SessionLifecycle(
-                    log, saver, files=context.workspace, forget=forget, memory=context.memory
+                    log,
+                    saver,
+                    files=context.workspace,
+                    forget=forgetting(checked, plan),
+                    memory=context.memory,
                 )
                 return await work(lifecycle)
         finally:

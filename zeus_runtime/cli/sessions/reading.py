@@ -157,7 +157,7 @@ def export_session(
 
     Known secrets are masked.
     """
-    from zeus_runtime.cli.private_file import write_private
+    from zeus_runtime.cli.whole_file import write_private
     from zeus_runtime.sessions.stored import as_document, as_markdown
 
     stored, masked = stored_session(process, session, which, whole=True), process.secrets.json

@@ -178,7 +178,7 @@ class Learned:
     def add(self, secret: str, name: str) -> None:
         """Know ``secret`` from now on."""
         if secret not in self.names:
-            self.names[secret] = _free(name, set(map(placeholder, self.names.values())))
+            self.names[secret] = _free(name, set(map(placeholder, tuple(self.names.values()))))
 
 
 @dataclass(frozen=True)

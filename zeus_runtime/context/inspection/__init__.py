@@ -18,6 +18,7 @@ from zeus_runtime.context.inspection.excerpts import around, excerpt
 from zeus_runtime.context.inspection.explanation import Explanation, explanation
 from zeus_runtime.context.inspection.forecast import Forecast, forecast
 from zeus_runtime.context.inspection.missing import TextPlace, why_missing
+from zeus_runtime.context.inspection.overview import in_short, overview, overview_of
 from zeus_runtime.context.inspection.trace import Branch, Fate, Trace
 
 __all__ = [
@@ -41,6 +42,9 @@ __all__ = [
     "excerpt",
     "explanation",
     "forecast",
+    "in_short",
+    "overview",
+    "overview_of",
     "policy_totals",
     "session_curve",
     "session_totals",

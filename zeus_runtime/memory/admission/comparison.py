@@ -42,7 +42,7 @@ class Slot(NamedTuple):
 
 
 _COMPARED: Final = 400  # words of a text; longer ones are not aligned
-_PLACE: Final = 4  # words of a text that says little more than what may be gone
+_PLACE: Final = 4  # words of a text that says little more than what may be gone, or what is filled otherwise
 
 
 def tells_change(text: str) -> bool:
@@ -161,6 +161,11 @@ def _share_little(ours: Statement, theirs: Statement, common: set[str]) -> bool:
     return 2 * len(common) + 1 < max(_parts(ours), _parts(theirs))
 
 
+def _is_short(ours: Statement, theirs: Statement) -> bool:
+    """Whether the texts are so short that an embedding model tells them apart; a word of many moves it little."""
+    return ours.chinese or theirs.chinese or max(_parts(ours), _parts(theirs)) <= _PLACE
+
+
 def _parts(where: Statement) -> int:
     plain = [word.kind == "word" for word in where.words if not word.gone]
     return sum(own or before for own, before in zip(plain, [True, *plain], strict=False))
@@ -262,7 +267,8 @@ def _filled(
         return _different("denies another")
     if (not news or slot.new[0].head == BECAME) and _another_side(ours, theirs, slot, of_a_kind):
         return _different("another side")
-    return _superseded("value") if near or _framed(ours, theirs, slot) else _different("reworded")
+    surely_near = near and (news or _is_short(ours, theirs))
+    return _superseded("value") if surely_near or _framed(ours, theirs, slot) else _different("reworded")
 
 
 _BESIDE: Final = ("added", "another", "formerly")

@@ -6,8 +6,9 @@ No list there names topics of statements. Open classes of words are recognised b
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from zeus_runtime.memory.data_files import read
 from zeus_runtime.memory.retrieval.analysis import word_tokens
@@ -23,15 +24,35 @@ def _words(*roles: str) -> frozenset[str]:
     return frozenset(" ".join(language.get(role, "") for language in _LANGUAGES for role in roles).split())
 
 
-def _patterns(role: str) -> list[re.Pattern[str]]:
-    """The patterns that any language has for a role."""
-    found = [each for language in _LANGUAGES for each in language["patterns"].get(role, ())]
-    filled = [re.sub(r"\{\{(\w+)\}\}", lambda match: _FRAGMENTS[match[1]], each) for each in found]
-    return [re.compile(each, re.IGNORECASE) for each in filled]
+class Patterns(NamedTuple):
+    """The patterns for a role.
+
+    Args:
+        every: of all languages.
+        latin: those that a text of ASCII alone may have.
+    """
+
+    every: Sequence[re.Pattern[str]]
+    latin: Sequence[re.Pattern[str]]
+
+    def of(self, text: str) -> Sequence[re.Pattern[str]]:
+        """Those to look for in ``text``; for an English text they are half as many."""
+        return self.latin if text.isascii() else self.every
+
+
+def _patterns(role: str) -> Patterns:
+    every, latin = [], []
+    for language in _LANGUAGES:
+        for each in language["patterns"].get(role, ()):
+            filled = re.sub(r"\{\{(\w+)\}\}", lambda match: _FRAGMENTS[match[1]], each)
+            every.append(re.compile(filled, re.IGNORECASE))
+            if language is not _ZH:
+                latin.append(every[-1])
+    return Patterns(every, latin)
 
 
 def _either(role: str) -> re.Pattern[str]:
-    return re.compile("|".join(each.pattern for each in _patterns(role)), re.IGNORECASE)
+    return re.compile("|".join(each.pattern for each in _patterns(role).every), re.IGNORECASE)
 
 
 COPULAS: Final = _words("auxiliaries")
@@ -69,13 +90,22 @@ FORMER, TURNING, HARMLESS = _either("former"), _either("turning"), _either("harm
 TITLE_STOP: Final = _either("title_stop")
 PREDICATE_ZH, SUBJECT_ZH, LABEL_ZH = _either("predicate"), _either("subject"), _either("label")
 SIMPLIFIED: Final = str.maketrans(dict(_ZH["traditional"].split()))
-PHRASES: Final = [
-    (re.compile(each["pattern"]), each["becomes"])
-    for language in _LANGUAGES
-    for each in language.get("phrases", ())
-]
-"""Phrases that mean the same, brought to one form, in this order."""
+_PHRASES, _LATIN_PHRASES = (
+    [
+        (re.compile(each["pattern"]), each["becomes"])
+        for language in languages
+        for each in language.get("phrases", ())
+    ]
+    for languages in (_LANGUAGES, [each for each in _LANGUAGES if each is not _ZH])
+)
 _IRREGULAR: Final = {form: base for base, forms in _EN["irregular"].items() for form in forms.split()}
+
+
+def in_one_form(text: str) -> str:
+    """The text with phrases that mean the same brought to one form."""
+    for pattern, form in _LATIN_PHRASES if text.isascii() else _PHRASES:
+        text = pattern.sub(form, text)
+    return text
 
 
 @lru_cache(8_192)

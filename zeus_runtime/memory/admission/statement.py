@@ -89,10 +89,13 @@ _POINT: Final = re.compile(r"(?<=\d)\.(?=\d)")  # of "2.5", which ends nothing
 def parse(text: str) -> Statement:
     """``text`` taken apart."""
     text = grammar.TITLE_STOP.sub("", normalise(text).replace("’", "'")).translate(grammar.SIMPLIFIED)
-    marks = {name for name, patterns in grammar.MARKS.items() if any(each.search(text) for each in patterns)}
+    marks = {
+        role
+        for role, patterns in grammar.MARKS.items()
+        if any(each.search(text) for each in patterns.of(text))
+    }
     held = _held(text)
-    for pattern, form in grammar.PHRASES:
-        text = pattern.sub(form, text)
+    text = grammar.in_one_form(text)
     latin = sum(min(len(run), 3) for run in _RUN.findall(text))
     chinese = 2 * len(_CHARACTER.findall(text)) > latin and not _KANA.search(text)
     tokens = _tokens(text)
@@ -118,7 +121,7 @@ def parse(text: str) -> Statement:
 
 
 def _held(text: str) -> Held | None:
-    match = next((match for pattern in grammar.HELD if (match := pattern.match(text))), None)
+    match = next((match for pattern in grammar.HELD.of(text) if (match := pattern.match(text))), None)
     if match is None:
         return None
     nobody, who = grammar.SUBJECTS | grammar.DETERMINERS, re.findall(r"[\w'-]+", match["who"].lower())
@@ -199,7 +202,9 @@ def _negates(low: str) -> bool:
 def _content(
     text: str, tokens: list[_Token], verb: int, labels: Collection[int], *, chinese: bool
 ) -> list[Word]:
-    gone = [match for pattern in grammar.GONE for match in pattern.finditer(_POINT.sub("\u00b7", text))]
+    gone = [
+        match for pattern in grammar.GONE.of(text) for match in pattern.finditer(_POINT.sub("\u00b7", text))
+    ]
     telling = _places((match.start(), match.end("gone")) for match in gone)
     lost = _places(match.span("gone") for match in gone)
     former = _places(match.span() for match in grammar.FORMER.finditer(text))

@@ -46,15 +46,17 @@ def _form(entry: dict[str, Any]) -> tuple[Kind, re.Pattern[str]]:
 
 
 _FORMS: Final = [_form(entry) for entry in _DATA["forms"]]
+_LATIN: Final = [_form(entry) for entry in _DATA["forms"] if entry.get("language") != "zh"]
+"""Those that a text of ASCII alone may have."""
 
 
 def values(text: str) -> list[Value]:
     """Every number, version, date and time of ``text`` (normalised), in order; earlier forms come first."""
     found: list[Value] = []
     taken = bytearray(len(text))
-    for kind, pattern in _FORMS:
+    for kind, pattern in _LATIN if text.isascii() else _FORMS:
         for match in pattern.finditer(text):
-            if not any(taken[match.start() : match.end()]):
+            if b"\1" not in taken[match.start() : match.end()]:
                 taken[match.start() : match.end()] = b"\1" * len(match[0])
                 found.append(Value(kind, _text(kind, match), match.start(), match.end()))
     return sorted(found, key=lambda value: value.start)

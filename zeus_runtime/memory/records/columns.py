@@ -7,10 +7,16 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
+from sqlalchemy import case
+
 from zeus_runtime.memory.normalise import duplicate_key
+from zeus_runtime.store.memory_tables import ITEM
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
+
+SAID_MS: Final = case((ITEM.c.version == 1, ITEM.c.created_ms), else_=ITEM.c.updated_ms)
+"""``MemoryItem.said_at`` of a row."""
 
 
 def to_ms(time: datetime) -> int:

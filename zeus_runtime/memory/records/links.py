@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import delete, insert, or_, select
+from sqlalchemy import bindparam, delete, insert, or_, select
 
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.permissions import Reach
 from zeus_runtime.memory.records.reading import by_ids
 from zeus_runtime.memory.retrieval.ranking import said_last
+from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.memory_tables import ITEM, LINK
 
 if TYPE_CHECKING:
@@ -22,10 +23,16 @@ _MOST: Final = 500
 
 def link(connection: Connection, item_id: str, others: Collection[str]) -> None:
     """Link a memory with others that it is near; links that are there already stay."""
-    there = connection.execute(select(LINK.c.other).where(LINK.c.item == item_id)).scalars()
-    new = [{"item": item_id, "other": each} for each in sorted(set(others) - {item_id, *there})]
+    if not others:
+        return
+    there = {row[0] for row in _THERE.rows(connection, {"of": item_id})}
+    new = [(item_id, each) for each in sorted(set(others) - {item_id, *there})]
     if new:
-        connection.execute(insert(LINK), new)
+        _LINKED.run_many(connection, ("item", "other"), new)
+
+
+_THERE: Final = Prepared(select(LINK.c.other).where(LINK.c.item == bindparam("of")))
+_LINKED: Final = Prepared(insert(LINK).values(item=bindparam("item"), other=bindparam("other")))
 
 
 def unlink(connection: Connection, ids: Collection[str]) -> None:

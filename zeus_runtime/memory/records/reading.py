@@ -8,11 +8,11 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import ARRAY, Text, and_, any_, bindparam, case, func, not_, or_, select
+from sqlalchemy import ARRAY, Text, and_, any_, bindparam, func, not_, or_, select
 
 from zeus_runtime.memory.items import Caller, Embedding, HiddenMemory, MemoryItem, MemoryType, Status
 from zeus_runtime.memory.permissions import Operation, Reach, reach
-from zeus_runtime.memory.records.columns import digest, from_ms, time_or_none, to_ms
+from zeus_runtime.memory.records.columns import SAID_MS, digest, from_ms, time_or_none, to_ms
 from zeus_runtime.memory.records.place import MemoryPlace, lock_place, places
 from zeus_runtime.memory.records.within import Shape, reach_filter, shape, whose, within
 from zeus_runtime.memory.turns import after, before
@@ -171,15 +171,14 @@ def listed(
     Args:
         said: from when on, and before when, they were said.
     """
-    said_ms = case((ITEM.c.version == 1, ITEM.c.created_ms), else_=ITEM.c.updated_ms)
     since, until = said
     query = select(*_READ).where(
         ITEM.c.place.in_(places(connection, parts)),
         reach_filter(parts, user_id),
         *([] if status is None else [ITEM.c.status == status]),
         *([] if memory_type is None else [ITEM.c.memory_type == memory_type]),
-        *([] if since is None else [said_ms >= to_ms(since)]),
-        *([] if until is None else [said_ms < to_ms(until)]),
+        *([] if since is None else [to_ms(since) <= SAID_MS]),
+        *([] if until is None else [to_ms(until) > SAID_MS]),
     )
     query = query.order_by(ITEM.c.updated_ms.desc(), ITEM.c.key.desc()).offset(offset)
     return [item_of(row) for row in connection.execute(query if limit is None else query.limit(limit))]

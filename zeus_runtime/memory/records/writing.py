@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import bindparam, delete, insert, select, update
 
 from zeus_runtime.memory.items import MemoryItem
-from zeus_runtime.memory.records.columns import digest, ms_or_none, to_ms
+from zeus_runtime.memory.records.columns import SAID_MS, digest, from_ms, ms_or_none, to_ms
 from zeus_runtime.memory.records.place import MemoryPlace, changed, lock_place
 from zeus_runtime.memory.records.word_index import purge_words
 from zeus_runtime.memory.retrieval.analysis import ANALYSIS
+from zeus_runtime.memory.retrieval.named_times import time_column
 from zeus_runtime.memory.retrieval.words import indexed_words, word_column
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.memory_tables import GONE, HISTORY, ITEM, PLACE, secures_deletes
@@ -77,11 +78,12 @@ def values(item: MemoryItem, place: MemoryPlace, dialect: str) -> dict[str, Any]
         "created_ms": to_ms(item.created_at),
         "updated_ms": to_ms(item.updated_at),
         "last_used_ms": ms_or_none(item.last_used_at),
+        "times": time_column(item.content, item.said_at) if item.is_searchable else None,
     }
 
 
 def reindexed(connection: Connection) -> int:
-    """Index the words of one place anew that another analysis made, as a change of the place; how many items it has.
+    """Index the words and times of one place anew that another analysis made, as a change of it; how many items it has.
 
     Returns:
         -1 if there is no such place any more.
@@ -92,10 +94,11 @@ def reindexed(connection: Connection) -> int:
     place = changed(connection, lock_place(connection, row.scope, row.scope_id))
     rows = connection.execute(_CONTENTS, {"of_place": place.key}).all()
     values_of = []
-    for key, content in rows:
+    for key, content, said in rows:
         words = indexed_words(content)
         column = word_column(place.key, words, connection.dialect.name)
-        values_of.append({"which": key, "words": column, "word_count": len(words), "changed": place.changes})
+        found = {"words": column, "word_count": len(words), "times": time_column(content, from_ms(said))}
+        values_of.append({"which": key, "changed": place.changes, **found})
     if values_of:
         connection.execute(_REINDEX, values_of)
     connection.execute(update(PLACE).where(PLACE.c.key == place.key).values(analysis=ANALYSIS))
@@ -103,13 +106,13 @@ def reindexed(connection: Connection) -> int:
 
 
 _OUTDATED: Final = select(PLACE.c.scope, PLACE.c.scope_id).where(PLACE.c.analysis != ANALYSIS).limit(1)
-_CONTENTS: Final = select(ITEM.c.key, ITEM.c.content).where(
+_CONTENTS: Final = select(ITEM.c.key, ITEM.c.content, SAID_MS).where(
     ITEM.c.place == bindparam("of_place"), ITEM.c.status == "active", ITEM.c.trust != "quarantined"
 )
 _REINDEX: Final = (
     update(ITEM)
     .where(ITEM.c.key == bindparam("which"))
-    .values(words=bindparam("words"), word_count=bindparam("word_count"), changed=bindparam("changed"))
+    .values({name: bindparam(name) for name in ("words", "word_count", "changed", "times")})
 )
 
 

@@ -13,11 +13,12 @@ from sqlalchemy import bindparam, select
 
 from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, MemoryItem
 from zeus_runtime.memory.permissions import Grant
-from zeus_runtime.memory.records.columns import ms_or_none
+from zeus_runtime.memory.records.columns import SAID_MS, ms_or_none, to_ms
 from zeus_runtime.memory.records.reading import searchable
 from zeus_runtime.memory.retrieval.entries import Entries, WordEntries
 from zeus_runtime.memory.retrieval.growing import grown
 from zeus_runtime.memory.retrieval.lengths import Lengths
+from zeus_runtime.memory.retrieval.named_times import NamedTimes, time_column
 from zeus_runtime.memory.retrieval.packed_items import ALWAYS_MS, Columns, packed_items
 from zeus_runtime.memory.retrieval.slots import Slots
 from zeus_runtime.memory.retrieval.subjects import Subjects
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlalchemy import Connection
 
+    from zeus_runtime.memory.retrieval.time_words import Period
+
 _STALE: Final = 4_000
 """Changes after which a place is read anew; fewer than those for which removals are remembered."""
 _GONE_KEPT: Final = 1_000
@@ -46,6 +49,8 @@ _FIGURES: Final = {
     "words": np.float64,
     "valid_from": np.int64,
     "valid_until": np.int64,
+    "said": np.int64,
+    "updated": np.int64,
     "owner": np.int32,
     "visibility": np.int8,
     "memory_type": np.int8,
@@ -63,6 +68,9 @@ _COLUMNS: Final = (
     ITEM.c.memory_type,
     ITEM.c.source_id,
     ITEM.c.subject,
+    SAID_MS,
+    ITEM.c.updated_ms,
+    ITEM.c.times,
 )
 
 
@@ -84,14 +92,14 @@ class PlaceCache:
         self._timed = 0
         self._owners: dict[str, int] = {}
         self._entries = WordEntries(None, self._slots, self._way)
-        self.turns, self.subjects = Turns(), Subjects()
+        self.turns, self.subjects, self._times = Turns(), Subjects(), NamedTimes()
         self._lengths = Lengths(np.zeros(0), 0.0)
 
     def __len__(self) -> int:
         return len(self._slots)
 
     def figure(self, name: str) -> NDArray[Any]:
-        """One of confidence, words, owner, visibility, memory_type, by slot."""
+        """One of ``_FIGURES``, by slot; times are in milliseconds since 1970."""
         return self._figures[name][: len(self)]
 
     def lengths(self, mean: float) -> Lengths:
@@ -99,6 +107,15 @@ class PlaceCache:
         if self._lengths.mean != mean or len(self._lengths.words) != len(self):
             self._lengths = Lengths(self.figure("words"), mean)
         return self._lengths
+
+    def in_time(self, times: Sequence[Period]) -> NDArray[np.bool_]:
+        """Whether what an item says happened or is true in one of these times (``time_words.times_of``), by slot."""
+        valid = self.figure("valid_from"), self.figure("valid_until")
+        return self._times.meeting(times, self.figure("said"), valid, ALWAYS_MS)
+
+    def key(self, slot: int) -> int:
+        """The key of a slot's item."""
+        return self._slots.key(slot)
 
     def id(self, slot: int) -> str:
         """The item of a slot."""
@@ -183,13 +200,15 @@ class PlaceCache:
         valid = _valid(ms_or_none(item.valid_from), ms_or_none(item.valid_until))
         owner = self._owners.setdefault(item.created_by, len(self._owners))
         kinds = (_VISIBILITY[item.visibility], TYPE_NUMBERS[item.memory_type])
-        figures = (item.confidence, words, *valid, owner, *kinds, True)
+        times = (to_ms(item.said_at), to_ms(item.updated_at))
+        figures = (item.confidence, words, *valid, *times, owner, *kinds, True)
         for column, figure in zip(self._figures.values(), figures, strict=True):
             column[slot] = figure
         self._timed += sum(time != always for time, always in zip(valid, _ALWAYS, strict=True))
         self._slots.add_one(key, item.id)
         self.turns.add([item.source_id])
         self.subjects.add([item.subject])
+        self._times.add([time_column(item.content, item.said_at)])
         for (grants, user_id), view in self._views.items():
             own = item.created_by == user_id
             view.add_one(any(grant.covers(item.visibility, own=own) for grant in grants), words)
@@ -233,6 +252,8 @@ class PlaceCache:
         column["valid_until"][start:end] = new.valid_until
         for owner in dict.fromkeys(new.owners):
             self._owners.setdefault(owner, len(self._owners))
+        column["said"][start:end] = new.said
+        column["updated"][start:end] = new.updated
         column["owner"][start:end] = list(map(self._owners.__getitem__, new.owners))
         column["visibility"][start:end] = new.visibilities
         column["memory_type"][start:end] = new.types
@@ -244,6 +265,7 @@ class PlaceCache:
         self._slots.add(new.keys, new.ids)
         self.turns.add(new.source_ids)
         self.subjects.add(new.subjects)
+        self._times.add(new.times)
         for (grants, user_id), view in self._views.items():
             view.add(self._covered(grants, user_id, start), self._figures["words"][start:end])
 

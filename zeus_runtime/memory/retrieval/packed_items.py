@@ -27,7 +27,9 @@ SELECT count(*), string_agg(int8send(key), ''), array_agg(id), string_agg(float8
   string_agg(int8send(coalesce(valid_until_ms, {ALWAYS_MS})), ''), array_agg(created_by),
   string_agg(int4send(array_position(%(visibilities)s::text[], visibility) - 1), ''),
   string_agg(int4send(array_position(%(types)s::text[], memory_type) - 1), ''),
-  array_agg(CASE WHEN position('#' IN source_id) > 0 THEN source_id END), array_agg(subject)
+  array_agg(CASE WHEN position('#' IN source_id) > 0 THEN source_id END), array_agg(subject),
+  string_agg(int8send(CASE WHEN version = 1 THEN created_ms ELSE updated_ms END), ''),
+  string_agg(int8send(updated_ms), ''), array_agg(times)
 FROM (
   SELECT *, (row_number() OVER (ORDER BY key) - 1) / {_BLOCK} AS block FROM memory_item
   WHERE place = %(place)s AND status = 'active' AND trust <> 'quarantined' ORDER BY key
@@ -51,6 +53,9 @@ class Columns(NamedTuple):
     types: Column
     source_ids: Sequence[str | None]
     subjects: Sequence[str | None]
+    said: Column
+    updated: Column
+    times: Sequence[str | None]
 
 
 def packed_items(connection: Connection, place: int) -> Columns:
@@ -58,7 +63,7 @@ def packed_items(connection: Connection, place: int) -> Columns:
     raw: Any = connection.connection.dbapi_connection
     values = {"place": place, "visibilities": list(VISIBILITIES), "types": list(MEMORY_TYPES)}
     rows = raw.execute(_PACKED, values, binary=True).fetchall()
-    packed = list(zip(*rows, strict=True))[1:] if rows else [()] * 11
+    packed = list(zip(*rows, strict=True))[1:] if rows else [()] * 14
 
     def numbers(place: int, kind: str) -> NDArray[Any]:
         return np.frombuffer(b"".join(packed[place]), kind)
@@ -75,4 +80,7 @@ def packed_items(connection: Connection, place: int) -> Columns:
         numbers(8, ">i4"),
         list(chain.from_iterable(packed[9])),
         list(chain.from_iterable(packed[10])),
+        numbers(11, ">i8"),
+        numbers(12, ">i8"),
+        list(chain.from_iterable(packed[13])),
     )

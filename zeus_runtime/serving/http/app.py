@@ -93,8 +93,8 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
     )
     _describe_tokens(app)
     app.state.service = service
-    problems.install(app, service.mask)
-    app.add_middleware(Boundary, service=service, prefix=prefix)
+    problems.install(app, service.mask, protocols)
+    app.add_middleware(Boundary, service=service, protocols=protocols, prefix=prefix)
     if service.settings.cors.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -134,6 +134,7 @@ def app_of(service: Service, protocols: Sequence[ServedProtocol] = (), *, prefix
     @app.get("/ready", tags=["operation"])
     async def ready() -> Response:
         """Whether turns can run; configs that cannot be read are named."""
+        await service.hosting.look()
         bad = {each.name: service.mask(each.problem) for each in service.hosting if each.problem}
         return VisibleJSON({"ready": True, "unread_configs": bad})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -14,15 +15,17 @@ from starlette.datastructures import Headers, MutableHeaders
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.serving.http import problems
+from zeus_runtime.serving.http.open_streams import OpenStream
 from zeus_runtime.store.service_audit import AuditEntry, add_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fastapi import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from zeus_runtime.serving.http.principals import Principal
+    from zeus_runtime.serving.http.protocols import ServedProtocol
     from zeus_runtime.serving.http.service import Service
 
 _log = logging.getLogger(__name__)
@@ -38,6 +41,7 @@ FILES: Final = "/v1/files/"
 """Where clients upload files, which may be larger than other bodies."""
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
 LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
+_STREAM: Final = "text/event-stream"
 _ID: Final = re.compile(r"[\w:.-]{1,100}", re.ASCII)
 _PLAIN: Final = re.compile(r"[\w./{}:@+-]+", re.ASCII)
 
@@ -55,6 +59,7 @@ class _Passing:
     started: float = field(default_factory=time.perf_counter)
     status: int = 500
     is_answered: bool = False
+    stream: OpenStream | None = None
 
     @property
     def caller(self) -> Principal | None:
@@ -88,11 +93,15 @@ class Boundary:
     """The edge around the app of a service.
 
     Args:
+        protocols: those that the service also speaks.
         prefix: the path under which a proxy offers it.
     """
 
-    def __init__(self, app: ASGIApp, service: Service, prefix: str = "") -> None:
+    def __init__(
+        self, app: ASGIApp, service: Service, protocols: Sequence[ServedProtocol] = (), prefix: str = ""
+    ) -> None:
         self._app = app
+        self._protocols = protocols
         self._prefix = prefix
         self._service = service
         self._limits = service.settings.limits
@@ -106,10 +115,13 @@ class Boundary:
         # Starlette removes it from a path that has it, so the proxy may leave it in or not.
         scope["root_path"] = self._prefix
         passing = _Passing(scope)
-        metrics = self._service.metrics
+        metrics, streams = self._service.metrics, self._service.streams
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
+                if Headers(raw=message.get("headers", [])).get("content-type", "").startswith(_STREAM):
+                    passing.stream = OpenStream(limit, passing.caller, scope["state"].get("token"))
+                    streams.add(passing.stream)
                 passing.status, passing.is_answered = message["status"], True
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
@@ -122,28 +134,38 @@ class Boundary:
         metrics.open.inc()
         try:
             refused = self._refused(scope)
-            if refused is not None:
-                await refused(scope, receive, answer)
-            else:
-                await self._app(scope, _limited(receive, self._most_bytes(scope)), answer)
+            async with asyncio.timeout(None) as limit:
+                if refused is not None:
+                    await refused(scope, receive, answer)
+                else:
+                    await self._app(scope, _limited(receive, self._most_bytes(scope)), answer)
+        except TimeoutError:
+            if passing.stream is None or not limit.expired():
+                raise
+            await send({"type": "http.response.body", "body": passing.stream.last, "more_body": False})
         finally:
+            if passing.stream is not None:
+                streams.remove(passing.stream)
             metrics.open.dec()
             self._service.limits.release(scope["state"].get("admitted"))
+            if passing.caller is not None:
+                self._service.left(passing.caller)
             self._tell(passing)
 
     def _refused(self, scope: Scope) -> ASGIApp | None:
         """The answer to a request that is not read further."""
         head = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
         if head + len(scope["raw_path"]) + len(scope["query_string"]) > self._limits.header_bytes:
-            return problems.response(
-                431, "too_large", f"the head has more than {self._limits.header_bytes} bytes"
+            return self._problem(
+                scope, 431, "too_large", f"the head has more than {self._limits.header_bytes} bytes"
             )
         headers = Headers(scope=scope)
         host = re.sub(r":\d+$", "", headers.get("host", "")).lower()
         # A container's health check asks by an address of its own; the answer says nothing.
-        is_probe = scope["path"] == "/health"
+        is_probe = scope["path"].removeprefix(self._prefix) == "/health"
         if self._hosts and host not in self._hosts and not is_probe:
-            return problems.response(
+            return self._problem(
+                scope,
                 421,
                 "wrong_host",
                 "the service is not called so",
@@ -152,14 +174,19 @@ class Boundary:
         length = headers.get("content-length", "0")
         most = self._most_bytes(scope)
         if length.isdigit() and int(length) > most:
-            return problems.response(413, "too_large", _too_large(most))
+            return self._problem(scope, 413, "too_large", _too_large(most))
         return None
 
     def _most_bytes(self, scope: Scope) -> int:
         """Of the request's body."""
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
-        is_file = scope["method"] == "PUT" and path.startswith(FILES)
+        is_file = scope["method"] == "PUT" and scope["path"].removeprefix(self._prefix).startswith(FILES)
         return self._limits.file_bytes if is_file else self._limits.body_bytes
+
+    def _problem(self, scope: Scope, status: int, code: str, detail: str, *, remedy: str = "") -> ASGIApp:
+        more = {"remedy": remedy} if remedy else {}
+        told = ". ".join((detail, *more.values()))
+        own = problems.in_protocol(self._protocols, scope, status, code, told)
+        return own or problems.response(status, code, detail, headers=None, **more)
 
     async def _audit(self, passing: _Passing) -> None:
         caller, database = passing.caller, self._service.database

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -64,6 +65,7 @@ class HostedAgent:
         read: reads and checks the config.
         stored: receives the stored events of its sessions.
         model: replaces the config's model; for tests.
+        now: the clock, in seconds.
 
     Attributes:
         problem: why the newest content of the files is not used; empty if it is.
@@ -74,16 +76,19 @@ class HostedAgent:
     stored: Callable[[str, Sequence[StoredEvent]], None]
     model: Model | None = None
     problem: str = ""
+    now: Callable[[], float] = time.monotonic
     checked: Checked = field(init=False)
     _files: Mapping[Path, tuple[int, int]] = field(init=False)
     _looked: float = field(init=False)
     _agents: dict[Owner | None, Agent] = field(init=False, default_factory=dict)
-    _former: list[Agent] = field(init=False, default_factory=list)
+    _used: dict[Owner | None, float] = field(init=False, default_factory=dict)
+    _former: list[tuple[Owner | None, Agent]] = field(init=False, default_factory=list)
     _beside: tuple[Checked, ...] = field(init=False, default=())
+    _preparing: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         self._use(self.read(()))
-        self._looked = time.monotonic()
+        self._looked = self.now()
 
     @property
     def name(self) -> str:
@@ -97,15 +102,65 @@ class HostedAgent:
 
     def of(self, owner: Owner | None) -> Agent:
         """The agent of a user; turns that began under an earlier content of the config end under it."""
+        self._used[owner] = self.now()
         agent = self._agents.get(owner)
         if agent is None:
-            checked = replace(self.checked, beside=self._beside)
-            if owner is not None:
-                checked = checked.acting_for(*owner)
-            agent = Agent(checked, make_plan(checked), model=self.model, owner=owner)
-            agent.keep_events(self.stored)
-            self._agents[owner] = agent
+            checked = self._for(owner)
+            agent = self._opened(checked, make_plan(checked), owner)
         return agent
+
+    async def prepare(self, owner: Owner | None) -> None:
+        """Plan the agent of a user in a thread, if there is none yet, so that ``of`` has it at once."""
+        if owner in self._agents:
+            return
+        async with self._preparing:
+            if owner not in self._agents:
+                checked = self._for(owner)
+                plan = await asyncio.to_thread(make_plan, checked)
+                if checked == self._for(owner) and owner not in self._agents:
+                    self._used[owner] = self.now()
+                    self._opened(checked, plan, owner)
+
+    def _for(self, owner: Owner | None) -> Checked:
+        checked = replace(self.checked, beside=self._beside)
+        return checked if owner is None else checked.acting_for(*owner)
+
+    def _opened(self, checked: Checked, plan: Plan, owner: Owner | None) -> Agent:
+        agent = Agent(checked, plan, model=self.model, owner=owner)
+        agent.keep_events(self.stored)
+        self._agents[owner] = agent
+        return agent
+
+    @property
+    def open(self) -> Sequence[Owner | None]:
+        """The users whose agents are open, the longest unused first."""
+        return sorted(self._agents, key=lambda each: self._used[each])
+
+    async def let_idle_go(
+        self, is_busy: Callable[[Owner | None], bool], *, most: int, idle_seconds: float
+    ) -> None:
+        """Close agents that nobody uses: idle ones, the longest unused beyond ``most``, and those of a former config.
+
+        The agent of no user stays. A later request opens an agent again.
+
+        Args:
+            is_busy: whether a user has a turn that runs, or an open request.
+        """
+        idle = [each for each in self.open if each is not None and not is_busy(each)]
+        over = max(0, len(self._agents) - most)
+        late = self.now() - idle_seconds
+        going = [each for place, each in enumerate(idle) if place < over or self._used[each] <= late]
+        closing = [self._agents.pop(each) for each in going]
+        for each in going:
+            del self._used[each]
+        former, self._former = self._former, []
+        for owner, agent in former:
+            if is_busy(owner) or agent.is_running:
+                self._former.append((owner, agent))
+            else:
+                closing.append(agent)
+        for agent in closing:
+            await agent.aclose()
 
     def examined(self, text: str) -> Checked:
         """The config with another text in its file, checked; only what the present file executes may be executed.
@@ -131,17 +186,19 @@ class HostedAgent:
 
     async def aclose(self) -> None:
         """Cancel all runs and close all agents."""
-        for agent in (*self._former, *self._agents.values()):
+        for agent in (*(each for _, each in self._former), *self._agents.values()):
             await agent.aclose()
 
-    def look(self) -> bool:
-        """Read the config again if its files have changed; whether there is a new content."""
-        now = time.monotonic()
+    def is_due(self) -> bool:
+        """Whether the files have changed since the config was read; looked at once in a while only."""
+        now = self.now()
         if now - self._looked < LOOK_SECONDS:
             return False
         self._looked = now
-        if _stats(self._files) == self._files:
-            return False
+        return _stats(self._files) != self._files
+
+    def read_again(self) -> bool:
+        """Read the config again; whether there is a new content that is valid. Takes a while."""
         try:
             checked = self.read(())
             make_plan(checked)
@@ -163,8 +220,8 @@ class HostedAgent:
 
     def _let_go(self) -> None:
         # Their turns continue. Sessions are claimed in the database, so no other agent runs one meanwhile.
-        self._former += self._agents.values()
-        self._agents = {}
+        self._former += self._agents.items()
+        self._agents, self._used = {}, {}
 
 
 class Hosting:
@@ -172,17 +229,20 @@ class Hosting:
 
     def __init__(self, agents: Sequence[HostedAgent]) -> None:
         self._agents = list(agents)
+        self._looking = asyncio.Lock()
         self._introduce()
 
     def __iter__(self) -> Iterator[HostedAgent]:
-        self.look()
         return iter(self._agents)
 
-    def look(self) -> None:
-        """Read the configs again whose files have changed."""
-        changed = [each for each in self._agents if each.look()]
-        if changed:
-            self._introduce()
+    async def look(self) -> None:
+        """Read the configs again whose files have changed, in a thread; meanwhile requests use the former ones."""
+        if self._looking.locked():
+            return
+        async with self._looking:
+            due = [each for each in self._agents if each.is_due()]
+            if [each for each in due if await asyncio.to_thread(each.read_again)]:
+                self._introduce()
 
     def named(self, name: str | None) -> HostedAgent:
         """The agent of that name; without a name the only one.

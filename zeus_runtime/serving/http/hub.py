@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from typing import Final
 
 from zeus_runtime.store.event_log import StoredEvent
@@ -25,10 +25,24 @@ class _Channel:
         self.readers = 0
         self.news = asyncio.Event()
 
+        self.last = 0
+
     def add(self, rows: Sequence[StoredEvent]) -> None:
         if self.recent and rows and rows[0].seq != self.recent[-1].seq + 1:
             self.recent.clear()
         self.recent.extend(rows)
+        if rows:
+            self.last = rows[-1].seq
+        self._wake()
+
+    def hear(self, last: int) -> None:
+        """Note that the database has events up to ``last``, perhaps another process's."""
+        if last > self.last:
+            self.last = last
+            self.recent.clear()
+            self._wake()
+
+    def _wake(self) -> None:
         news, self.news = self.news, asyncio.Event()
         news.set()
 
@@ -52,6 +66,17 @@ class Hub:
         if channel is not None:
             channel.add(rows)
 
+    @property
+    def sessions(self) -> Collection[str]:
+        """The sessions that have readers."""
+        return self._channels.keys()
+
+    def hear(self, session: str, last: int) -> None:
+        """Tell the session's readers that the database has events up to the number ``last``."""
+        channel = self._channels.get(session)
+        if channel is not None:
+            channel.hear(last)
+
     async def follow(
         self, session: str, after: int, read: Read, *, pause_seconds: float
     ) -> AsyncGenerator[Sequence[StoredEvent], None]:
@@ -59,7 +84,8 @@ class Hub:
 
         Args:
             read: reads the session's stored events.
-            pause_seconds: how long to wait for an event. Events that another process stored are found after a pause.
+            pause_seconds: how long to wait for an event. Events that another process stored are found after a pause,
+                or when ``hear`` tells of them.
         """
         channel = self._channels.setdefault(session, _Channel())
         channel.readers += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import HTTPException
@@ -19,6 +19,9 @@ from zeus_runtime.trust.decision import UntrustedError
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request
     from fastapi.responses import Response
+    from starlette.types import Scope
+
+    from zeus_runtime.serving.http.protocols import ServedProtocol
 
 _log = logging.getLogger(__name__)
 
@@ -64,11 +67,12 @@ RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 """The errors of every route, for its OpenAPI."""
 
 
-def install(app: FastAPI, mask: Callable[[str], str]) -> None:
-    """Answer every error of the routes as a problem.
+def install(app: FastAPI, mask: Callable[[str], str], protocols: Sequence[ServedProtocol] = ()) -> None:
+    """Answer every error of the routes as a problem, or as a protocol has its errors.
 
     Args:
         mask: masks known secrets in texts.
+        protocols: those that the service also speaks.
     """
 
     @app.exception_handler(ZeusError)
@@ -86,14 +90,34 @@ def install(app: FastAPI, mask: Callable[[str], str]) -> None:
         return response(422, "invalid_request", told, errors=places)
 
     @app.exception_handler(StarletteHTTPException)
-    async def http(_request: Request, error: HTTPException) -> Response:
-        code = "too_large" if error.status_code == 413 else "http"
-        return response(error.status_code, code, mask(str(error.detail)), headers=error.headers)
+    async def http(request: Request, error: HTTPException) -> Response:
+        code = {413: "too_large", 404: "not_found"}.get(error.status_code, "http")
+        told = mask(str(error.detail))
+        own = in_protocol(protocols, request.scope, error.status_code, code, told, error.headers)
+        return own or response(error.status_code, code, told, headers=error.headers)
 
     @app.exception_handler(Exception)
     async def unknown(request: Request, error: Exception) -> Response:
         _log.exception("%s %s failed", request.method, request.url.path)
         return response(500, "internal", mask(f"{type(error).__name__}: {error}"))
+
+
+def in_protocol(
+    protocols: Sequence[ServedProtocol],
+    scope: Scope,
+    status: int,
+    code: str,
+    message: str,
+    headers: Mapping[str, str] | None = None,
+) -> Response | None:
+    """An error of a request that reached no route, as the protocol has it to which the path belongs; None for none."""
+    path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
+    for each in protocols:
+        if (answer := each.refusal(path, status, code, message)) is not None:
+            for name, value in (headers or {}).items():
+                answer.headers.setdefault(name, value)
+            return answer
+    return None
 
 
 def problem_of(error: ZeusError, mask: Callable[[str], str]) -> Response:

@@ -24,6 +24,7 @@ from zeus_runtime.tools.client_tool import ClientTool, tools_of_client
 
 if TYPE_CHECKING:
     from fastapi import Request
+    from starlette.responses import Response
     from starlette.routing import BaseRoute
 
     from zeus_runtime.registry import Registry
@@ -43,6 +44,18 @@ class ServedProtocol(ABC):
     @abstractmethod
     def routes(self) -> Sequence[BaseRoute]:
         """Starlette's routes. None may have a path of the service itself or of another protocol."""
+
+    def refusal(self, path: str, status: int, code: str, message: str) -> Response | None:
+        """The answer to a request that reached no route, in the protocol's own form; None if it is not one of its own.
+
+        Args:
+            path: the request's; perhaps one that no route has.
+            status: the HTTP status, which the answer keeps.
+            code: why: ``too_large``, ``wrong_host``, ``not_found`` or ``http``.
+            message: for people; it has no secret.
+        """
+        del path, status, code, message
+        return None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import NotFoundError
 from zeus_runtime.serving.http.backtests import Backtests
@@ -14,19 +17,27 @@ from zeus_runtime.serving.http.key_ring import KeyRing
 from zeus_runtime.serving.http.limits import CallerLimits
 from zeus_runtime.serving.http.metrics import Metrics
 from zeus_runtime.serving.http.oidc import TokenIssuers
+from zeus_runtime.serving.http.open_streams import CHECK_SECONDS, OpenStreams
 from zeus_runtime.serving.http.principals import LocalToken, Principal, UnknownPrincipalError
 from zeus_runtime.serving.http.settings import Settings
-from zeus_runtime.serving.http.turn_queue import TurnQueue
+from zeus_runtime.serving.http.turn_queue import TurnQueue, same_user
 from zeus_runtime.serving.http.uploads import Uploads
+from zeus_runtime.store.event_log import last_numbers
 from zeus_runtime.store.schema import ready
+from zeus_runtime.store.service_audit import expire
 from zeus_runtime.store.turns import find_turn, next_turn, set_state, waiting_turn
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.serving.http.hosting import HostedAgent, Hosting
     from zeus_runtime.store.database import Database
+    from zeus_runtime.store.threads import Owner
     from zeus_runtime.store.turns import StoredTurn
     from zeus_runtime.tools.approval import Decision, PendingApproval
+
+_log = logging.getLogger(__name__)
+
+_DAY: Final = 86_400
 
 
 @dataclass
@@ -51,6 +62,11 @@ class Service:
     limits: CallerLimits = field(init=False)
     metrics: Metrics = field(init=False)
     turns: TurnQueue = field(init=False)
+    streams: OpenStreams = field(init=False)
+    present: Counter[Owner | None] = field(init=False, default_factory=Counter)
+    """The users with open requests, and how many."""
+    _expired: float = field(init=False, default=0.0)
+    _watching: asyncio.Task[None] | None = field(init=False, default=None)
     uploads: Uploads = field(init=False)
     backtests: Backtests = field(init=False)
     replaying: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
@@ -64,6 +80,7 @@ class Service:
         self.limits = CallerLimits(self.settings.limits)
         self.metrics = Metrics(lambda: self.turns.working)
         self.issuers = TokenIssuers(self.settings.oidc)
+        self.streams = OpenStreams(self.caller)
         if self.database is not None:
             self.keys = KeyRing(self.database)
 
@@ -72,9 +89,14 @@ class Service:
         if self.database is not None:
             await ready(self.database)
         await self.turns.recover()
+        self._watching = asyncio.create_task(self._watch(), name="watch of a service")
 
     async def aclose(self) -> None:
         """Interrupt the running turns, which the next process resumes, and close everything."""
+        self.streams.stop()
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait((self._watching,))
         await self.backtests.aclose()
         await self.turns.aclose()
         await self.hosting.aclose()
@@ -82,6 +104,56 @@ class Service:
             await self.keys.aclose()
         if self.database is not None:
             await self.database.close()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            try:
+                await self._hear_others()
+                await self.streams.check()
+                await self._let_idle_go()
+                await self._expire()
+            except Exception:  # noqa: BLE001 - one round that fails must not be the last one
+                _log.exception("a look at streams and agents failed")
+
+    async def _hear_others(self) -> None:
+        """Ask the database once for all readers and turns what other processes of the service did."""
+        await self.turns.cancel_as_asked()
+        sessions = [each for each in self.hub.sessions if each not in self.turns]
+        for hosted in self.hosting if sessions else ():
+            database = (await hosted.of(None).log()).database
+            for session, number in (await last_numbers(database, sessions)).items():
+                self.hub.hear(session, number)
+
+    async def _expire(self) -> None:
+        days, now = self.settings.audit.max_age_days, time.time()
+        if self.database is None or days is None or now - self._expired < _DAY:
+            return
+        self._expired = now
+        if number := await expire(self.database, round((now - days * _DAY) * 1000)):
+            _log.info("%d entries of the audit log are older than %g days and were removed", number, days)
+
+    async def _let_idle_go(self) -> None:
+        def is_busy(owner: Owner | None) -> bool:
+            present = any(same_user(each, owner) for each in self.present)
+            return present or self.turns.works_for(owner)
+
+        most = self.settings.agents
+        for each in self.hosting:
+            await each.let_idle_go(is_busy, most=most.most_open, idle_seconds=most.idle_seconds)
+
+    def left(self, caller: Principal) -> None:
+        """Count down a request of a caller that was counted in ``present``."""
+        self.present[caller.owner] -= 1
+        if self.present[caller.owner] <= 0:
+            del self.present[caller.owner]
+
+    async def prepare(self, caller: Principal) -> None:
+        """Read changed configs and plan the caller's agents in a thread, so that other requests go on meanwhile."""
+        await self.hosting.look()
+        for each in self.agents_of(caller):
+            await each.prepare(None)  # knows the secrets that errors are masked with
+            await each.prepare(caller.owner)
 
     async def caller(self, token: str | None) -> Principal:
         """The caller with that token.

@@ -143,6 +143,39 @@ class ServiceLimits:
 
 
 @dataclass(frozen=True)
+class OpenAgents:
+    """How long a user's agent stays open, with its connections, after the user's last request."""
+
+    most_open: Annotated[
+        int,
+        Doc(
+            "Users of one config whose agents are open; beyond it, those that were not used for longest are closed. "
+            "One with a turn that runs or an open request stays."
+        ),
+        Minimum(1),
+    ] = 200
+    idle_seconds: Annotated[
+        float,
+        Doc("An agent that nobody uses is closed after so long; a later request opens it again."),
+        Minimum(0),
+    ] = 900
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The audit log."""
+
+    max_age_days: Annotated[
+        float | None,
+        Doc(
+            "Entries that are older are removed, once a day; null keeps all. The database removes none that is younger "
+            "than 30 days."
+        ),
+        Minimum(30),
+    ] = None
+
+
+@dataclass(frozen=True)
 class Cors:
     """Which other sites' pages may send requests. They send a token; the page's cookie stays its own."""
 
@@ -172,6 +205,10 @@ class Settings:
     limits: Annotated[ServiceLimits, Doc("How much a caller may ask for.")] = field(
         default_factory=ServiceLimits
     )
+    agents: Annotated[OpenAgents, Doc("How long users' agents stay open.")] = field(
+        default_factory=OpenAgents
+    )
+    audit: Annotated[Audit, Doc("How long the audit log is kept.")] = field(default_factory=Audit)
     cors: Annotated[Cors, Doc("Which other sites' pages may send requests.")] = field(default_factory=Cors)
     access_log: Annotated[
         Literal["text", "json", "off"], Doc("The form of the line for each request, on standard error.")

@@ -18,6 +18,8 @@ from zeus_runtime.store.turns import (
     StoredTurn,
     TurnState,
     add_turn,
+    ask_to_cancel,
+    asked_to_cancel,
     find_turn,
     last_run,
     next_turn,
@@ -65,7 +67,9 @@ class TurnQueue:
     hosting: Hosting
     uploads: Uploads
     _working: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _owners: dict[str, Owner | None] = field(default_factory=dict)
     _agents: dict[str, Agent] = field(default_factory=dict)
+    _runs: dict[str, str] = field(default_factory=dict)
     _woken: set[str] = field(default_factory=set)
     _is_closing: bool = False
 
@@ -73,6 +77,14 @@ class TurnQueue:
     def working(self) -> int:
         """How many sessions have a turn that runs."""
         return len(self._working)
+
+    def __contains__(self, session: str) -> bool:
+        """Whether a turn of a session runs here."""
+        return session in self._agents
+
+    def works_for(self, owner: Owner | None) -> bool:
+        """Whether a turn of a user runs, in any role."""
+        return any(same_user(each, owner) for each in self._owners.values())
 
     async def begin_session(
         self, hosted: HostedAgent, owner: Owner | None, *, title: str = "", key: str | None = None
@@ -133,7 +145,7 @@ class TurnQueue:
             self._woken.add(session)
         elif not self._is_closing:
             task = asyncio.create_task(self._work(hosted, owner, session), name=f"turns of {session}")
-            self._working[session] = task
+            self._working[session], self._owners[session] = task, owner
 
     async def cancel(self, agent: Agent, turn: StoredTurn) -> bool:
         """Cancel a turn: its run, or its place in the queue. False if it is over."""
@@ -142,11 +154,27 @@ class TurnQueue:
         if turn.state in ("queued", "waiting"):
             await set_state(log, turn, "cancelled", ending=_not_run(turn))
             return True
-        return running is not None and running.cancel(turn.session)
+        if running is not None:
+            return running.cancel(turn.session)
+        if turn.is_over:
+            return False
+        await ask_to_cancel(log, turn)
+        return True
+
+    async def cancel_as_asked(self) -> None:
+        """Cancel the turns that run here and that another process was asked to cancel."""
+        for hosted in self.hosting:
+            here = {session: agent for session, agent in self._agents.items() if agent.name == hosted.name}
+            if not here:
+                continue
+            for session, run in await asked_to_cancel(await hosted.of(None).log(), here):
+                if self._runs.get(session) == run:
+                    here[session].cancel(session)
 
     async def recover(self) -> None:
         """Continue what an earlier process left, unless another process works on it."""
         for hosted in self.hosting:
+            await hosted.prepare(None)
             log = await hosted.of(None).log()
             for session, owner in await unfinished_sessions(log, hosted.name):
                 self.wake(hosted, owner, session)
@@ -170,7 +198,7 @@ class TurnQueue:
         except ZeusError as error:
             _log.warning("the turns of %s wait: %s", session, error)
         finally:
-            del self._working[session]
+            del self._working[session], self._owners[session]
 
     async def _attached(self, owner: Owner | None, turn: StoredTurn) -> Sequence[GivenFile]:
         """The files of a turn's request.
@@ -184,17 +212,20 @@ class TurnQueue:
         ]
 
     async def _one(self, hosted: HostedAgent, owner: Owner | None, session: str) -> bool:
+        await hosted.prepare(owner)
         log = await hosted.of(owner).log()
         thread = await log.find(session)
         turn = await next_turn(log, thread)
         if turn is None:
             return False
         # Whoever wakes the session, the next process too, the turn runs in the role of the one who asked for it.
-        agent = hosted.of(owner and owner._replace(role=turn.request.get("role")))
+        acting = owner and owner._replace(role=turn.request.get("role"))
+        await hosted.prepare(acting)
+        agent = hosted.of(acting)
         has_begun = await last_run(log, thread) == turn.run
         if turn.state == "queued" or turn.started_ms is None:
             await set_state(log, turn, "running")
-        self._agents[session] = agent
+        self._agents[session], self._runs[session] = agent, turn.run
         tools = [ClientTool.from_json(each) for each in turn.request.get("tools", ())]
         ending: Event | None = None
         try:
@@ -217,7 +248,7 @@ class TurnQueue:
                 raise
             ending = RunFailed(session, error.code, str(error), error.exit_code)
         finally:
-            del self._agents[session]
+            del self._agents[session], self._runs[session]
         if self._is_closing and isinstance(ending, RunFailed) and ending.code == "cancelled":
             return False
         assert isinstance(ending, RunCompleted | RunFailed)
@@ -226,6 +257,11 @@ class TurnQueue:
             # Decided between the run's end and the turn's new state.
             await set_state(log, turn, "running")
         return True
+
+
+def same_user(one: Owner | None, other: Owner | None) -> bool:
+    """Whether two owners are one user in one project, in whatever role."""
+    return one[:2] == other[:2] if one is not None and other is not None else one is other
 
 
 async def _refuse_answered(log: ThreadLog, thread: Thread) -> None:

@@ -145,9 +145,10 @@ def _own_archive(bench: Bench, side: Side, history: Sequence[object]) -> Iterato
 async def _own_ledger(folder: Path, bench: Bench, side: Side) -> list[EvaluationFinding]:
     """Check that the agent's ledger has one row for each of its calls, with its window, and edits only its messages."""
     from zeus_runtime.store.database import Database
+    from zeus_runtime.store.row_security import EVERYONE
     from zeus_runtime.store.thread_log import ThreadLog
 
-    database = Database(bench.plan.config.storage.url, directory=folder)
+    database = Database(bench.plan.config.storage.url, directory=folder, acting=EVERYONE)
     try:
         log = ThreadLog(database)
         thread = await log.find(side.session)

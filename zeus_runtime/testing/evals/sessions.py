@@ -20,10 +20,11 @@ async def compactions_of(agent: Agent, session: str) -> list[int]:
     """
     from zeus_runtime.context.ledger import StepRecord
     from zeus_runtime.store.database import Database
+    from zeus_runtime.store.row_security import EVERYONE
     from zeus_runtime.store.thread_log import ThreadLog
 
     plan = agent.plan
-    database = Database(plan.config.storage.url, directory=plan.context.directory)
+    database = Database(plan.config.storage.url, directory=plan.context.directory, acting=EVERYONE)
     try:
         log = ThreadLog(database)
         steps = [StepRecord.from_json(entry.payload) for entry in await log.steps(await log.find(session))]

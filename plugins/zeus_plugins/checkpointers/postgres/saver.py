@@ -48,7 +48,7 @@ _DELETE_RUNS = (
     " AND (c.thread_id, c.checkpoint_ns, c.checkpoint_id) NOT IN (SELECT * FROM gone))",
 )
 _VALUES: Final = re.compile(r"VALUES \(([%s, ]+)\)")
-_IS_EPOCH: Final = "FROM thread WHERE session = %s AND epoch = %s"
+_IS_EPOCH: Final = "WHERE zeus_in_epoch(%s, %s)"
 
 
 class _Fence(NamedTuple):
@@ -222,7 +222,7 @@ class PostgresSaver(AsyncPostgresSaver):
 
 @cache
 def _in_epoch(statement: Query) -> bytes:
-    found, count = _VALUES.subn(rf"SELECT \1 {_IS_EPOCH} FOR SHARE", str(statement))
+    found, count = _VALUES.subn(rf"SELECT \1 {_IS_EPOCH}", str(statement))
     assert count == 1, "LangGraph's statements insert one row of values"
     return found.encode()
 

@@ -137,8 +137,8 @@ class Approve(Middleware):
             case "allowed":
                 return Verdict("allow", "it is on the user's allowlist")
             case "changed":
-                there = f"{tool.name} is on your allowlist with other options or from another source"
-                return replace(verdict, reason=there)
+                other = "with other options, from another source or for another workspace"
+                return replace(verdict, reason=f"{tool.name} is on your allowlist {other}")
             case "absent":
                 return verdict
 

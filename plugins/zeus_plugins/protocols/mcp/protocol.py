@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +16,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     INVALID_PARAMS,
+    INVALID_REQUEST,
     CallToolResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -58,6 +59,12 @@ def create(options: Options, service: ProtocolService) -> ServedProtocol:
     return McpProtocol(options, service)
 
 
+def _error(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    """An error of a request whose id is not known, as JSON-RPC has it."""
+    error = {"code": INVALID_REQUEST, "message": message, "data": {"code": code}}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status, headers)
+
+
 class McpProtocol(ServedProtocol):
     """Each agent is a tool, and its sessions are resources."""
 
@@ -82,6 +89,10 @@ class McpProtocol(ServedProtocol):
     def routes(self) -> Sequence[BaseRoute]:
         return [Route(self._options.path, _Endpoint(self), methods=["GET", "POST", "DELETE"])]
 
+    def refusal(self, path: str, status: int, code: str, message: str) -> Response | None:
+        own = self._options.path.rstrip("/")
+        return _error(status, code, message) if path == own or path.startswith(f"{own}/") else None
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         self._manager = StreamableHTTPSessionManager(self._server)
@@ -100,8 +111,8 @@ class McpProtocol(ServedProtocol):
         except ZeusError as error:
             status = STATUS.get(error.code, 500)
             head = {"WWW-Authenticate": "Bearer"} if status == 401 else None
-            told = {"code": error.code, "detail": self._service.mask(error.message), "status": status}
-            await JSONResponse(told, status, head)(scope, receive, send)
+            answer = _error(status, error.code, self._service.mask(error.message), head)
+            await answer(scope, receive, send)
             return
         # The SDK keeps a session to the caller who began it.
         token = AccessToken(token="", client_id=caller.name, scopes=[])

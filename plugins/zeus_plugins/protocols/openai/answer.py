@@ -204,8 +204,7 @@ class TurnAnswer:
     def asks_by_request(self) -> None:
         """Show the calls that wait for a decision as approval requests: JSON that the client may print."""
         self.calls += [
-            Call(APPROVAL + each["id"], each["tool_name"], json_shown(each["parameters"]))
-            for each in self.waiting
+            Call(APPROVAL + each["id"], each["tool_name"], json_shown(_shown(each))) for each in self.waiting
         ]
 
     def asks_by_text(self) -> str:
@@ -214,7 +213,7 @@ class TurnAnswer:
             return ""
         said = "\n".join(
             f"[{printable(each['tool_name'])} waits for a decision (approval {each['id']}):"
-            f" {json_shown(each['parameters'])}]"
+            f" {json_shown(_shown(each))}]"
             for each in self.waiting
         )
         text = f"\n\n{said}" if self._pieces else said
@@ -236,6 +235,12 @@ def _question(pending: Mapping[str, Any]) -> Mapping[str, Any]:
     names = {"id": "approval_id", "tool_name": "tool", "parameters": "arguments"}
     kept = ("id", "tool_name", "parameters", "reason", "answer_schema")
     return {names.get(name, name): pending[name] for name in kept if name in pending}
+
+
+def _shown(pending: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments of a call; for a question also its form, whose defaults an approval gives as the answer."""
+    form = {"answer_schema": pending["answer_schema"]} if "answer_schema" in pending else {}
+    return {**pending["parameters"], **form}
 
 
 _INSTRUCTIONS: Final = "<client_instructions>\n", "\n</client_instructions>\n\n"

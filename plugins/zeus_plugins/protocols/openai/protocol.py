@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from zeus_plugins.protocols.openai import chat, parameters, responses
 from zeus_plugins.protocols.openai.answer import TurnAnswer, begun, found
-from zeus_plugins.protocols.openai.errors import BadRequestError, response_of
+from zeus_plugins.protocols.openai.errors import BadRequestError, body_of, response_of
 from zeus_plugins.protocols.openai.options import Options
 from zeus_runtime.plugin import ZeusError
 from zeus_runtime.plugin.protocol import NotFoundError, ServedProtocol
@@ -26,6 +26,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _STREAM: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+_OWN: Final = (
+    "/v1/models",
+    "/v1/chat/",
+    "/v1/completions",
+    "/v1/responses",
+    "/v1/conversations",
+    "/v1/embeddings",
+)
+"""The paths that OpenAI's clients ask for, also those that are not served."""
 
 
 def create(options: Options, service: ProtocolService) -> ServedProtocol:
@@ -56,6 +67,12 @@ class OpenAI(ServedProtocol):
             route("/v1/conversations/{name}", self._conversation, "GET"),
             route("/v1/conversations/{name}", self._delete_conversation, "DELETE"),
         ]
+
+    def refusal(self, path: str, status: int, code: str, message: str) -> Response | None:
+        if not path.startswith(_OWN):
+            return None
+        body = body_of(message, status, code=code)
+        return JSONResponse(body, status_code=status, headers={"x-should-retry": "false"})
 
     def _told(self, endpoint: _Endpoint) -> _Endpoint:
         """An endpoint with errors in OpenAI's form."""

@@ -14,7 +14,14 @@ from zeus_plugins.sandboxes.bubblewrap.cgroups import (
     older_group,
 )
 from zeus_plugins.sandboxes.bubblewrap.command import FOLDERS, SandboxRoot
-from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, needed_folders, probe, probe_own
+from zeus_plugins.sandboxes.bubblewrap.host import (
+    check_system,
+    counts_own,
+    host_root,
+    needed_folders,
+    probe,
+    probe_own,
+)
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 from zeus_runtime.plugin import OptionsError
 from zeus_runtime.plugin.sandbox import (
@@ -81,9 +88,11 @@ class Bubblewrap:
                         remedy="Move the project to another folder, or remove `workspace`.",
                         where="workspace",
                     )
-        if os.geteuid() == 0 and delegated_group() is None and older_group() is None:
+        bwrap = self._bwrap()
+        probe_own(bwrap)
+        has_group = delegated_group() is not None or older_group() is not None
+        if os.geteuid() == 0 and not has_group and not counts_own(bwrap):
             raise SandboxUnavailableError(UNLIMITED, remedy=UNLIMITED_REMEDY)
-        probe_own(self._bwrap())
 
     @property
     def root(self) -> SandboxRoot:

@@ -29,8 +29,9 @@ UNLIMITED: Final = (
     " pids can be made"
 )
 UNLIMITED_REMEDY: Final = (
-    "Run Zeus as an ordinary user, or in a control group of its own (systemd-run --scope zeus ...), or remove"
-    " `workspace` of the sandbox."
+    "Run Zeus as an ordinary user (in a container: docker run --user 1000), or a container whose root is an ordinary"
+    " user of the host (rootless Docker or Podman, userns-remap), or on a host in its own control group"
+    " (systemd-run --scope zeus ...); or remove `workspace` of the sandbox."
 )
 _CONTROLLERS: Final = {"memory", "pids"}
 _OWN_BYTES: Final = 16 * 2**20

@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,16 @@ from zeus_plugins.sandboxes.bubblewrap.syscalls import MACHINES
 from zeus_runtime.plugin.sandbox import SandboxUnavailableError
 
 _PROBE_SECONDS: Final = 10
+_OWN: Final = ("--unshare-user", "--unshare-all", "--disable-userns", "--cap-drop", "ALL")
+_SHOWN: Final = ("--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
+_ONE_MORE: Final = """
+import os, resource
+resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+try:
+    os.fork()
+except BlockingIOError:
+    print("refused")
+"""
 
 
 def check_system() -> None:
@@ -103,7 +114,29 @@ def probe_own(bwrap: str) -> None:
     Raises:
         SandboxUnavailableError: that failed; the message is bubblewrap's.
     """
-    try_out(bwrap, ["--unshare-user", "--unshare-all", "--disable-userns", "--cap-drop", "ALL"])
+    try_out(bwrap, _OWN)
+
+
+@cache
+def counts_own(bwrap: str) -> bool:
+    """Whether the kernel counts the processes of this process's user in a sandbox, so that ``RLIMIT_NPROC`` holds.
+
+    It does so for ordinary users, and for the root of a container with its own user namespace (rootless Docker or
+    Podman), who is an ordinary user of the host. No file says for certain who the host's root is, so this tries it out.
+    """
+    command = [bwrap, *_OWN, *_SHOWN, "--", sys.executable, "-I", "-S", "-c", _ONE_MORE]
+    try:
+        done = subprocess.run(
+            command,
+            env={},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PROBE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.stdout == b"refused\n"
 
 
 def try_out(bwrap: str, namespaces: Sequence[str]) -> None:
@@ -116,10 +149,9 @@ def try_out(bwrap: str, namespaces: Sequence[str]) -> None:
         "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1; on Ubuntu an AppArmor profile "
         "for bwrap), or use another backend."
     )
-    shown = ("--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
     try:
         done = subprocess.run(
-            [bwrap, *namespaces, *shown, "--", "/bin/sh", "-c", ":"],
+            [bwrap, *namespaces, *_SHOWN, "--", "/bin/sh", "-c", ":"],
             env={},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

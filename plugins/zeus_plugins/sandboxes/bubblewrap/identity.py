@@ -26,7 +26,7 @@ class Identity:
     Args:
         uid: its number inside the sandbox.
         changed: whether the program's files must be given to that uid, because root creates them.
-        is_root: whether it is the host's root in a user namespace, to which ``RLIMIT_NPROC`` does not apply.
+        is_root: whether it is root in a user namespace; to the host's root, ``RLIMIT_NPROC`` does not apply.
     """
 
     uid: int

@@ -33,6 +33,7 @@ from zeus_plugins.sandboxes.bubblewrap.command import (
     most_of_each,
     waiting,
 )
+from zeus_plugins.sandboxes.bubblewrap.host import counts_own
 from zeus_plugins.sandboxes.bubblewrap.identity import Identity
 from zeus_plugins.sandboxes.bubblewrap.mounts import REPLACED, sees_judged
 from zeus_plugins.sandboxes.bubblewrap.watch import INTERVAL_SECONDS, exceeded
@@ -236,7 +237,7 @@ async def standing(
     """
     start = WORKING_FOLDER if program.workspace is None else str(program.workspace.folder)
     with ExitStack() as stack:
-        group = _group(stack, limits, identity)
+        group = _group(stack, bwrap, limits, identity)
         output, output_end = _pipe(stack)
         status, status_end = _pipe(stack)
         gate, gate_end = (stack.enter_context(each) for each in socket.socketpair())
@@ -299,7 +300,7 @@ async def _require_judged(mounts: Sequence[ProgramMount], first: int) -> None:
         raise NotMadeError(f"the program was not run, because {REPLACED}")
 
 
-def _group(stack: ExitStack, limits: SandboxLimits, identity: Identity) -> Group | None:
+def _group(stack: ExitStack, bwrap: str, limits: SandboxLimits, identity: Identity) -> Group | None:
     """Create a control group that is removed after the sandbox; None if impossible, so that only checks limit it.
 
     Raises:
@@ -308,7 +309,7 @@ def _group(stack: ExitStack, limits: SandboxLimits, identity: Identity) -> Group
     parent, kind = delegated_group(), Group
     if parent is None and identity.is_root:
         parent, kind = older_group(), PidsGroup
-        if parent is None:
+        if parent is None and not counts_own(bwrap):
             raise SandboxError(UNLIMITED, remedy=UNLIMITED_REMEDY)
     if parent is None:
         return None

@@ -27,7 +27,7 @@ _SECONDS = 0.05
 def main() -> None:
     """Start a keeper for each command until Zeus closes the socket, or is gone."""
     become_parent = _become_parent()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a keeper
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes keepers that have ended
     with socket.socket(fileno=0) as requests:
         while True:
             _, descriptors, _, _ = socket.recv_fds(requests, 1, 3)
@@ -62,7 +62,7 @@ def _keep(control: int, output: int, folder: int, become_parent: Callable[[], ob
         words = _words(control)
         if words is not None:
             os.write(control, b"%d" % _run(words, control))
-    except BaseException:  # noqa: BLE001 - the fork must not go on as the process of all commands
+    except BaseException:  # noqa: BLE001 - the fork must not become a second process of all commands
         sys.excepthook(*sys.exc_info())
     finally:
         os._exit(0)

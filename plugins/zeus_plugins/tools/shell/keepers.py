@@ -18,7 +18,7 @@ from zeus_runtime.plugin.tool import finished, in_thread
 
 _KEEPER: Final = str(Path(__file__).with_name("keeper.py"))
 _SECONDS: Final = 10.0
-"""How long a command waits to be taken: only a process that somebody has stopped takes longer."""
+"""How long a command waits until the process takes it; one that was stopped (SIGSTOP) takes longer."""
 _PLACE: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
 
 
@@ -128,5 +128,5 @@ class Keepers:
             process.wait()
 
     async def aclose(self) -> None:
-        """End the process; a command that still runs has a keeper of its own."""
+        """End the process; each command that still runs has its own keeper."""
         await finished(in_thread(self._end))

@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from zeus_plugins.vector_stores.sqlite.vectors_in_memory import PlaceVectors
+from zeus_plugins.vector_stores.sqlite.vectors_in_memory import KeptVectors, PlaceVectors
 from zeus_plugins.vector_stores.sqlite.visible import Numbers, covered
 from zeus_runtime.plugin.memory import Embedding, Reach
-from zeus_runtime.plugin.vector_store import AtHand, VectorQuery
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from zeus_runtime.plugin.vector_store import Entry
+    from zeus_runtime.plugin.vector_store import AtHand, Entry, VectorQuery
 
 Place: TypeAlias = tuple[str, str]
 """Scope and ``scope_id``."""
@@ -166,7 +165,10 @@ class VisibleCopies:
 
     def at_hand(self) -> list[AtHand]:
         """As ``VectorStore.at_hand``."""
-        return [_Kept(place_vectors, visible, self._query) for place_vectors, visible in self._places_vectors]
+        return [
+            KeptVectors(place_vectors, visible, self._query)
+            for place_vectors, visible in self._places_vectors
+        ]
 
     def nearest(self) -> Iterator[tuple[str, float]]:
         """As ``VectorStore.nearest``; exact."""
@@ -182,33 +184,6 @@ class VisibleCopies:
         for place_vectors, visible in self._places_vectors:
             found |= place_vectors.cosines(wanted, self._query.vector, visible)
         return found
-
-
-class _Kept(AtHand):
-    """A copy that is queried by slots."""
-
-    def __init__(self, place_vectors: PlaceVectors, visible: NDArray[np.bool_], query: VectorQuery) -> None:
-        self.kept = place_vectors
-        self._place_vectors, self._visible, self._vector = place_vectors, visible, query.vector
-        self._bounds = np.zeros(0, np.float32)
-
-    def ids(self, start: int) -> Sequence[str]:
-        return self._place_vectors.ids(start)
-
-    def slots(self, ids: Sequence[str]) -> NDArray[np.intp]:
-        return self._place_vectors.slots(ids)
-
-    def at_most(self) -> NDArray[np.float32]:
-        self._bounds = self._place_vectors.at_most(self._vector)
-        self._bounds[~self._visible] = -np.inf
-        return self._bounds
-
-    def at_most_of(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
-        return self._place_vectors.closer(slots, self._bounds[slots], self._vector)
-
-    def cosines(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
-        cosines = self._place_vectors.compared(slots, self._vector)
-        return np.where(self._visible[slots], cosines, np.float32(-np.inf))
 
 
 class _PlaceCopy:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from zeus_plugins.vector_stores.sqlite.collection import SCHEMA, SqliteCollection
-from zeus_plugins.vector_stores.sqlite.vectors_in_memory import PlaceVectors
+from zeus_plugins.vector_stores.sqlite.vectors_in_memory import KeptVectors, PlaceVectors
 from zeus_plugins.vector_stores.sqlite.visible import Numbers, covered
 from zeus_runtime.plugin import MissingError, PlanContext
 from zeus_runtime.plugin.memory import Embedding, Reach
-from zeus_runtime.plugin.vector_store import Entry, VectorCollection, VectorQuery, VectorStore
+from zeus_runtime.plugin.vector_store import AtHand, Entry, VectorCollection, VectorQuery, VectorStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,6 +125,12 @@ class SqliteVectorStore(VectorStore):
                 wanted, query.vector, self._visible(copy.place_vectors, part, query)
             )
         return found
+
+    def at_hand(self, connection: Connection, query: VectorQuery) -> Sequence[AtHand]:
+        return [
+            KeptVectors(copy.place_vectors, self._visible(copy.place_vectors, part, query), query)
+            for part, copy in self._asked(connection, query)
+        ]
 
     def ids(self, connection: Connection) -> set[str]:
         return {row[0] for row in _execute(connection, "SELECT id FROM memory_vector")}

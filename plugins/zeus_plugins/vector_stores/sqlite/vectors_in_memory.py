@@ -10,9 +10,12 @@ import numpy as np
 
 from zeus_plugins.vector_stores.sqlite.heads import HEAD, ROUNDING, Heads, directions
 from zeus_plugins.vector_stores.sqlite.products import greatest, grown, nearest_first, product
+from zeus_runtime.plugin.vector_store import AtHand
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from zeus_runtime.plugin.vector_store import VectorQuery
 
     Vectors = NDArray[np.float32]
 
@@ -263,3 +266,30 @@ class PlaceVectors:
             self._first.make_room(len(self._vectors))
         self._first.complete(vectors)
         return self._first.at_most(query)
+
+
+class KeptVectors(AtHand):
+    """The vectors of a place that a query may find, asked for by slots."""
+
+    def __init__(self, place_vectors: PlaceVectors, visible: NDArray[np.bool_], query: VectorQuery) -> None:
+        self.kept = place_vectors
+        self._place_vectors, self._visible, self._vector = place_vectors, visible, query.vector
+        self._bounds = np.zeros(0, np.float32)
+
+    def ids(self, start: int) -> Sequence[str]:
+        return self._place_vectors.ids(start)
+
+    def slots(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        return self._place_vectors.slots(ids)
+
+    def at_most(self) -> NDArray[np.float32]:
+        self._bounds = self._place_vectors.at_most(self._vector)
+        self._bounds[~self._visible] = -np.inf
+        return self._bounds
+
+    def at_most_of(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
+        return self._place_vectors.closer(slots, self._bounds[slots], self._vector)
+
+    def cosines(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
+        cosines = self._place_vectors.compared(slots, self._vector)
+        return np.where(self._visible[slots], cosines, np.float32(-np.inf))

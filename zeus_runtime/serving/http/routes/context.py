@@ -13,8 +13,9 @@ from zeus_runtime.context.inspection import (
     difference,
     explanation,
     forecast,
+    in_short,
+    overview,
     session_curve,
-    session_totals,
     why_missing,
 )
 from zeus_runtime.errors import UsageError
@@ -37,15 +38,7 @@ Step = Annotated[int | None, Query(ge=1, description="The step; the last one by 
 @router.get("/sessions/{session}/context/steps")
 async def steps(request: Request, caller: Reader, session: str) -> dict[str, Any]:
     """Every step in short: tokens by source, policies' decisions, cache and cost; and what to expect."""
-    trace = await _trace(request, caller, session)
-    expected = forecast(_current(trace))
-    return {
-        "session": session,
-        "steps": [_short(trace, each) for each in trace.steps],
-        "totals": asdict(session_totals(trace.steps)),
-        "forecast": None if expected is None else asdict(expected),
-        "problems": list(trace.problems),
-    }
+    return overview(await _trace(request, caller, session))
 
 
 @router.get("/sessions/{session}/context")
@@ -56,7 +49,7 @@ async def one(request: Request, caller: Reader, session: str, step: Step = None)
     return {
         "session": session,
         **asdict(found),
-        "step": _short(trace, found.step),
+        "step": in_short(found.step, aside=found.step.number in trace.aside),
         "sent": [*_fixed(trace, found.step), *_messages(trace, found.step)],
     }
 
@@ -119,28 +112,6 @@ async def _trace(request: Request, caller: Reader, session: str) -> Trace:
 def _current(trace: Trace) -> list[StepRecord]:
     """The steps of the conversation as it is now."""
     return [each for each in trace.steps if each.number not in trace.aside]
-
-
-def _short(trace: Trace, step: StepRecord) -> Mapping[str, Any]:
-    """The step without what the other answers tell."""
-    return {
-        "number": step.number,
-        "run": step.run_id,
-        "cursor": step.cursor,
-        "model": step.model,
-        "cause": step.cause,
-        "input_limit_tokens": step.input_limit_tokens,
-        "fixed_tokens": step.fixed_tokens,
-        "by_source": dict(step.by_source),
-        "sent_tokens": step.sent_tokens,
-        "decisions": [asdict(each) for each in step.decisions],
-        "usage": None if step.usage is None else asdict(step.usage),
-        "cost_usd": step.cost_usd,
-        "policy_cost_usd": step.policy_cost_usd,
-        "duration_ms": step.duration_ms,
-        "error": step.error,
-        "aside": step.number in trace.aside,
-    }
 
 
 def _fixed(trace: Trace, step: StepRecord) -> Iterator[Mapping[str, Any]]:

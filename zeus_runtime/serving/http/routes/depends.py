@@ -46,7 +46,10 @@ async def known(request: Request, token: str | None) -> Principal:
         if token and address is not None:
             service.limits.note_failure(address)
         raise
-    request.state.caller = caller
+    if getattr(request.state, "caller", None) is None:
+        service.present[caller.owner] += 1  # the boundary counts it down
+    request.state.caller, request.state.token = caller, token
+    await service.prepare(caller)
     return caller
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 from fastapi import APIRouter, Request
@@ -10,12 +9,12 @@ from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Resp
 from pydantic import BaseModel, ConfigDict
 
 from zeus_runtime.serving.http import page_login
+from zeus_runtime.serving.http.bundled import BUNDLE
 from zeus_runtime.serving.http.principals import UnknownPrincipalError
 from zeus_runtime.serving.http.routes.depends import known
 
 router = APIRouter(include_in_schema=False)
 
-BUNDLE: Final = Path(__file__).parent.parent / "bundle"
 FILES: Final = {
     "page.js": "text/javascript",
     "page.css": "text/css",

@@ -1,21 +1,23 @@
-"""Write a file that only its user may read, such as memories and conversations."""
+"""Write a file in one step: a command that is killed leaves the former file or the new one, never a part."""
 
 from __future__ import annotations
 
 import errno
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.tools import atomic
 
 _DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """What is wrong with the disk, and not with the place that was named."""
 
 
-def write_private(place: Path, text: str, name: str) -> None:
-    """Write ``text`` to a file atomically, readable only by its user; links are followed.
+def write_whole(place: Path, text: str, name: str) -> None:
+    """Write ``text`` to a file, which keeps its rights; links are followed, and newlines stay as they are.
 
     Args:
         name: of the file in an error.
@@ -24,12 +26,25 @@ def write_private(place: Path, text: str, name: str) -> None:
         UsageError: there is no such folder, or nothing may be written there.
         OSError: the disk is full or failed; a file that was there is as it was.
     """
+    _write(place, text, name, _replace)
+
+
+def write_private(place: Path, text: str, name: str) -> None:
+    """Write ``text``, such as memories and conversations, to a file that only its user may read.
+
+    Args, Raises: as ``write_whole``.
+    """
+    _write(place, text, name, _replace_privately)
+
+
+def _write(place: Path, text: str, name: str, replace: Callable[[Path, bytes], None]) -> None:
+    data = text.encode()
     try:
         if place.exists() and not place.is_file():
             # A pipe or a device (/dev/stdout) is written to, never replaced.
-            place.write_text(text, encoding="utf-8", newline="\n")
+            place.write_bytes(data)
         else:
-            _replace(_target(place), text)
+            replace(_target(place), data)
     except OSError as error:
         if error.errno in _DISK:
             raise
@@ -47,11 +62,25 @@ def _target(place: Path) -> Path:
     return target
 
 
-def _replace(place: Path, text: str) -> None:
+def _replace(place: Path, data: bytes) -> None:
+    folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            old = os.stat(place.name, dir_fd=folder)
+        except FileNotFoundError:
+            old = None
+        if old is not None and not os.access(place, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        atomic.replace(folder, place.name, data, old=old, before_publish=lambda: None)
+    finally:
+        os.close(folder)
+
+
+def _replace_privately(place: Path, data: bytes) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=".zeus-")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, place)  # noqa: PTH105

@@ -1,0 +1,226 @@
+"""Workspaces of sessions and users: folders of their own, quotas, and their end with the session."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.agents import call, calling, script, write_agent
+from zeus_runtime import Agent
+from zeus_runtime.errors import MissingError
+from zeus_runtime.events import RunFailed
+from zeus_runtime.plan.plan import make_plan
+from zeus_runtime.plan.validated import check
+from zeus_runtime.plan.workspace import folder_name
+from zeus_runtime.store.threads import Owner
+from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
+from zeus_runtime.tools.approval import Decision
+from zeus_runtime.tools.quota import Quota
+from zeus_runtime.trust.decision import recorded_trust
+
+OWN = "workspace: {root: work, per: session}\n"
+
+
+def writing(path: str, content: str = "mine", then: Any = "Done.") -> Any:
+    return script(calling(call("write_file", "w", path=path, content=content)), then)
+
+
+def agent_in(
+    folder: Path, yaml: str, model: Any, owner: Owner | None = None, tools: str = "[filesystem]"
+) -> Agent:
+    write_agent(folder, yaml, tools=tools)
+    checked = check(folder / "zeus.yaml", directory=folder, environ={}, trust=recorded_trust({}, "all"))
+    if owner is not None:
+        checked = checked.acting_for(*owner)
+    return Agent(checked, make_plan(checked), model=model, owner=owner)
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+async def test_each_session_has_a_folder_of_its_own_that_goes_with_it(tmp_path: Path, work: Path) -> None:
+    async with agent_in(tmp_path, OWN, writing("/a.txt")) as agent:
+        one, two = (await agent.run("go")).session, (await agent.run("go")).session
+        assert names_in(work) == sorted((one, two))
+        for session in (one, two):
+            assert (work / session / "a.txt").read_text() == "mine"
+            assert stat.S_IMODE((work / session).stat().st_mode) == 0o700
+        await agent.archive(one)
+        assert (work / one / "a.txt").exists()
+        await agent.delete_session(one)
+        assert names_in(work) == [two]
+
+
+async def test_a_session_reaches_no_other_session_s_files(tmp_path: Path, work: Path) -> None:
+    async with agent_in(tmp_path, OWN, writing("/a.txt", "secret of one")) as agent:
+        one = (await agent.run("go")).session
+    tries = [f"/{one}/a.txt", f"/../{one}/a.txt", str(work / one / "a.txt"), "link"]
+    reads = [call("read_file", f"r{place}", path=path) for place, path in enumerate(tries)]
+    async with agent_in(tmp_path, OWN, script("Hello.", calling(*reads), "Done.")) as agent:
+        two = (await agent.run("first")).session
+        (work / two / "link").symlink_to(work / one / "a.txt")
+        await agent.run("go", session=two)
+        told = [each for each in await agent.history(two) if each.type == "tool"]
+    assert len(told) == len(tries)
+    assert all("secret of one" not in str(each.content) for each in told)
+
+
+async def test_a_later_turn_in_another_process_finds_the_session_s_files(tmp_path: Path, work: Path) -> None:
+    async with agent_in(tmp_path, OWN, writing("/a.txt")) as agent:
+        session = (await agent.run("go")).session
+    reading = script("", "", calling(call("read_file", "r", path="/a.txt")), "Read.")
+    async with agent_in(tmp_path, OWN, reading) as agent:
+        await agent.run("again", session=session)
+        assert "mine" in str((await agent.history(session))[-2].content)
+    assert names_in(work) == [session]
+
+
+async def test_sub_agents_work_in_the_folder_of_their_parent(tmp_path: Path, work: Path) -> None:
+    (tmp_path / "helper.yaml").write_text("version: 1\nname: helper\nmodel: x\ntools: [filesystem]\n")
+    for helper in ("{description: helps}", "{description: helps, config: helper.yaml}"):
+        agent = agent_in(
+            tmp_path, OWN + f"agents:\n  helper: {helper}\n", script("x"), tools="[filesystem, subagents]"
+        )
+        plan = await agent._runner._plans.of("session_1", await agent._runner.connections())
+        (below,) = plan.agents.values()
+        assert below.plan.context.workspace.root == plan.context.workspace.root == work / "session_1"
+        await agent.aclose()
+
+
+async def test_the_change_of_a_waiting_call_is_shown_for_the_session_s_files(
+    tmp_path: Path, work: Path
+) -> None:
+    model = script(
+        calling(call("write_file", "w", path="/a.txt", content="new")),
+        "Wrote.",
+        calling(call("write_file", "v", path="/a.txt", content="newer")),
+        "Done.",
+    )
+    async with agent_in(tmp_path, OWN + "middlewares: [approve]\n", model) as agent:
+        first = [event async for event in agent.stream("go")][-1]
+        (pending,) = await agent.pending_approvals()
+        assert "new" in str((await agent.previewed(pending.id)).preview)
+        await agent.decide(pending.session, {pending.id: Decision("approve")})
+        _ = [event async for event in agent.resume(pending.session)]
+        assert first.type == RunFailed.type
+        assert (work / pending.session / "a.txt").read_text() == "new"
+        _ = [event async for event in agent.stream("again", session=pending.session)]
+        (pending,) = await agent.pending_approvals()
+        shown = str((await agent.previewed(pending.id)).preview)
+        assert "-new" in shown
+        assert "+newer" in shown
+
+
+async def test_each_user_has_a_folder_for_all_sessions(tmp_path: Path, work: Path) -> None:
+    yaml = OWN.replace("per: session", "per: user")
+    folders = []
+    for owner in (Owner("ann"), Owner("ann"), Owner("ann", "blue"), Owner("Ann"), Owner("../bob"), None):
+        async with agent_in(tmp_path, yaml, writing("/a.txt"), owner) as agent:
+            session = (await agent.run("go")).session
+            await agent.delete_session(session)
+            folders.append(agent.plan.context.workspace.root)
+    assert folders[0] == folders[1] == work / "ann"
+    assert len(set(folders)) == 5
+    assert names_in(work) == sorted({each.name for each in folders})
+
+
+@given(st.lists(st.lists(st.text(), min_size=1, max_size=2), min_size=2, max_size=2, unique_by=tuple))
+def test_a_folder_s_name_is_one_component_and_no_other_s(places: list[list[str]]) -> None:
+    names = [folder_name(each) for each in places]
+    assert len({each.lower() for each in names}) == 2
+    for name in names:
+        assert name == Path(name).name
+        assert name not in ("", ".", "..")
+        assert name.isascii()
+        assert not name.startswith(".")
+
+
+async def test_a_link_in_the_place_of_a_folder_is_refused(tmp_path: Path, work: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (work / "ann").symlink_to(tmp_path / "elsewhere")
+    write_agent(tmp_path, OWN.replace("per: session", "per: user"))
+    async with agent_in(tmp_path, OWN.replace("per: session", "per: user"), writing("/a.txt")) as agent:
+        session = (await agent.run("go")).session  # the config's own user
+    assert session
+    checked = check(tmp_path / "zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    from zeus_runtime.config import ConfigError
+
+    with pytest.raises(ConfigError, match="cannot be used"):
+        make_plan(checked.acting_for("ann", None, None))
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_write_over_the_quota_is_refused_and_counts_without_a_scan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from zeus_runtime.tools import quota
+
+    scans = []
+    scanned = quota._scanned
+    monkeypatch.setattr(quota, "_scanned", lambda *given: scans.append(given) or scanned(*given))
+    files = WorkspaceFiles(tmp_path, quota=Quota(tmp_path, max_bytes=100, max_files=3))
+    files.write("/a", b"x" * 60)
+    for write in (
+        lambda: files.write("/b", b"x" * 41),
+        lambda: files.append("/a", b"x" * 41),
+        lambda: files.edit("/a", lambda data: data + b"x" * 41, max_bytes=1000),
+    ):
+        with pytest.raises(WorkspaceError, match="101 bytes, where 100 are allowed"):
+            write()
+    assert [each.name for each in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").stat().st_size == 60
+    files.write("/a", b"x" * 100)
+    files.edit("/a", lambda data: data[:10], max_bytes=1000)
+    files.write("/b", b"")
+    files.append("/c", b"x" * 90)
+    with pytest.raises(WorkspaceError, match="4 files, where 3 are allowed"):
+        files.write("/d", b"")
+    files.remove("/b")
+    files.write("/d", b"")
+    assert len(scans) == 1
+    (tmp_path / "d").write_bytes(b"x" * 50)
+    assert files.quota is not None
+    assert files.quota.problem() == "150 bytes, where 100 are allowed"
+    with pytest.raises(WorkspaceError, match="151 bytes"):
+        files.append("/c", b"x")
+    files.write("/d", b"x")
+    assert len(scans) == 2
+
+
+async def test_after_a_command_the_files_are_counted(tmp_path: Path) -> None:
+    yaml = "workspace: {root: ., quota: {bytes: 200000}}\n"
+    model = script(
+        calling(call("run_command", "s", command="head -c 300000 /dev/zero > big")),
+        calling(call("write_file", "w", path="/more.txt", content="x")),
+        calling(call("run_command", "t", command="rm big")),
+        calling(call("write_file", "v", path="/more.txt", content="x")),
+        "Done.",
+    )
+    async with agent_in(tmp_path, yaml, model, tools="[filesystem, {shell: {contain: none}}]") as agent:
+        session = (await agent.run("go")).session
+        first, second, third, fourth = [
+            str(each.content) for each in await agent.history(session) if each.type == "tool"
+        ]
+    assert "The workspace is too large" in first
+    assert "would be too large" in second
+    assert "too large" not in third + fourth
+    assert (tmp_path / "more.txt").read_text() == "x"
+
+
+async def test_a_missing_root_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    from zeus_runtime.config import ConfigError
+
+    with pytest.raises((ConfigError, MissingError), match="work"):
+        agent_in(tmp_path, OWN, script("x"))

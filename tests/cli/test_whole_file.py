@@ -1,0 +1,69 @@
+"""Where a command can write a file, what is said where it cannot, and that a file is never there in part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from zeus_runtime.cli.whole_file import write_private, write_whole
+from zeus_runtime.errors import UsageError
+
+Write: TypeAlias = Callable[[Path, str, str], None]
+both = pytest.mark.parametrize("write", [write_private, write_whole])
+
+
+@both
+def test_who_reads_the_former_file_meanwhile_reads_it_whole(tmp_path: Path, write: Write) -> None:
+    """So what is under the name is whole too, whenever the command is killed."""
+    place = tmp_path / "out.xml"
+    place.write_text("before")
+    (tmp_path / "link").symlink_to(place)
+    with place.open() as former:
+        write(tmp_path / "link", "text\r\n", "link")
+        assert former.read() == "before"
+    assert place.read_bytes() == b"text\r\n"
+    assert (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.parametrize("mode", [0o640, None])
+def test_a_file_keeps_its_rights_and_a_new_one_has_the_usual_ones(tmp_path: Path, mode: int | None) -> None:
+    place = tmp_path / "out.xml"
+    (tmp_path / "usual").touch()
+    if mode is not None:
+        place.touch()
+        place.chmod(mode)
+    write_whole(place, "text", "out.xml")
+    usual = (tmp_path / "usual").stat().st_mode & 0o777
+    assert place.stat().st_mode & 0o777 == (usual if mode is None else mode)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["out.xml", "usual"]
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "n" * 255])
+def test_whatever_may_be_a_file_s_name_is_written_for_its_owner_alone(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("before")
+    write_private(tmp_path / name, "text\n", name)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "text\n"
+    assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+
+
+@both
+@pytest.mark.parametrize("name", [".", "loop", "n" * 256, "file/below", "nowhere/out.jsonl"])
+def test_a_place_where_no_file_can_be_is_a_mistake_of_who_named_it(
+    tmp_path: Path, name: str, write: Write
+) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "file").write_text("before")
+    with pytest.raises(UsageError, match="cannot be written: "):
+        write(tmp_path / name, "text\n", name)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["file", "loop"]
+
+
+@both
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_not_the_user_s_mistake(write: Write) -> None:
+    with pytest.raises(OSError, match="No space left"):
+        write(Path("/dev/full"), "text\n", "/dev/full")

@@ -1,0 +1,128 @@
+"""Users' agents: opened for a request, closed when nobody uses them, never in the middle of something."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serving.test_http_keys import bearer, keyed, made
+from tests.serving.test_open_streams import reading
+from tests.support.agents import script, write_agent
+from tests.support.serving import begun, service_of, until
+from zeus_runtime.events import RunCompleted
+from zeus_runtime.serving.http import hosting
+from zeus_runtime.serving.http import service as service_module
+from zeus_runtime.serving.http.hosting import HostedAgent
+from zeus_runtime.serving.http.settings import OpenAgents, Settings
+from zeus_runtime.store.threads import Owner
+
+ANN, BOB, EVE = Owner("ann"), Owner("bob"), Owner("eve")
+
+
+@pytest.fixture
+def hosted(tmp_path: Path) -> HostedAgent:
+    write_agent(tmp_path)
+    (found,) = service_of(tmp_path, script("Done.")).hosting
+    return found
+
+
+async def test_idle_agents_go_and_a_later_request_opens_them_again(hosted: HostedAgent) -> None:
+    now = 100.0
+    hosted.now = lambda: now
+    for owner in (None, ANN, BOB, EVE):
+        hosted.of(owner)
+        now += 10
+    first = hosted.of(ANN)
+
+    async def closed(*busy: Owner, **limits: float) -> set[Owner | None]:
+        given: dict[str, Any] = {"most": 100, "idle_seconds": 100, **limits}
+        await hosted.let_idle_go(lambda owner: owner in busy, **given)
+        return set(hosted.open)
+
+    assert await closed() == {None, ANN, BOB, EVE}
+    assert await closed(BOB, most=1) == {None, BOB}
+    now += 1000
+    assert await closed(BOB) == {None, BOB}
+    assert await closed() == {None}
+    assert hosted.of(ANN) is not first
+    assert await closed(most=2) == {None, ANN}
+    await hosted.aclose()
+
+
+async def test_the_agents_of_a_former_config_go_when_nobody_uses_them(
+    hosted: HostedAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[Any] = []
+
+    async def aclose(agent: Any) -> None:
+        closed.append(agent)
+
+    monkeypatch.setattr(hosting.Agent, "aclose", aclose)
+    former = hosted.of(ANN)
+    hosted.stand_beside([hosted.checked])
+    assert hosted.of(ANN) is not former
+    await hosted.let_idle_go(lambda owner: owner == ANN, most=100, idle_seconds=100)
+    assert closed == []
+    await hosted.let_idle_go(lambda _owner: False, most=100, idle_seconds=100)
+    assert closed == [former]
+
+
+async def test_an_agent_with_an_open_stream_or_a_running_turn_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "CHECK_SECONDS", 0.05)
+    goes_on = asyncio.Event()
+
+    class Waiting:
+        name = "waiting"
+
+        async def stream(self, request: Any) -> AsyncIterator[Any]:
+            if "wait" in str(request.messages[-1].content):
+                await goes_on.wait()
+            async for piece in script("Done.", "Done.").stream(request):
+                yield piece
+
+    settings = Settings(agents=OpenAgents(idle_seconds=0))
+    async with keyed(tmp_path, settings, model=Waiting()) as (client, database):
+        keys = {name: bearer(await made(database, name)) for name in ("ann", "bob", "eve")}
+        closed: set[str] = set()
+        whole = hosting.Agent.aclose
+
+        async def aclose(agent: Any) -> None:
+            closed.add("" if agent._owner is None else agent._owner.user)
+            await whole(agent)
+
+        async def until_closed(*names: str) -> None:
+            async with asyncio.timeout(20):
+                while not closed.issuperset(names):  # noqa: ASYNC110 - the service's own task closes them
+                    await asyncio.sleep(0.02)
+
+        monkeypatch.setattr(hosting.Agent, "aclose", aclose)
+        runs = {}
+        for name, key in keys.items():
+            client.headers.update(key)
+            runs[name] = await begun(client, "wait" if name == "bob" else "go")
+            if name == "ann":
+                stream, lines = await reading(client, f"/v1/sessions/{runs['ann'][0]}/events")
+        client.headers.update(keys["eve"])
+        await until(client, runs["eve"][1], "complete")
+        await until_closed("eve")
+        closed.clear()  # until its stream or its turn began, an agent may have been closed between two requests
+        await client.get("/v1/agents")
+        await until_closed("eve")
+        assert not {"ann", "bob"} & closed
+        goes_on.set()
+        client.headers.update(keys["bob"])
+        await until(client, runs["bob"][1], "complete")
+        assert any(f'"{RunCompleted.type}"' in line for line in lines)
+        stream.cancel()
+        await until_closed("ann", "bob")
+        # Opened again: the session is there, and a further turn runs.
+        client.headers.update(keys["eve"])
+        session, run = await begun(client, "again", runs["eve"][0])
+        assert session == runs["eve"][0]
+        await until(client, run, "complete")

@@ -1,0 +1,432 @@
+"""Every key of zeus-serve.yaml has an effect: something that can be seen is another with it than without."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, chdir
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from tests.serving.test_http_keys import bearer, made
+from tests.serving.test_http_oidc import Provider
+from tests.support.agents import script, write_agent
+from tests.support.serving import TOKEN, begun, service_of, until
+from zeus_runtime.cli.group import zeus
+from zeus_runtime.cli.process import Process
+from zeus_runtime.serving.http.boundary import access
+from zeus_runtime.serving.http.oidc import TokenIssuers
+from zeus_runtime.serving.http.principals import UnknownPrincipalError
+from zeus_runtime.serving.http.server import ServiceServer, server_config
+from zeus_runtime.serving.http.service import Service
+from zeus_runtime.serving.http.settings import Settings, read_settings, settings_schema
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.schema import ready
+from zeus_runtime.store.service_audit import AuditEntry, add_entry, entries
+
+USED = AuditEntry(0, "ann", "key:1", "POST /x", None, None, None, None, 200, "done")
+
+
+@dataclass
+class Scene:
+    """A folder with an agent, and the service's settings in YAML."""
+
+    folder: Path
+    written: Mapping[str, Any]
+
+    @property
+    def settings(self) -> Settings:
+        (self.folder / "zeus-serve.yaml").write_text(json.dumps(self.written))
+        return read_settings(None, directory=self.folder, environ={}).settings
+
+    @asynccontextmanager
+    async def served(self, *, is_open: bool = False) -> AsyncIterator[tuple[Service, Database, str]]:
+        """The service as `zeus serve` runs it, its database, and its address.
+
+        Args:
+            is_open: whether it listens for others, so that there is no local token.
+        """
+        write_agent(self.folder)
+        settings = self.settings
+        database = Database(settings.storage.url, directory=self.folder)
+        await ready(database)
+        service = service_of(self.folder, script("Done."))
+        service = replace(
+            service, settings=settings, database=database, token=None if is_open else service.token
+        )
+        config = server_config(service, host="127.0.0.1", port=0)
+        server = ServiceServer(config, service)
+        task = asyncio.create_task(server.serve())
+        while not server.started:
+            if task.done():
+                await task  # raises
+            await asyncio.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        try:
+            yield service, database, f"{'https' if config.is_ssl else 'http'}://127.0.0.1:{port}"
+        finally:
+            server.should_exit = True
+            await task
+
+    @asynccontextmanager
+    async def client(
+        self, *, is_open: bool = False
+    ) -> AsyncIterator[tuple[httpx.AsyncClient, Service, Database]]:
+        """A client of the service with ann's key."""
+        async with self.served(is_open=is_open) as (service, database, url):
+            key = bearer(await made(database, "ann"))
+            async with httpx.AsyncClient(base_url=url, headers=key, timeout=30) as client:
+                yield client, service, database
+
+
+See = Callable[[Scene], Awaitable[Any]]
+
+
+async def said(folder: Path, *words: str) -> str:
+    """What a command prints, in a folder."""
+    with chdir(folder):
+        result = await asyncio.to_thread(CliRunner().invoke, zeus, words, obj=Process())
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def asked(*paths: str, **given: Any) -> See:
+    """The statuses of requests, one after the other."""
+
+    async def see(scene: Scene) -> list[int]:
+        async with scene.client() as (client, _, _database):
+            return [(await client.get(path, **given)).status_code for path in paths]
+
+    return see
+
+
+async def place_of_keys(scene: Scene) -> list[str]:
+    """The files in which the command line puts a key."""
+    _ = scene.settings
+    await said(scene.folder, "keys", "create", "ci", "--all-users")
+    return sorted(str(each.relative_to(scene.folder)) for each in scene.folder.rglob("*.db"))
+
+
+def certified(folder: Path, name: str, key: ec.EllipticCurvePrivateKey) -> None:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    (folder / f"{name}.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
+
+
+async def name_shown(scene: Scene) -> str:
+    """The name in the certificate that the service shows."""
+    for name in ("first", "other"):
+        key = ec.generate_private_key(ec.SECP256R1())
+        private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        (scene.folder / f"{name}.key").write_bytes(private)
+        if name == "first":
+            for named in ("one", "two"):
+                certified(scene.folder, named, key)
+    try:
+        async with scene.served() as (_, _database, url):
+            port = int(url.rpartition(":")[2])
+            text = await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", port))
+    except ssl.SSLError as error:
+        return type(error).__name__
+    found = x509.load_pem_x509_certificate(text.encode()).subject
+    return str(found.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+
+
+async def cookie_is_secure(scene: Scene) -> bool:
+    """Whether the service believes that the browser came over TLS."""
+    async with scene.client() as (client, _, _database):
+        head = {"X-Forwarded-Proto": "https", "X-Zeus-Page": "1", "Authorization": ""}
+        answer = await client.post("/login", json={"token": TOKEN}, headers=head)
+        assert answer.status_code < 400, answer.text
+        return "secure" in answer.headers["set-cookie"].lower()
+
+
+async def must_wait_long(scene: Scene) -> bool:
+    async with scene.client() as (client, _, _database):
+        answers = [await client.get("/v1/agents") for _ in range(2)]
+        return int(answers[1].headers.get("retry-after", "0")) > 10
+
+
+async def beside_a_stream(scene: Scene) -> int:
+    """The status of a request while the same user's stream is open, on another connection."""
+    async with scene.client() as (client, _, _database):
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        async with client.stream("GET", f"/v1/sessions/{session}/events") as stream:
+            assert stream.status_code == 200
+            return (await client.get("/v1/agents")).status_code
+
+
+async def wrong_tokens(scene: Scene) -> list[int]:
+    async with scene.client(is_open=True) as (client, _, _database):
+        wrong = {"Authorization": "Bearer wrong-token"}
+        return [(await client.get("/v1/agents", headers=wrong)).status_code for _ in range(2)]
+
+
+async def large_body(scene: Scene) -> int:
+    async with scene.client() as (client, _, _database):
+        return (await client.post("/v1/sessions", json={"title": "x" * 2000})).status_code
+
+
+async def open_agents(scene: Scene) -> list[str]:
+    """The users whose agents are still open when nobody uses them."""
+    async with scene.client() as (client, service, database):
+        for key in (dict(client.headers), bearer(await made(database, "bob"))):
+            assert (await client.get("/v1/sessions", headers=key)).status_code == 200
+        while service.present:  # noqa: ASYNC110 - the boundary counts the requests
+            await asyncio.sleep(0.01)
+        await service._let_idle_go()
+        (hosted,) = service.hosting
+        return sorted(each.user for each in hosted.open if each is not None)
+
+
+async def old_entries(scene: Scene) -> int:
+    async with scene.client() as (_, service, database):
+        await add_entry(database, replace(USED, at_ms=round((time.time() - 40 * 86_400) * 1000)))
+        service._expired = 0
+        await service._expire()
+        return len(await entries(database))
+
+
+async def allowed_origin(scene: Scene) -> str | None:
+    asking = {"Access-Control-Request-Method": "POST", "Origin": "https://app.example.org"}
+    async with scene.client() as (client, _, _database):
+        answer = await client.options("/v1/sessions", headers=asking)
+        return answer.headers.get("access-control-allow-origin")
+
+
+async def first_of_lines(scene: Scene) -> str:
+    """The first character of the line of a request."""
+    lines: list[str] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
+
+    kept, level = Kept(), access.level
+    access.addHandler(kept)
+    access.setLevel(logging.INFO)
+    try:
+        await asked("/health")(scene)
+    finally:
+        access.removeHandler(kept)
+        access.setLevel(level)
+    return "".join(line[0] for line in lines)
+
+
+@dataclass(frozen=True)
+class Flip:
+    """One key set to something else; the fields are those of the flips of a config's keys."""
+
+    key: str
+    value: Any
+    see: See
+    before: Any
+    after: Any
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+
+TLS = {"tls": {"certificate": "one.pem", "key": "first.key"}}
+FLIPS = (
+    Flip("storage.url", "sqlite:///elsewhere.db", place_of_keys, [".zeus/serve.db"], ["elsewhere.db"]),
+    Flip(
+        "hosts",
+        ["agents.example.org"],
+        asked("/v1/agents", headers={"Host": "agents.example.org"}),
+        [421],
+        [200],
+    ),
+    Flip("tls.certificate", "two.pem", name_shown, "one", "two", TLS),
+    Flip("tls.key", "other.key", name_shown, "one", "SSLError", TLS),
+    Flip("proxies", ["127.0.0.1"], cookie_is_secure, False, True),
+    Flip("limits.requests_per_minute", 1, must_wait_long, False, True, {"limits": {"burst": 1}}),
+    Flip(
+        "limits.burst",
+        2,
+        asked(*["/v1/agents"] * 3),
+        [200, 200, 200],
+        [200, 200, 429],
+        {"limits": {"requests_per_minute": 1}},
+    ),
+    Flip("limits.open_requests", 1, beside_a_stream, 200, 429),
+    Flip("limits.failed_logins_per_minute", 1, wrong_tokens, [401, 401], [401, 429]),
+    Flip("limits.connections", 2, beside_a_stream, 200, 503),
+    Flip("limits.body_bytes", 1000, large_body, 422, 413),
+    Flip("limits.header_bytes", 1000, asked("/v1/agents", headers={"X-Long": "x" * 2000}), [200], [400]),
+    Flip("agents.most_open", 1, open_agents, ["ann", "bob"], []),
+    Flip("agents.idle_seconds", 0, open_agents, ["ann", "bob"], []),
+    Flip("audit.max_age_days", 30, old_entries, 1, 0),
+    Flip("cors.origins", ["https://app.example.org"], allowed_origin, None, "https://app.example.org"),
+    Flip("access_log", "json", first_of_lines, "t", "{"),
+)
+
+
+def with_key(written: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    name, dot, rest = key.partition(".")
+    return {**written, name: with_key(written.get(name, {}), rest, value) if dot else value}
+
+
+@pytest.mark.parametrize("flip", FLIPS, ids=lambda flip: flip.key)
+async def test_a_key_of_the_service_changes_what_can_be_seen(tmp_path: Path, flip: Flip) -> None:
+    for name, written, seen in (
+        ("before", flip.given, flip.before),
+        ("after", with_key(flip.given, flip.key, flip.value), flip.after),
+    ):
+        (tmp_path / name).mkdir()
+        assert await flip.see(Scene(tmp_path / name, written)) == seen, name
+
+
+ISSUED: Mapping[str, tuple[Any, Mapping[str, Any], str, str]] = {
+    # the key: its value, the token's claims, who it is before and after
+    "issuer": ("http://127.0.0.1:1", {}, "ann - viewer approve read run", "refused"),
+    "audience": ("other", {}, "ann - viewer approve read run", "refused"),
+    "algorithms": (["RS256"], {}, "ann - viewer approve read run", "refused"),
+    "clock_skew_seconds": (0, {"exp": -10}, "ann - viewer approve read run", "refused"),
+    "claims.user": (
+        "email",
+        {"email": "a@x"},
+        "ann - viewer approve read run",
+        "a@x - viewer approve read run",
+    ),
+    "claims.project": (
+        "team",
+        {"team": "blue"},
+        "ann - viewer approve read run",
+        "ann blue viewer approve read run",
+    ),
+    "claims.role": (
+        "group",
+        {"group": "heads"},
+        "ann - viewer approve read run",
+        "ann - admin approve read run",
+    ),
+    "claims.scopes": ("scope", {"scope": "z.read"}, "ann - viewer approve read run", "ann - viewer read"),
+    "roles": (
+        {"heads": "editor"},
+        {"role": "heads"},
+        "ann - admin approve read run",
+        "ann - editor approve read run",
+    ),
+    "default_role": ("editor", {}, "ann - viewer approve read run", "ann - editor approve read run"),
+    "scopes": ({"z.read": ["run"]}, {"given": "z.read"}, "ann - viewer read", "ann - viewer run"),
+    "default_scopes": (["read"], {}, "ann - viewer approve read run", "ann - viewer read"),
+    "agents": (["helper"], {}, "ann - viewer approve read run", "ann - viewer approve read run of helper"),
+}
+GIVEN: Mapping[str, Mapping[str, Any]] = {
+    "claims.role": {"roles": {"heads": "admin"}},
+    "claims.scopes": {"scopes": {"z.read": ["read"]}},
+    "roles": {"roles": {"heads": "admin"}, "claims": {"role": "role"}},
+    "scopes": {"scopes": {"z.read": ["read"]}, "claims": {"scopes": "given"}},
+}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    found = Provider()
+    yield found
+    found.server.shutdown()
+    found.server.server_close()
+
+
+async def who(scene: Scene, token: str) -> str:
+    try:
+        found = await TokenIssuers(scene.settings.oidc).caller(token)
+    except UnknownPrincipalError:
+        return "refused"
+    if found is None or found.owner is None:
+        return "nobody"
+    words = (found.owner.user, found.owner.project or "-", found.owner.role, *sorted(found.scopes))
+    return " ".join(map(str, words)) + (f" of {' '.join(found.agents)}" if found.agents else "")
+
+
+@pytest.mark.parametrize("key", ISSUED)
+async def test_a_key_of_an_issuer_changes_who_a_token_is(
+    tmp_path: Path, provider: Provider, key: str
+) -> None:
+    value, claims, before, after = ISSUED[key]
+    if "exp" in claims:
+        claims = {**claims, "exp": int(time.time()) + claims["exp"]}
+    given = {"issuer": provider.url, "audience": "zeus", "algorithms": ["ES256"], **GIVEN.get(key, {})}
+    token = provider.token(**claims)
+    assert await who(Scene(tmp_path, {"oidc": [given]}), token) == before
+    assert await who(Scene(tmp_path, {"oidc": [with_key(given, key, value)]}), token) == after
+
+
+async def test_the_keys_of_an_issuer_are_read_again_after_their_age(
+    tmp_path: Path, provider: Provider
+) -> None:
+    asked_before = provider.asked
+    for age, times in ((3600, 1), (10, 2)):
+        now = 0.0
+        issuer = {"issuer": provider.url, "audience": "zeus", "keys_max_age_seconds": age}
+        known = TokenIssuers(Scene(tmp_path, {"oidc": [issuer]}).settings.oidc, now=lambda: now)  # noqa: B023
+        for _ in range(2):
+            assert await known.caller(provider.token()) is not None
+            now += 100
+        assert provider.asked - asked_before == times
+        asked_before = provider.asked
+
+
+def test_every_key_of_the_settings_is_proven_above() -> None:
+    def leaves(node: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[str]:
+        inner = node.get("properties") or node.get("items", {}).get("properties")
+        if inner:
+            for name, below in inner.items():
+                yield from leaves(below, (*path, name))
+        else:
+            yield ".".join(path)
+
+    proven = {*(flip.key for flip in FLIPS), *(f"oidc.{key}" for key in ISSUED), "oidc.keys_max_age_seconds"}
+    assert set(leaves(settings_schema())) == proven
+
+
+async def test_keys_and_the_audit_log_on_postgresql_through_a_running_service(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    written = {"storage": {"url": postgres_url}}
+    scene = Scene(tmp_path, written)
+    async with scene.client() as (client, _, database):
+        reader = bearer(await made(database, "reader", user="ann", scopes=("read",)))
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        assert (await client.get(f"/v1/sessions/{session}", headers=reader)).status_code == 200
+        assert (await client.post("/v1/sessions", json={}, headers=reader)).status_code == 403
+        assert "reader" in await said(tmp_path, "keys", "list")
+        rotated = (await said(tmp_path, "keys", "rotate", "ann", "--overlap", "0m")).strip().splitlines()[-1]
+        assert (await client.get("/v1/agents")).status_code == 401
+        client.headers.update(bearer(rotated))
+        assert (await client.get(f"/v1/sessions/{session}")).status_code == 200
+        await said(tmp_path, "keys", "revoke", "ann")
+        assert (await client.get("/v1/agents")).status_code == 401
+        found = await entries(database)
+        assert [(each.action, each.outcome) for each in found] == [
+            ("POST /v1/sessions", "done"),
+            ("POST /v1/sessions/{session}/runs", "done"),
+            ("POST /v1/sessions", "forbidden"),
+        ]
+        assert session in await said(tmp_path, "audit")

@@ -1,0 +1,29 @@
+// Hooks of views that read from the service.
+
+import { useEffect, useState } from "preact/hooks";
+
+/** Reads something, and again when `again` is called; the former answer stays until the next one is there. */
+export function useRead<T>(read: () => Promise<T>, when: unknown[]): { value: T | null; problem: string; again: () => void } {
+  const [state, setState] = useState<{ value: T | null; problem: string }>({ value: null, problem: "" });
+  const [times, setTimes] = useState(0);
+  useEffect(() => {
+    let isOld = false;
+    read().then(
+      (value) => { if (!isOld) setState({ value, problem: "" }); },
+      (error) => { if (!isOld) setState({ value: null, problem: messageOf(error) }); });
+    return () => { isOld = true; };
+  }, [...when, times]);
+  return { ...state, again: () => setTimes((now) => now + 1) };
+}
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** A text once the user pauses. */
+export function useSettled(text: string, milliseconds: number): string {
+  const [settled, settle] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => settle(text), milliseconds);
+    return () => clearTimeout(timer);
+  }, [text, milliseconds]);
+  return settled;
+}

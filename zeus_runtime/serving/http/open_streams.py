@@ -1,0 +1,106 @@
+"""The streams that a service sends now: they end when their caller may not read on, and when the service stops."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.serving.http.principals import Principal, UnknownPrincipalError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+_log = logging.getLogger(__name__)
+
+CHECK_SECONDS: Final = 2.0
+"""How often the callers of open streams are looked up again."""
+
+STOPPING: Final = b": the service stops\nretry: 1000\n\n"
+"""The end of a stream that a client can continue; a browser tries again after these milliseconds."""
+NOT_ALLOWED: Final = b": the key or token is not valid any more\n\n"
+
+
+@dataclass(eq=False)
+class OpenStream:
+    """One stream.
+
+    Args:
+        limit: ends the request when it is due.
+        caller: who reads it; None for nobody known.
+        token: the caller's.
+
+    Attributes:
+        last: what the client is sent at the end, if the service ends it.
+    """
+
+    limit: asyncio.Timeout
+    caller: Principal | None
+    token: str | None
+    last: bytes = b""
+
+    def end(self, last: bytes) -> None:
+        """End it at once."""
+        if not self.last:
+            self.last = last
+            self.limit.reschedule(asyncio.get_running_loop().time())
+
+
+@dataclass
+class OpenStreams:
+    """All open streams of a service.
+
+    Args:
+        caller_of: the caller with a token, as it is judged now.
+    """
+
+    caller_of: Callable[[str], Awaitable[Principal]]
+    _open: set[OpenStream] = field(default_factory=set)
+    _is_stopping: bool = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, stream: OpenStream) -> None:
+        """Watch a stream that begins."""
+        self._open.add(stream)
+        if self._is_stopping:
+            stream.end(STOPPING)
+
+    def remove(self, stream: OpenStream) -> None:
+        """Forget a stream that ended."""
+        self._open.discard(stream)
+
+    def stop(self) -> None:
+        """End all of them, and those that begin from now on: the service stops."""
+        self._is_stopping = True
+        for each in tuple(self._open):
+            each.end(STOPPING)
+
+    async def check(self) -> None:
+        """End the streams of callers who are unknown now, or may do less than when the stream began."""
+        by_token: dict[str, list[OpenStream]] = {}
+        for each in self._open:
+            if each.token is not None and each.caller is not None and each.caller.id != "local":
+                by_token.setdefault(each.token, []).append(each)
+        for token, streams in by_token.items():
+            try:
+                now: Principal | None = await self.caller_of(token)
+            except UnknownPrincipalError:
+                now = None
+            except ZeusError as error:
+                # Not to know is no reason to end them: the database or the issuer cannot be reached.
+                _log.warning("the callers of open streams could not be looked up: %s", error)
+                continue
+            for each in streams:
+                assert each.caller is not None, "only streams with callers are checked"
+                if now is None or _is_less(now, each.caller):
+                    each.end(NOT_ALLOWED)
+
+
+def _is_less(now: Principal, before: Principal) -> bool:
+    """Whether a caller may do less, or other things, than before."""
+    fewer = now.agents is not None and (before.agents is None or not before.agents <= now.agents)
+    return now.owner != before.owner or not before.scopes <= now.scopes or fewer

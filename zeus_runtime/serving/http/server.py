@@ -1,0 +1,63 @@
+"""The server of a service: uvicorn with its settings, which ends streams as soon as it is to stop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from zeus_runtime.serving.http.app import app_of
+from zeus_runtime.serving.http.heads import bounded_http
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+
+    from zeus_runtime.serving.http.protocols import ServedProtocol
+    from zeus_runtime.serving.http.service import Service
+
+
+def server_config(
+    service: Service, protocols: Sequence[ServedProtocol] = (), *, host: str, port: int, prefix: str = ""
+) -> uvicorn.Config:
+    """What uvicorn is told for a service, by its settings.
+
+    Args:
+        protocols: further forms in which clients use it.
+        host: the address to listen on.
+        port: 0 chooses one.
+        prefix: the path under which a proxy offers it.
+
+    Raises:
+        UsageError: a protocol has a path of the service itself.
+    """
+    settings = service.settings
+    return uvicorn.Config(
+        app_of(service, protocols, prefix=prefix),
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,  # the access line is the app's own, with the caller
+        timeout_graceful_shutdown=10,
+        ssl_certfile=None if settings.tls is None else settings.tls.certificate,
+        ssl_keyfile=None if settings.tls is None else settings.tls.key,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies),
+        server_header=False,
+        http=bounded_http(settings.limits.header_bytes),
+        h11_max_incomplete_event_size=settings.limits.header_bytes,
+        limit_concurrency=settings.limits.connections,
+    )
+
+
+class ServiceServer(uvicorn.Server):
+    """uvicorn waits for open responses before it tells the app to stop; a stream would not end by itself."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams, then do what uvicorn does."""
+        self._service.streams.stop()
+        await super().shutdown(sockets)
