@@ -134,3 +134,18 @@ async def test_the_files_that_a_session_wrote_are_listed_and_saved(tmp_path: Pat
         assert {each["path"] for each in listed} == {"/out/seite ä.html"}
         refused = await client.get(content, params={"path": "/closed.txt"})
         assert refused.status_code == 404
+
+
+async def test_each_session_gives_out_the_files_of_its_own_workspace(tmp_path: Path) -> None:
+    model = script(calling(call("write_file", "a", path="report.md", content="mine")), "Done.")
+    write_agent(tmp_path, "workspace: {per: session, root: work}\n", tools="[probe, filesystem]")
+    (tmp_path / "work").mkdir()
+    async with serving(service_of(tmp_path, model)) as client:
+        session, run = await begun(client, "go")
+        await until(client, run, "complete")
+        (listed,) = (await client.get(f"/v1/sessions/{session}/artifacts")).json()
+        assert listed["path"] == "/report.md"
+        saved = await client.get(f"/v1/sessions/{session}/artifacts/content", params={"path": "/report.md"})
+        assert saved.text == "mine"
+        fork = (await client.post(f"/v1/sessions/{session}/fork", json={"step": 2})).json()["session"]
+        assert (await client.get(f"/v1/sessions/{fork}/artifacts")).json() == []

@@ -18,7 +18,7 @@ DAY = "2026-01-02T00:00:00"
 def next_of(answer: Any) -> str | None:
     """The address of the next part of a list."""
     found = answer.links.get("next")
-    return None if found is None else found["url"]
+    return None if found is None else str(answer.url.join(found["url"]))
 
 
 async def test_a_memory_is_added_found_edited_and_deleted(tmp_path: Path) -> None:

@@ -72,12 +72,16 @@ async def test_a_fork_has_no_edit_of_its_step_and_keeps_the_originals_of_earlier
         forked = await agent.context_trace(fork)
         assert len(forked.edits) == trace.steps[step.number - 2].edits
         assert forked.steps == trace.steps[: step.number - 1]
-        archive = tmp_path / ".zeus"
-        kept = {path for path in archive.rglob("*") if path.is_file() and "original" in str(path)}
+        originals = [
+            tmp_path / ".zeus" / handle.lstrip("/")
+            for _, edit in forked.edits
+            if (handle := getattr(edit, "handle", ""))
+        ]
+        assert originals
         await agent.delete_session(session)
         assert isinstance((await events_of(agent.resume(fork)))[-1], RunCompleted)
         assert (await agent.context_trace(fork)).problems == []
-        assert kept & {path for path in archive.rglob("*") if path.is_file()} or not kept
+        assert all(each.is_file() for each in originals)
 
 
 async def test_a_fork_takes_up_what_a_rollback_set_aside(tmp_path: Path, database_url: str) -> None:

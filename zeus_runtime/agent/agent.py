@@ -374,7 +374,7 @@ class Agent:
         """
         from zeus_runtime.agent.artifacts import artifacts
 
-        return await artifacts(await self.log(), self._plan, session)
+        return await artifacts(await self.log(), await self._runner.plan_of(session), session)
 
     @_masking
     async def artifact(self, session: str, path: str) -> bytes:
@@ -386,7 +386,8 @@ class Agent:
         """
         from zeus_runtime.agent.artifacts import content
 
-        return await content(await self.log(), self._plan, self._runner.secrets, session, path)
+        plan = await self._runner.plan_of(session)
+        return await content(await self.log(), plan, self._runner.secrets, session, path)
 
     @_masking
     async def stored_session(self, session: str) -> StoredSession:

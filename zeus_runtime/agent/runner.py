@@ -250,6 +250,16 @@ class Runner:
         """The agent's open connections."""
         return await self._pool.open()
 
+    async def plan_of(self, session: str) -> Plan:
+        """The plan of a session: with a workspace of its own, if sessions have one.
+
+        Raises:
+            UsageError: the session does not exist, or it is archived.
+        """
+        connections = await self.connections()
+        await connections.log.find(session)
+        return await self._plans.of(session, connections)
+
     async def aclose(self) -> None:
         """Cancel all runs and close all connections."""
         await self.running.aclose()

@@ -57,8 +57,9 @@ def place_of(cursor: str | None, *kinds: type) -> Place | None:
 
 
 def tell_next(request: Request, response: Response, place: Place) -> None:
-    """Tell the address of the part after a place."""
-    response.headers["Link"] = f'<{request.url.include_query_params(cursor=cursor_of(place))}>; rel="next"'
+    """Tell the address of the part after a place, relative to the request's: a proxy may have changed the rest."""
+    query = request.url.include_query_params(cursor=cursor_of(place)).query
+    response.headers["Link"] = f'<?{query}>; rel="next"'
 
 
 def part_of(

@@ -44,6 +44,8 @@ def session_of_key(owner: Owner | None, key: str) -> str:
     return SESSION_PREFIX + _digest(owner, key)[:12]
 
 
+MOST_ATTACHED_BYTES: Final = 100_000_000
+"""Of one turn: they are in memory while it begins."""
 _RUN_BYTES: Final = 8
 """Of a run's id, which the API looks up without its session: twice as many as elsewhere."""
 
@@ -123,8 +125,12 @@ class TurnQueue:
             await _refuse_answered(log, thread)
         if request.get("attachments"):
             refuse_unshown(agent.plan)
-            for each in request["attachments"]:
+            sizes = [
                 await asyncio.to_thread(self.uploads.size, owner, each["sha256"])
+                for each in request["attachments"]
+            ]
+            if sum(sizes) > MOST_ATTACHED_BYTES:
+                raise UsageError(f"the attachments have more than {MOST_ATTACHED_BYTES:,} bytes together")
         masked = agent.masked(dict(request))
         if owner is not None and owner.role is not None:
             masked["role"] = owner.role

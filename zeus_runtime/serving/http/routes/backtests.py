@@ -14,9 +14,9 @@ from zeus_runtime.serving.http.routes.depends import Administrator, Key, service
 from zeus_runtime.serving.http.turn_queue import session_of_key
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.agent import Agent
     from zeus_runtime.plan.validated import Checked
     from zeus_runtime.serving.http.backtests import Backtest, Replay
+    from zeus_runtime.serving.http.principals import Principal
     from zeus_runtime.serving.http.service import Service
 
 router = APIRouter(prefix="/backtests", tags=["context"], route_class=RevalidatedRoute)
@@ -54,7 +54,8 @@ async def begin(
         configs = {PRESENT: hosted.read(())}
         configs |= {name: hosted.read([f"middlewares={text}"]) for name, text in body.policies.items()}
         replays += [
-            _replay(service, agent, session, name, checked, body.needles) for name, checked in configs.items()
+            _replay(service, caller, session, name, checked, body.needles)
+            for name, checked in configs.items()
         ]
     name = None if key is None else session_of_key(caller.owner, f"backtest\0{key}")
     return _told(request, service.backtests.begin(caller, replays, name=name))
@@ -82,9 +83,11 @@ async def cancel(request: Request, caller: Administrator, backtest: str) -> dict
 
 
 def _replay(
-    service: Service, agent: Agent, session: str, policy: str, checked: Checked, needles: list[str]
+    service: Service, caller: Principal, session: str, policy: str, checked: Checked, needles: list[str]
 ) -> Replay:
     async def replay() -> dict[str, Any]:
+        # Asked for again: the job outlives the request, and an agent that it had may be closed.
+        _, agent = await service.of_session(caller, session)
         recording = await agent.recording(session)
         async with service.replaying:
             found = await recomputed(checked, recording, policy=policy, needles=needles)

@@ -225,7 +225,11 @@ async def restore(request: Request, caller: Runner, session: str) -> dict[str, A
     return await _info(request, caller, session)
 
 
-@router.get("/sessions/{session}/export", tags=["sessions"])
+@router.get(
+    "/sessions/{session}/export",
+    tags=["sessions"],
+    responses={200: {"content": {"text/markdown": {"schema": {"type": "string"}}}}},
+)
 async def export(
     request: Request,
     caller: Reader,
