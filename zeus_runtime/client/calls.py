@@ -24,7 +24,7 @@ Verdict: TypeAlias = Literal["approve", "reject"]
 
 
 @dataclass(frozen=True)
-class Answer:
+class ServiceAnswer:
     """What the service answered.
 
     Args:
@@ -53,7 +53,7 @@ class ServiceCall(Generic[T]):
 
     method: str
     path: str
-    read: Callable[[Answer], T]
+    read: Callable[[ServiceAnswer], T]
     body: Mapping[str, Any] | None = None
     content: bytes | None = None
     query: Mapping[str, str | int | bool | None] = field(default_factory=dict)
@@ -317,29 +317,29 @@ def keyed(key: str | None) -> Mapping[str, str]:
 _KEY: Final = "Idempotency-Key"
 
 
-def nothing(_: Answer) -> None:
+def nothing(_: ServiceAnswer) -> None:
     """No result."""
 
 
-def as_it_is(answer: Answer) -> Any:
+def as_it_is(answer: ServiceAnswer) -> Any:
     """The JSON, or the bytes."""
     return answer.value
 
 
-def one(kind: type[T]) -> Callable[[Answer], T]:
+def one(kind: type[T]) -> Callable[[ServiceAnswer], T]:
     """A result."""
     return lambda answer: result_of(kind, answer.value, etag=answer.etag)
 
 
-def list_of(kind: type[T]) -> Callable[[Answer], list[T]]:
+def list_of(kind: type[T]) -> Callable[[ServiceAnswer], list[T]]:
     """A list of results."""
     return lambda answer: [result_of(kind, each) for each in answer.value]
 
 
-def page_of(kind: type[Any] | None) -> Callable[[Answer], ServicePage[Any]]:
+def page_of(kind: type[Any] | None) -> Callable[[ServiceAnswer], ServicePage[Any]]:
     """A part of a list of results; None: of JSON."""
 
-    def read(answer: Answer) -> ServicePage[Any]:
+    def read(answer: ServiceAnswer) -> ServicePage[Any]:
         items = answer.value if kind is None else [result_of(kind, each) for each in answer.value]
         return ServicePage(items, answer.next)
 

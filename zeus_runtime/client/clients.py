@@ -11,7 +11,7 @@ from typing import Any, Final, Self, TypeVar
 import httpx
 
 from zeus_runtime.client import calls, data_calls
-from zeus_runtime.client.calls import Answer, ServiceCall
+from zeus_runtime.client.calls import ServiceAnswer, ServiceCall
 from zeus_runtime.client.errors import ServiceError, ServiceUnavailableError, error_of
 from zeus_runtime.client.results import (
     ServiceEvent,
@@ -405,9 +405,9 @@ def _result(call: ServiceCall[T], answer: httpx.Response) -> T:
     if not answer.is_success:
         raise error_of(answer.status_code, answer.content)
     if call.is_file:
-        return call.read(Answer(answer.content))
+        return call.read(ServiceAnswer(answer.content))
     if answer.status_code == 204 or not answer.content:
-        return call.read(Answer(None))
+        return call.read(ServiceAnswer(None))
     try:
         told = answer.json()
     except ValueError:
@@ -418,4 +418,4 @@ def _result(call: ServiceCall[T], answer: httpx.Response) -> T:
         ) from None
     following = answer.links.get("next", {}).get("url")
     cursor = None if following is None else httpx.URL(following).params.get("cursor")
-    return call.read(Answer(told, answer.headers.get("etag", ""), cursor))
+    return call.read(ServiceAnswer(told, answer.headers.get("etag", ""), cursor))

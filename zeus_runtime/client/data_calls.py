@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from zeus_runtime.client.calls import (
-    Answer,
+    ServiceAnswer,
     ServiceCall,
     as_it_is,
     keyed,
@@ -332,15 +332,15 @@ def _time(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat()
 
 
-def _memories(answer: Answer) -> ServicePage[ServiceMemory]:
+def _memories(answer: ServiceAnswer) -> ServicePage[ServiceMemory]:
     found = [result_of(ServiceMemory, each) for each in answer.value["memories"]]
     return ServicePage(found, answer.next)
 
 
-def _saved(answer: Answer) -> ServiceSaved:
+def _saved(answer: ServiceAnswer) -> ServiceSaved:
     memory = result_of(ServiceMemory, answer.value["memory"])
     return result_of(ServiceSaved, {**answer.value, "memory": memory})
 
 
-def _hits(answer: Answer) -> list[ServiceHit]:
+def _hits(answer: ServiceAnswer) -> list[ServiceHit]:
     return [result_of(ServiceHit, each) for each in answer.value["hits"]]

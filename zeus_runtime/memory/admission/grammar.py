@@ -24,7 +24,7 @@ def _words(*roles: str) -> frozenset[str]:
     return frozenset(" ".join(language.get(role, "") for language in _LANGUAGES for role in roles).split())
 
 
-class Patterns(NamedTuple):
+class WordPatterns(NamedTuple):
     """The patterns for a role.
 
     Args:
@@ -40,7 +40,7 @@ class Patterns(NamedTuple):
         return self.latin if text.isascii() else self.every
 
 
-def _patterns(role: str) -> Patterns:
+def _patterns(role: str) -> WordPatterns:
     every, latin = [], []
     for language in _LANGUAGES:
         for each in language["patterns"].get(role, ()):
@@ -48,7 +48,7 @@ def _patterns(role: str) -> Patterns:
             every.append(re.compile(filled, re.IGNORECASE))
             if language is not _ZH:
                 latin.append(every[-1])
-    return Patterns(every, latin)
+    return WordPatterns(every, latin)
 
 
 def _either(role: str) -> re.Pattern[str]:

@@ -47,7 +47,7 @@ STATUS: Final[Mapping[str, int]] = {
 MEDIA: Final = "application/problem+json"
 
 
-class Problem(BaseModel):
+class ProblemDetails(BaseModel):
     """What went wrong (RFC 9457), with the code and the remedy that the command line prints."""
 
     type: str
@@ -61,7 +61,7 @@ class Problem(BaseModel):
 
 
 RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"description": words, "content": {MEDIA: {"schema": Problem.model_json_schema()}}}
+    status: {"description": words, "content": {MEDIA: {"schema": ProblemDetails.model_json_schema()}}}
     for status, words in (("4XX", "The request is refused."), ("503", "Something that it needs is missing."))
 }
 """The errors of every route, for its OpenAPI."""

@@ -43,7 +43,7 @@ Time = Annotated[AwareDatetime, AfterValidator(lambda at: at.astimezone(UTC))]
 Profile = Literal["user", "project"]
 
 
-class NewMemory(BaseModel):
+class MemoryToSave(BaseModel):
     """A text to remember."""
 
     model_config = ConfigDict(extra="forbid")
@@ -59,7 +59,7 @@ class NewMemory(BaseModel):
     )
 
 
-class MemoryChange(BaseModel):
+class MemoryReplacement(BaseModel):
     """What to change of a memory; a field that is left out stays."""
 
     model_config = ConfigDict(extra="forbid")
@@ -169,7 +169,7 @@ async def add(
     request: Request,
     response: Response,
     caller: Runner,
-    body: NewMemory,
+    body: MemoryToSave,
     agent: AgentName = None,
     session: OfSession = None,
 ) -> dict[str, Any]:
@@ -207,7 +207,7 @@ async def change(
     request: Request,
     caller: Runner,
     memory: str,
-    body: MemoryChange,
+    body: MemoryReplacement,
     agent: AgentName = None,
     session: OfSession = None,
     if_match: IfMatch = None,
