@@ -20,6 +20,7 @@ from zeus_runtime.columns import most_columns
 from zeus_runtime.config.secrets.masking import Redactor, Secret
 
 MAKES_JSON = {
+    "context.plots": "writes the data of a page",
     "init": "writes a text of a YAML file",
     "options": "writes a value of --set",
     "tools": "measures a schema",

@@ -1,7 +1,7 @@
 // The page: login, the list of sessions, and the session that is shown.
 
 import { render } from "preact";
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import * as api from "./api";
 import { initialLanguage, type Language, setLanguage, t } from "./i18n";
 import { Icon } from "./icons";
@@ -68,7 +68,8 @@ function Page() {
     }
   }, []);
 
-  useEffect(() => {
+  // Before the browser does anything else: a change of the address in between would be lost.
+  useLayoutEffect(() => {
     api.whenStranger(() => setStranger(true));
     const onHash = () => { setPlace(placeNow()); setMenuOpen(false); };
     window.addEventListener("hashchange", onHash);

@@ -282,7 +282,7 @@ class Runner:
             from zeus_runtime.store.thread_log import ThreadLog
 
             # A retention is about the sessions of all users of the agent.
-            everyones = ThreadLog(connections.database.for_everyone())
+            everyones = ThreadLog(connections.database.for_everyone(), now_ms=connections.log.now_ms)
             lifecycle = replace(self._lifecycle_of(connections), log=everyones)
             await prune_daily(lifecycle, config.retention, agent=config.name, spare=thread.session)
 
