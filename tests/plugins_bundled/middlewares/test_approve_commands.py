@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -19,7 +19,7 @@ from tests.support.agents import Answering, events_of
 from tests.support.shells import shell_agent
 from zeus_runtime.cli.approval_prompt import YesApprovals
 from zeus_runtime.events import ApprovalDecided, RunFailed, ToolCallResult
-from zeus_runtime.plugin.approval import ApprovalChannel
+from zeus_runtime.plugin.approval import ApprovalChannel, Decision
 from zeus_runtime.plugin.tool import Tool
 from zeus_runtime.store.thread_log import ThreadLog
 from zeus_runtime.testing.cases.running import _Answering
@@ -354,3 +354,32 @@ def test_an_allowed_line_does_nothing_else_in_bash(tmp_path: Path, start: str, p
     line = start + "".join(pieces)
     if action(line, allow=RUNNING) == "allow":
         assert effects(line, tmp_path) == []
+
+
+@pytest.mark.parametrize("by", ["automatic", "user"])
+@pytest.mark.parametrize("meanwhile", ["the rule came", "the arguments changed"])
+async def test_rules_are_kept_by_what_runs_and_not_by_what_was_asked(
+    tmp_path: Path, meanwhile: str, by: Literal["automatic", "user"]
+) -> None:
+    """Only a person approves what the present rules leave to a person, also when the question was another one."""
+    (tmp_path / "victim").touch()
+    has_rule = meanwhile == "the arguments changed"
+    line = "echo hi" if has_rule else "env rm victim"
+    deny: list[Any] = [{"run_command": {"command": "rm *"}}]
+
+    def keys(rules: list[Any]) -> dict[str, Any]:
+        return {"middlewares": [{"approve": {"mode": "ask", "deny": rules}}]}
+
+    async with shell_agent(
+        tmp_path, shells.command(line), keys=keys(deny if has_rule else []), contain="none"
+    ) as agent:
+        ending = (await events_of(agent.stream("go")))[-1]
+        assert isinstance(ending, RunFailed)
+        ((name,),) = [[each.id for each in await agent.pending_approvals()]]
+    async with shell_agent(tmp_path, shells.command(line), keys=keys(deny), contain="none") as agent:
+        changed = {"command": "env rm victim"} if has_rule else None
+        await agent.decide(ending.session, {name: Decision("approve", arguments=changed, by=by)})
+        events = await events_of(agent.resume(ending.session))
+    (result,) = (each for each in events if isinstance(each, ToolCallResult))
+    assert result.is_error is (by == "automatic"), result.content
+    assert (tmp_path / "victim").exists() is (by == "automatic")

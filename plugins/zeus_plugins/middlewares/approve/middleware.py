@@ -69,9 +69,14 @@ class Approve(Middleware):
             return ToolResult(rejection(tool.name, decision, self._options.timeout_seconds), is_error=True)
         changed = decision.arguments is not None and not same_json(dict(decision.arguments), arguments)
         runs = decision.arguments if changed and decision.arguments is not None else arguments
-        if changed and (again := self._policy.ruled(tool, runs)) is not None and again.action == "deny":
-            refused = f"{tool.name} is not allowed with these arguments ({again.reason}). It was not run."
+        present = self._policy.ruled(tool, runs) if changed else verdict
+        if changed and present is not None and present.action == "deny":
+            refused = f"{tool.name} is not allowed with these arguments ({present.reason}). It was not run."
             return ToolResult(told(refused, decision, runs), is_error=True)
+        # The rules may be others than when the call was asked about, and the arguments too.
+        if present is not None and present.needs_person and decision.by != "user":
+            refused = f"only a person may approve {tool.name} with these arguments ({present.reason}). It was not run."
+            return ToolResult(told(refused, decision, runs if changed else None), is_error=True)
         result = await call_next(replace(call, arguments=runs))
         return replace(result, content=told(result.content, decision, runs if changed else None))
 
