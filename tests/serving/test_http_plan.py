@@ -61,3 +61,12 @@ async def test_only_an_admin_sees_and_checks_a_config(tmp_path: Path) -> None:
             body = {"text": "name: x"} if method == "POST" else None
             refused = await client.request(method, f"/v1/agents/test/{path}", json=body, headers=ann)
             assert (refused.status_code, refused.json()["code"]) == (403, "forbidden"), path
+
+
+async def test_a_config_whose_file_is_gone_is_not_found(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    async with serving(service_of(tmp_path, script("Done."))) as client:
+        (tmp_path / "zeus.yaml").unlink()
+        gone = await client.get("/v1/agents/test/config")
+        assert gone.status_code == 404
+        assert "No such file" in gone.json()["detail"]

@@ -28,7 +28,8 @@ class EditedText(BaseModel):
 @router.get("/plan")
 async def plan(request: Request, caller: Administrator, agent: str) -> dict[str, Any]:
     """Exactly what a turn of the agent runs, with the place where each value was written."""
-    return dict(service_of(request).agent(caller, agent).of(caller.owner).plan_json())
+    owned = service_of(request).agent(caller, agent).of(caller.owner)
+    return dict(await asyncio.to_thread(owned.plan_json))  # it may look into a database
 
 
 @router.get("/config")
@@ -38,9 +39,13 @@ async def config(request: Request, caller: Administrator, agent: str) -> dict[st
     document = hosted.checked.document
     if document.path is None:
         raise NotFoundError(f"the config of {agent!r} is not a file")
+    try:
+        text = await asyncio.to_thread(document.path.read_text, "utf-8-sig", "replace")
+    except OSError as error:
+        raise NotFoundError(f"the config of {agent!r} cannot be read: {error.strerror}") from None
     told = {
         "source": document.source,
-        "text": document.path.read_text("utf-8-sig", "replace"),
+        "text": text,
         "others": [name for name in document.files if name != document.source],
         "problem": hosted.problem,
     }
