@@ -12,6 +12,7 @@ from zeus_runtime.cli.asking import agree
 from zeus_runtime.cli.options import AT_MOST, json_option
 from zeus_runtime.cli.output import TextTable, local_time, tell
 from zeus_runtime.cli.remote.service import client_of
+from zeus_runtime.cli.sessions.options import file_option, form_option
 from zeus_runtime.cli.streams import answer, complain
 from zeus_runtime.columns import shortened
 
@@ -119,21 +120,8 @@ def restore_sessions(process: Process, sessions: tuple[str, ...]) -> None:
 
 @command.command("export")
 @click.argument("session")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("json", "markdown")),
-    default="json",
-    show_default=True,
-    help="json has everything that is stored of it; markdown is for reading.",
-)
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Write it there.",
-)
+@form_option
+@file_option
 @click.pass_obj
 def export_session(
     process: Process, session: str, form: Literal["json", "markdown"], output: Path | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -22,6 +23,21 @@ yes_option: Decorator = click.option("-y", "--yes", is_flag=True, help="Do not a
 session_argument: Decorator = click.argument("session", required=False, shell_complete=complete_session)
 sessions_argument: Decorator = click.argument(
     "sessions", nargs=-1, required=True, metavar="SESSION...", shell_complete=complete_session
+)
+form_option: Decorator = click.option(
+    "--format",
+    "form",
+    type=click.Choice(("json", "markdown")),
+    default="json",
+    show_default=True,
+    help="json has everything that is stored of it; markdown is for reading.",
+)
+file_option: Decorator = click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Write it there.",
 )
 
 _DAYS: Final = {"m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0}

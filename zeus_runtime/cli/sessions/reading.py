@@ -12,7 +12,7 @@ from zeus_runtime.cli.event_lines import call_line
 from zeus_runtime.cli.log import with_log
 from zeus_runtime.cli.options import AT_MOST, ConfigArgs, json_option, read_owner
 from zeus_runtime.cli.output import TextTable, as_json, local_time, tell
-from zeus_runtime.cli.sessions.options import config_option, session_argument
+from zeus_runtime.cli.sessions.options import config_option, file_option, form_option, session_argument
 from zeus_runtime.cli.streams import answer, complain
 from zeus_runtime.columns import shortened
 from zeus_runtime.escaping import exact_line, utf8_text
@@ -129,21 +129,8 @@ def _tell_about(stored: StoredSession, hidden: int, redact: Redactor) -> None:
 
 @click.command("export")
 @session_argument
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("json", "markdown")),
-    default="json",
-    show_default=True,
-    help="json has everything that is stored of it; markdown is for reading.",
-)
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Write it there.",
-)
+@form_option
+@file_option
 @config_option
 @click.pass_obj
 def export_session(
